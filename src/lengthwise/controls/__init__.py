@@ -1,0 +1,1 @@
+"""Ways of telling a model about length."""
