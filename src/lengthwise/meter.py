@@ -1,0 +1,280 @@
+"""Counting while a model writes: a unit bound to a tokenizer.
+
+`Meter.running(ids)` says, from token ids alone, how long the text is after every token. It is a table look-up: each
+token has a price. Where prices do not simply add up (a combining mark joins the letter before it, an emoji is split
+over three tokens) the rows concerned, and only they, are decoded and measured. This file knows nothing of models.
+"""
+
+import json
+import unicodedata
+from functools import lru_cache
+from typing import Any
+
+import regex
+import torch
+from torch import Tensor
+
+from .units import Unit, unit_named
+
+_METASPACE = "▁"
+_BYTE_FALLBACK = regex.compile(r"<0x([0-9A-F]{2})>")
+# Grapheme clusters grow through these; any other character starts a cluster of its own.
+_CLUSTERING = regex.compile(
+    r"[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}\p{GCB=Prepend}\p{GCB=RI}\p{GCB=L}\p{GCB=V}\p{GCB=T}\r]"
+)
+
+
+def pieces(tokenizer: Any) -> list[bytes]:
+    """The bytes every token adds in the middle of a text, by id; special tokens add none.
+
+    >>> pieces(gpt2)[284], pieces(marian)[77]
+    (b' to', b' de')
+    """
+    size = len(tokenizer)
+    special = set(tokenizer.all_special_ids)
+    added = {i: token for i, token in tokenizer.added_tokens_decoder.items() if not token.special}
+    tokens = tokenizer.convert_ids_to_tokens(list(range(size)))
+    spell = _speller(tokenizer)
+    table = []
+    for i, token in enumerate(tokens):
+        if token is None or i in special or (i in tokenizer.added_tokens_decoder and i not in added):
+            table.append(b"")
+        elif i in added:
+            table.append(added[i].content.encode())
+        else:
+            table.append(spell(token))
+    return table
+
+
+def _speller(tokenizer: Any) -> Any:
+    """How this tokenizer's decoder turns a token's name into bytes."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    decoder = json.dumps(json.loads(backend.to_str()).get("decoder")) if backend is not None else ""
+    if '"ByteLevel"' in decoder:
+        return _spell_byte_level
+    if '"WordPiece"' in decoder:
+        return lambda token: (token[2:] if token.startswith("##") else " " + token).encode()
+    if '"BPEDecoder"' in decoder:
+        return lambda token: token.replace("</w>", " ").encode()
+    return _spell_sentencepiece
+
+
+def _spell_sentencepiece(token: str) -> bytes:
+    if match := _BYTE_FALLBACK.fullmatch(token):
+        return bytes([int(match[1], 16)])
+    return token.replace(_METASPACE, " ").encode("utf-8", "surrogatepass")
+
+
+def _spell_byte_level(token: str) -> bytes:
+    alphabet = _byte_alphabet()
+    return b"".join(bytes([alphabet[c]]) if c in alphabet else c.encode() for c in token)
+
+
+@lru_cache
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's printable stand-ins for the 256 bytes: 'Ġ' is a space, 'Ċ' a line break."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [b for b in range(256) if b not in plain]
+    return {chr(b): b for b in plain} | {chr(256 + n): b for n, b in enumerate(hidden)}
+
+
+@lru_cache
+def _composing() -> frozenset[str]:
+    """Characters that NFC can merge with the one before them (Å from A and a ring): a token may cost less than alone."""
+    found = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Hangul vowels and finals
+    for c in (*range(0xC0, 0x3400), *range(0xF900, 0xFB50), *range(0x11000, 0x11A00)):
+        parts = unicodedata.decomposition(chr(c)).split()
+        if len(parts) == 2 and not parts[0].startswith("<"):
+            found.add(chr(int(parts[1], 16)))
+    return frozenset(found)
+
+
+def _composes(text: str) -> bool:
+    return any(c in _composing() for c in text)
+
+
+@lru_cache
+def _beginnings(characters: frozenset[str]) -> frozenset[bytes]:
+    """Every proper beginning of the UTF-8 spelling of these characters."""
+    return frozenset(c.encode()[:n] for c in characters for n in range(1, len(c.encode())))
+
+
+_WIDE_SPACES = frozenset(chr(c) for c in (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
+
+
+def split_utf8(piece: bytes) -> tuple[int, bytes, bytes]:
+    """A piece as (number of leading continuation bytes, whole characters, the beginning of a split character).
+
+    >>> split_utf8("é".encode() + "日".encode()[:2])
+    (0, b'\\xc3\\xa9', b'\\xe6\\x97')
+    """
+    head = 0
+    while head < len(piece) and 0x80 <= piece[head] < 0xC0:
+        head += 1
+    body = piece[head:]
+    for n in range(1, min(4, len(body) + 1)):
+        byte = body[-n]
+        if byte >= 0xC0:
+            return (head, body[:-n], body[-n:]) if n < utf8_width(byte) else (head, body, b"")
+        if byte < 0x80:
+            break
+    return head, body, b""
+
+
+def utf8_width(lead: int) -> int:
+    """How many bytes the character takes that begins with byte `lead`."""
+    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+
+
+class Meter:
+    """The running length of a text in `unit`, read off token ids.
+
+    Tables, one entry a token (vocabulary size):
+      prices    units the token adds in the middle of a text; a character split over tokens is paid for by its first byte
+      lead      units of white space at its start, free at the start of a text
+      trail     units of white space at its end, free at the end of a text
+      blank     the token is empty or white space only
+      joins     (words) it starts inside a word if the token before leaves one open
+      opens     (words) it leaves a word open
+      pending   bytes of a split character still missing after it; `heads`: continuation bytes it starts with
+      delicate  its price may depend on its neighbours
+    """
+
+    def __init__(self, tokenizer: Any, unit: str) -> None:
+        self.tokenizer = tokenizer
+        self.unit: Unit = unit_named(unit)
+        self.signature = self.unit.signature
+        if self.unit.name == "tokens":
+            self.signature += f"|tokenizer:{getattr(tokenizer, 'name_or_path', '') or type(tokenizer).__name__}"
+        self.pieces = pieces(tokenizer)
+        self._tables()
+
+    def to(self, device: torch.device | str) -> "Meter":
+        """Moves the tables to `device`."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, name, value.to(device))
+        return self
+
+    # ---- tables
+
+    def _tables(self) -> None:
+        rows = [self._price(piece) for piece in self.pieces]
+        columns = list(zip(*rows, strict=True))
+        self.prices, self.lead, self.trail = (torch.tensor(c, dtype=torch.long) for c in columns[:3])
+        self.blank, self.delicate = (torch.tensor(c, dtype=torch.bool) for c in columns[3:5])
+        self.heads, self.pending = (torch.tensor(c, dtype=torch.long) for c in columns[5:7])
+        self.inner = torch.tensor([bool(p) and all(0x80 <= b < 0xC0 for b in p) for p in self.pieces])
+        words = self.unit.name == "words"
+        texts = [p.decode("utf-8", "replace") for p in self.pieces] if words else []
+        self.joins = torch.tensor([bool(t) and not t[0].isspace() for t in texts]) if words else None
+        self.opens = torch.tensor([bool(t) and not t[-1].isspace() for t in texts]) if words else None
+        self.splits_characters = bool((self.heads > 0).any())
+
+    def _price(self, piece: bytes) -> tuple[int, int, int, bool, bool, int, int]:
+        """(price, lead, trail, blank, delicate, heads, pending) of one token."""
+        head, whole, split = split_utf8(piece)
+        pending = utf8_width(split[0]) - len(split) if split else 0
+        if self.unit.name == "tokens":
+            return (1 if piece else 0), 0, 0, not piece, False, head, pending
+        text = whole.decode("utf-8", "replace")
+        if self.unit.name == "words":  # a part of a character is a letter of some word
+            text = piece.decode("utf-8", "replace")
+        count = self.unit.count
+        price = len(piece) if self.unit.name == "bytes" else count(text) + self._unknown(split)
+        lead = count(text) - count(text.lstrip()) if not head else 0
+        trail = count(text) - count(text.rstrip()) if not split else 0
+        blank = not text.strip() and not split and not head
+        return price, lead, trail, blank, self._delicate(text, split, head), head, pending
+
+    def _unknown(self, split: bytes) -> int:
+        """What a character costs of which only the beginning is written: the most it can turn out to cost."""
+        if self.unit.name == "bytes":
+            return len(split)
+        return {"words": 0, "cells": 2, "tweet": 2}.get(self.unit.name, 1) if split else 0
+
+    def _delicate(self, text: str, split: bytes, head: int) -> bool:
+        """Can this token's price depend on the tokens beside it? When in doubt, yes: it costs time, not truth."""
+        if split in _beginnings(_WIDE_SPACES):  # may turn out to be white space
+            return True
+        match self.unit.name:
+            case "chars" | "chars-nospace":
+                return _composes(text) or split in _beginnings(_composing())
+            case "cells":
+                return bool(split or head)
+            case "graphemes":
+                return bool(split or head or _CLUSTERING.search(text))
+            case "tweet":
+                return bool(split or head or "." in text or _composes(text) or _CLUSTERING.search(text))
+        return False
+
+    # ---- counting
+
+    def running(self, ids: Tensor, start: Tensor | None = None) -> Tensor:
+        """Units written after each token, as if more text followed: (batch, time) -> (batch, time).
+
+        `start` (batch,): the column of the first token that counts; what stands before it (a prompt) is free.
+        """
+        counts = self._costs(ids, start).cumsum(1)
+        for row in self._delicate_rows(ids, start):
+            first = int(start[row]) if start is not None else 0
+            exact = [self.unit.count(text) + extra for text, extra in self._prefixes(ids[row, first:].tolist())]
+            counts[row, first:] = torch.tensor(exact, dtype=counts.dtype, device=counts.device)
+        return counts
+
+    def settled(self, ids: Tensor, start: Tensor | None = None, running: Tensor | None = None) -> Tensor:
+        """The length if the text ended here, white space at its end stripped: (batch,)."""
+        if not ids.shape[1]:
+            return ids.new_zeros(len(ids))
+        running = self.running(ids, start) if running is None else running
+        if self.unit.name == "tokens":
+            return running[:, -1]
+        last = ids.shape[1] - 1 - (~self.blank[ids]).flip(1).int().argmax(1, keepdim=True)  # not blank
+        counts = (running.gather(1, last) - self.trail[ids.gather(1, last)]).squeeze(1).clamp(min=0)
+        for row in self._delicate_rows(ids, start):
+            first = int(start[row]) if start is not None else 0
+            text, extra = self._prefixes(ids[row, first:].tolist())[-1]
+            counts[row] = self.unit.count(text if extra else text.rstrip()) + extra
+        return counts
+
+    def _delicate_rows(self, ids: Tensor, start: Tensor | None) -> list[int]:
+        delicate = self.delicate[ids]  # (batch, time)
+        if start is not None:
+            delicate = delicate & (torch.arange(ids.shape[1], device=ids.device) >= start[:, None])
+        return delicate.any(1).nonzero().flatten().tolist()
+
+    def _prefixes(self, row: list[int]) -> list[tuple[str, int]]:
+        """For each token: the text up to it, and what a character costs that it leaves half written."""
+        written, found = b"", []
+        for token in row:
+            written += self.pieces[token]
+            _, whole, split = split_utf8(b"." + written)  # the dot: a leading continuation byte is no character
+            text = whole[1:].decode("utf-8", "replace").lstrip()
+            if split and self.unit.name == "words":
+                text += "?"
+            found.append((text, self._unknown(split)))
+        return found
+
+    def _costs(self, ids: Tensor, start: Tensor | None) -> Tensor:
+        cost = self.prices[ids]  # (batch, time)
+        blank = self.blank[ids]
+        if start is not None:
+            before = torch.arange(ids.shape[1], device=ids.device) < start[:, None]
+            cost, blank = cost.masked_fill(before, 0), blank | before
+        if self.unit.name == "tokens":
+            return cost
+        begun = (~blank).cumsum(1)
+        cost = cost.masked_fill(begun == 0, 0)
+        cost = cost - self.lead[ids] * ((begun == 1) & ~blank)
+        if self.joins is not None and self.opens is not None:
+            open_before = torch.zeros_like(blank)
+            open_before[:, 1:] = (self.opens[ids] & ~blank)[:, :-1]
+            cost = cost - (self.joins[ids] & open_before & ~blank).long()
+        return cost
+
+    def missing(self, ids: Tensor) -> Tensor:
+        """Bytes still missing of a character that the last tokens have begun: (batch,), 0 to 3."""
+        need = torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+        for column in ids[:, -3:].T:  # no character spans more than a lead and three more tokens
+            need = torch.where(self.inner[column], (need - self.heads[column]).clamp(min=0), self.pending[column])
+        return need
