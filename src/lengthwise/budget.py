@@ -1,0 +1,246 @@
+"""Budgets: how long may a text be?
+
+A budget is a value that reads as English: `at_most(75, "chars")`, or the same as a string, "at most 75 chars".
+It knows limits and an aim, in any unit. It does not know how to count (`units.py`) nor how to write to fit.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+from .units import UNITS, measure, unit_named
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a text may be: at least `low`, at most `high` (None: no limit), ideally `target`, counted in `unit`.
+
+    Left out, `target` is the maximum if there is no minimum, the minimum if there is no maximum, else the middle.
+    With `of_source` the three numbers are multiples of the source's length; `resolve` turns them into counts.
+
+    >>> Budget.parse("40-60 words").fits(45), str(at_most(75, "chars")), str(ratio(1.0).resolve("How are you?"))
+    (True, 'at most 75 chars', '~12 chars')
+    """
+
+    low: int | float = 0
+    high: int | float | None = None
+    target: int | float = None  # type: ignore[assignment]  # never None once made: spares every reader the question
+    unit: str = "chars"
+    of_source: bool = False
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__  # frozen for the others
+        set_(self, "unit", unit_named(self.unit).name)
+        number = _ratio if self.of_source else _count
+        set_(self, "low", number("low", self.low, self.unit) if self.low != 0 else 0)
+        if self.high is not None:
+            set_(self, "high", number("high", self.high, self.unit))
+        elif self.low == 0:
+            raise ValueError("a budget needs a limit; got neither low nor high")
+        if self.high is not None and self.low > self.high:
+            raise ValueError(f"low must not exceed high; got low {self.low} and high {self.high} ({self.unit})")
+        aim = _middle(self.low, self.high, self.of_source) if self.target is None else self.target
+        set_(self, "target", number("target", aim, self.unit))
+        if self.target < self.low or (self.high is not None and self.target > self.high):
+            limits = f"{self.low} to {'any length' if self.high is None else self.high}"
+            raise ValueError(f"target must lie within the limits, {limits} ({self.unit}); got {self.target}")
+
+    @classmethod
+    def parse(cls, text: str) -> "Budget":
+        """Read a budget as people write it: 'at most 75 chars', '40–60 words', '~100 tokens', '1.0x', ..."""
+        found = _PHRASE.fullmatch(" ".join(text.split()).lower())
+        if found is None or found["word"] not in (_WORDS if found["high"] is None else _WINDOW_WORDS):
+            raise ValueError(f"cannot read {text!r} as a budget; {_FORMS}")
+        try:
+            return _from_phrase(**found.groupdict())
+        except ValueError as error:
+            raise ValueError(f"cannot read {text!r} as a budget: {error}") from None
+
+    def resolve(self, source: str, tokenizer: Any = None) -> "Budget":
+        """The same budget in counts, for this `source`. A budget that is in counts already is returned as it is.
+
+        Limits round inwards and the aim to the nearest; where no whole number lies between the limits, or only 0,
+        the nearest possible length (at least 1) is all that fits.
+        """
+        if not self.of_source:
+            return self
+        length = measure(source, self.unit, tokenizer=tokenizer)
+        if length == 0:
+            raise ValueError(f"{str(self)!r} is relative to the source, but the source is empty: {source!r}")
+        aim = max(1, math.floor(_decimal(self.target) * length + Decimal("0.5")))
+        low = math.ceil(_decimal(self.low) * length)
+        if self.high is None:
+            return Budget(low, None, max(low, aim), self.unit)
+        high = max(1, math.floor(_decimal(self.high) * length))
+        if low > high:
+            low = high = aim
+        return Budget(low, high, min(max(low, aim), high), self.unit)
+
+    def fits(self, length: int) -> bool:
+        """Is a text of this length within the limits?"""
+        return self.miss(length) == 0
+
+    def miss(self, length: int) -> int:
+        """How far `length` lies outside the limits; 0 inside."""
+        self._need_counts()
+        over = 0 if self.high is None else length - self.high
+        return int(max(self.low - length, over, 0))
+
+    def distance(self, length: int) -> int:
+        """How far `length` is from the aim: of several texts that fit, the nearest is the best."""
+        self._need_counts()
+        return int(abs(length - self.target))
+
+    def _need_counts(self) -> None:
+        if self.of_source:
+            raise ValueError(f"{str(self)!r} is relative to a source; resolve it with a source first")
+
+    def __str__(self) -> str:
+        """The short form, which `parse` reads back as the same budget."""
+        aim, usual = self._show(self.target), _middle(self.low, self.high, self.of_source)
+        if self.low == self.high:
+            return f"exactly {aim} {self.unit}"
+        if (self.low, self.high) == _around(self.target, self.of_source):
+            return f"{aim} {self.unit}" if self.of_source else f"~{aim} {self.unit}"
+        ideally = "" if self.target == usual else f", ideally {aim}"
+        if self.high is None:
+            return f"at least {self._show(self.low)} {self.unit}{ideally}"
+        if self.low == 0:
+            return f"at most {self._show(self.high)} {self.unit}{ideally}"
+        return f"{self._show(self.low).rstrip('x')}-{self._show(self.high)} {self.unit}{ideally}"
+
+    def _show(self, number: float) -> str:
+        return f"{_decimal(number):f}x" if self.of_source else str(number)
+
+
+def exactly(n: float, unit: str, *, of_source: bool = False) -> Budget:
+    """Just this long."""
+    return Budget(_given(n, "exactly"), n, n, unit, of_source)
+
+
+def at_most(n: float, unit: str, *, of_source: bool = False) -> Budget:
+    """No longer than this, and rather close to it."""
+    return Budget(high=_given(n, "at most"), unit=unit, of_source=of_source)
+
+
+def at_least(n: float, unit: str, *, of_source: bool = False) -> Budget:
+    """No shorter than this, and rather close to it."""
+    return Budget(low=_given(n, "at least"), unit=unit, of_source=of_source)
+
+
+def between(low: float, high: float, unit: str, *, of_source: bool = False) -> Budget:
+    """From `low` to `high`, ideally in the middle."""
+    return Budget(low=_given(low, "between"), high=_given(high, "between"), unit=unit, of_source=of_source)
+
+
+def about(n: float, unit: str, *, of_source: bool = False) -> Budget:
+    """This long, give or take a tenth (and at least one): about 100 → 90 to 110, about 5 → 4 to 6."""
+    n = (_ratio if of_source else _count)("about", n, unit_named(unit).name)
+    return Budget(*_around(n, of_source), n, unit, of_source)
+
+
+def ratio(low: float, high: float | None = None, unit: str = "chars") -> Budget:
+    """Relative to the source: `ratio(1.0)` is as long as it ± 10 %, `ratio(0.9, 1.2)` from 0.9 to 1.2 times."""
+    return about(low, unit, of_source=True) if high is None else between(low, high, unit, of_source=True)
+
+
+def as_budget(value: str | Budget) -> Budget:
+    """The budget itself, or the one the string describes."""
+    if isinstance(value, Budget):
+        return value
+    if isinstance(value, str):
+        return Budget.parse(value)
+    raise TypeError(f"a budget is a Budget or a string; got {value!r}; {_FORMS}")
+
+
+def _given(n: Any, form: str) -> Any:
+    # The dataclass reads low = 0 as "no minimum" and high = None as "no maximum"; whoever names a limit must mean one.
+    if n is None or n == 0:
+        raise ValueError(f"{form!r} needs a length of at least 1 (or a ratio above 0); got {n!r}")
+    return n
+
+
+def _count(what: str, value: Any, unit: str) -> int:
+    whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value).is_integer())
+    if not whole or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{what} must be a whole number of {unit}, at least 1; got {value!r}")
+    return int(value)
+
+
+def _ratio(what: str, value: Any, unit: str) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        times = float(value) if number else math.nan
+    except OverflowError:  # an int beyond the floats
+        times = math.inf
+    if not 0 < times < math.inf:
+        raise ValueError(f"{what} must be a ratio above 0 (times the source's {unit}); got {value!r}")
+    return times
+
+
+def _decimal(number: float) -> Decimal:
+    # Through the shortest decimal, so that 0.7 × 10 is 7 (in floats it is more, and would round up to 8).
+    return Decimal(repr(number))
+
+
+def _middle(low: float, high: float | None, of_source: bool) -> float:
+    """Where a budget with these limits aims when nobody says."""
+    if high is None or low == 0:
+        return low if high is None else high
+    return float((_decimal(low) + _decimal(high)) / 2) if of_source else (low + high) // 2
+
+
+def _around(n: float, of_source: bool) -> tuple[float, float]:
+    """The limits of "about n"."""
+    if of_source:
+        return float(_decimal(n) * 9 / 10), float(_decimal(n) * 11 / 10)
+    slack = max(1, n // 10)
+    return max(1, n - slack), n + slack
+
+
+_FORMS = (
+    "write for example 'at most 75 chars', 'at least 20 words', 'exactly 50 words', '40-60 words', '~100 tokens', or, "
+    "relative to the source, '1.0x', '0.9-1.1x words', 'at most 1.1x'"
+)
+_WINDOW_WORDS = (None, "between", "from")
+_WORDS: dict[str | None, Callable[..., Budget]] = {
+    None: about,  # "1.0x"; a bare count is refused
+    **dict.fromkeys(("at most", "up to", "no more than", "not more than", "maximum", "max", "<=", "≤"), at_most),
+    **dict.fromkeys(("at least", "no less than", "no fewer than", "minimum", "min", ">=", "≥"), at_least),
+    **dict.fromkeys(("exactly", "precisely", "==", "="), exactly),
+    **dict.fromkeys(("about", "around", "roughly", "approximately", "~", "≈"), about),
+}
+_NUMBER = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
+_TIMES = r" ?[x×](?![^\W\d_])"  # not the first letter of a unit
+_PHRASE = re.compile(
+    rf"(?:(?P<word>between|from|{'|'.join(re.escape(word) for word in _WORDS if word)}) ?)?"
+    rf"(?P<low>{_NUMBER})(?:(?:{_TIMES}(?=.*[0-9]{_TIMES}))? ?(?:-|–|—|to|and) ?(?P<high>{_NUMBER}))?"
+    rf"(?P<times>{_TIMES})?"
+    rf"(?: ?(?P<unit>[^\W\d_][^,\d]*?))?(?: ?, ?ideally (?P<aim>{_NUMBER})(?(times)(?:{_TIMES})?))?"
+)
+
+
+def _from_phrase(
+    word: str | None, low: str, high: str | None, times: str | None, unit: str | None, aim: str | None
+) -> Budget:
+    of_source = times is not None
+    if unit is None and not of_source:
+        raise ValueError(f"it names no unit; the units are {', '.join(UNITS)}")
+    unit = unit_named(unit or "chars").name
+    if high is not None:
+        budget = between(_number(low), _number(high), unit, of_source=of_source)
+    else:
+        budget = _WORDS[word](_number(low), unit, of_source=of_source)
+        if word is None and not of_source:
+            choices = (f"'{form}{low} {unit}'" for form in ("at most ", "exactly ", "~"))
+            raise ValueError(f"a bare number may be a limit or an aim; write {', '.join(choices)}")
+    return replace(budget, target=_number(aim)) if aim else budget
+
+
+def _number(text: str) -> float:
+    plain = text.replace(",", "")
+    return float(plain) if "." in plain else int(plain)
