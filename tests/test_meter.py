@@ -1,11 +1,15 @@
 """The running count of a text equals the measure of what has been written, at every token, in every script."""
 
+import functools
+import itertools
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lengthwise.meter import Meter, pieces, split_utf8
+from lengthwise import utf8
+from lengthwise.meter import Meter, pieces
 from lengthwise.units import UNITS, unit_named
 
 KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
@@ -41,7 +45,7 @@ def check_every_prefix(meter: Meter, text: str) -> None:
     running = meter.running(torch.tensor([ids]))[0].tolist()
     for t in range(1, len(ids) + 1):
         written = b"".join(meter.pieces[i] for i in ids[:t])
-        if split_utf8(b"." + written)[2]:
+        if utf8.split(b"." + written)[2]:
             continue  # in the middle of a character: there is no text to measure yet
         prefix = written.decode()
         if prefix.strip():  # what follows is counted as if text went on, so the end is not stripped here
@@ -100,12 +104,29 @@ def test_a_batch_is_counted_as_its_rows(byte_bpe):
         assert meter.running(torch.tensor([row]))[0].tolist() == counts.tolist()
 
 
-def test_missing_bytes_of_a_split_character(byte_bpe):
+def test_the_state_of_a_split_character(byte_bpe):
     meter = Meter(byte_bpe, "chars")
     spell = {piece: i for i, piece in enumerate(meter.pieces) if len(piece) == 1}
     ids = [spell[bytes([b])] for b in "a👍é".encode()]
-    got = [meter.missing(torch.tensor([ids[: n + 1]])).item() for n in range(len(ids))]
-    assert got == [0, 3, 2, 1, 0, 1, 0]
+    got = [meter.character(torch.tensor([ids[: n + 1]])).item() for n in range(len(ids))]
+    assert [utf8.STATES[state][0] for state in got] == [0, 3, 2, 1, 0, 1, 0]
+
+
+def test_transitions_accept_utf8_and_nothing_else():
+    """Against Python's own decoder: every sequence of up to three bytes of a telling set, completed in every way."""
+    telling = [0x41, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC1, 0xC2, 0xE0, 0xE1, 0xED, 0xF0, 0xF4, 0xF5]
+    rests = [b"", *(bytes([first, *[0x80] * n]) for first in (0x80, 0x90, 0xA0) for n in range(3))]
+    for sequence in itertools.product(telling, repeat=3):
+        state = functools.reduce(lambda s, byte: utf8.step(s, byte) if s >= 0 else -1, sequence, 0)
+        assert (state >= 0) == any(is_utf8(bytes(sequence) + rest) for rest in rests), bytes(sequence)
+
+
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def test_signature_of_tokens_names_the_tokenizer(byte_bpe):

@@ -26,7 +26,7 @@ _HOME = {
     "Written": "decode.write",
 }
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
     from .attach import attach, detach

@@ -14,6 +14,7 @@ import regex
 import torch
 from torch import Tensor
 
+from . import utf8
 from .units import Unit, unit_named
 
 _METASPACE = "▁"
@@ -80,7 +81,7 @@ def _byte_alphabet() -> dict[str, int]:
 
 @lru_cache
 def _composing() -> frozenset[str]:
-    """Characters that NFC can merge with the one before them (Å from A and a ring): a token may cost less than alone."""
+    """Characters that NFC can merge with the one before them (Å from A and a ring)."""
     found = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Hangul vowels and finals
     for c in (*range(0xC0, 0x3400), *range(0xF900, 0xFB50), *range(0x11000, 0x11A00)):
         parts = unicodedata.decomposition(chr(c)).split()
@@ -99,44 +100,22 @@ def _beginnings(characters: frozenset[str]) -> frozenset[bytes]:
     return frozenset(c.encode()[:n] for c in characters for n in range(1, len(c.encode())))
 
 
-_WIDE_SPACES = frozenset(chr(c) for c in (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
-
-
-def split_utf8(piece: bytes) -> tuple[int, bytes, bytes]:
-    """A piece as (number of leading continuation bytes, whole characters, the beginning of a split character).
-
-    >>> split_utf8("é".encode() + "日".encode()[:2])
-    (0, b'\\xc3\\xa9', b'\\xe6\\x97')
-    """
-    head = 0
-    while head < len(piece) and 0x80 <= piece[head] < 0xC0:
-        head += 1
-    body = piece[head:]
-    for n in range(1, min(4, len(body) + 1)):
-        byte = body[-n]
-        if byte >= 0xC0:
-            return (head, body[:-n], body[-n:]) if n < utf8_width(byte) else (head, body, b"")
-        if byte < 0x80:
-            break
-    return head, body, b""
-
-
-def utf8_width(lead: int) -> int:
-    """How many bytes the character takes that begins with byte `lead`."""
-    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+_WIDE_SPACES = frozenset(
+    chr(c) for c in (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
+)
 
 
 class Meter:
     """The running length of a text in `unit`, read off token ids.
 
     Tables, one entry a token (vocabulary size):
-      prices    units the token adds in the middle of a text; a character split over tokens is paid for by its first byte
+      prices    units the token adds in the middle of a text; a character split over tokens is paid by its first byte
       lead      units of white space at its start, free at the start of a text
       trail     units of white space at its end, free at the end of a text
       blank     the token is empty or white space only
       joins     (words) it starts inside a word if the token before leaves one open
       opens     (words) it leaves a word open
-      pending   bytes of a split character still missing after it; `heads`: continuation bytes it starts with
+      utf8      (states, vocabulary) the state of the character it leaves behind; -1 where its bytes cannot follow
       delicate  its price may depend on its neighbours
     """
 
@@ -163,20 +142,18 @@ class Meter:
         columns = list(zip(*rows, strict=True))
         self.prices, self.lead, self.trail = (torch.tensor(c, dtype=torch.long) for c in columns[:3])
         self.blank, self.delicate = (torch.tensor(c, dtype=torch.bool) for c in columns[3:5])
-        self.heads, self.pending = (torch.tensor(c, dtype=torch.long) for c in columns[5:7])
-        self.inner = torch.tensor([bool(p) and all(0x80 <= b < 0xC0 for b in p) for p in self.pieces])
+        self.utf8 = utf8.transitions(self.pieces)
         words = self.unit.name == "words"
         texts = [p.decode("utf-8", "replace") for p in self.pieces] if words else []
         self.joins = torch.tensor([bool(t) and not t[0].isspace() for t in texts]) if words else None
         self.opens = torch.tensor([bool(t) and not t[-1].isspace() for t in texts]) if words else None
-        self.splits_characters = bool((self.heads > 0).any())
+        self.splits_characters = bool((self.utf8 > 0).any())
 
-    def _price(self, piece: bytes) -> tuple[int, int, int, bool, bool, int, int]:
-        """(price, lead, trail, blank, delicate, heads, pending) of one token."""
-        head, whole, split = split_utf8(piece)
-        pending = utf8_width(split[0]) - len(split) if split else 0
+    def _price(self, piece: bytes) -> tuple[int, int, int, bool, bool]:
+        """(price, lead, trail, blank, delicate) of one token."""
+        head, whole, split = utf8.split(piece)
         if self.unit.name == "tokens":
-            return (1 if piece else 0), 0, 0, not piece, False, head, pending
+            return (1 if piece else 0), 0, 0, not piece, False
         text = whole.decode("utf-8", "replace")
         if self.unit.name == "words":  # a part of a character is a letter of some word
             text = piece.decode("utf-8", "replace")
@@ -185,7 +162,7 @@ class Meter:
         lead = count(text) - count(text.lstrip()) if not head else 0
         trail = count(text) - count(text.rstrip()) if not split else 0
         blank = not text.strip() and not split and not head
-        return price, lead, trail, blank, self._delicate(text, split, head), head, pending
+        return price, lead, trail, blank, self._delicate(text, split, head)
 
     def _unknown(self, split: bytes) -> int:
         """What a character costs of which only the beginning is written: the most it can turn out to cost."""
@@ -248,7 +225,7 @@ class Meter:
         written, found = b"", []
         for token in row:
             written += self.pieces[token]
-            _, whole, split = split_utf8(b"." + written)  # the dot: a leading continuation byte is no character
+            _, whole, split = utf8.split(b"." + written)  # the dot: a leading continuation byte is no character
             text = whole[1:].decode("utf-8", "replace").lstrip()
             if split and self.unit.name == "words":
                 text += "?"
@@ -272,9 +249,10 @@ class Meter:
             cost = cost - (self.joins[ids] & open_before & ~blank).long()
         return cost
 
-    def missing(self, ids: Tensor) -> Tensor:
-        """Bytes still missing of a character that the last tokens have begun: (batch,), 0 to 3."""
-        need = torch.zeros(len(ids), dtype=torch.long, device=ids.device)
-        for column in ids[:, -3:].T:  # no character spans more than a lead and three more tokens
-            need = torch.where(self.inner[column], (need - self.heads[column]).clamp(min=0), self.pending[column])
-        return need
+    def character(self, ids: Tensor) -> Tensor:
+        """The UTF-8 state that the last tokens leave: (batch,), 0 between characters."""
+        state = torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+        if self.splits_characters:
+            for column in ids[:, -3:].T:  # what is still incomplete began at most three bytes ago
+                state = self.utf8[state, column].clamp(min=0)
+        return state

@@ -1,0 +1,237 @@
+"""Sentences: where does a text end as a finished sentence?
+
+One pass from left to right finds every place where a reader would accept that the text stops: final punctuation that is
+a sentence's own, with every bracket, quotation and code fence closed. What follows a place can only speak against it,
+so each prefix that `finished_ends` offers is also `finished` by itself. When in doubt the answer is no: a missed end
+costs a sentence, a false one shows the reader a torn text.
+This file knows punctuation and a few abbreviations; it knows nothing of models, tokenizers, budgets or grammar.
+"""
+
+from collections import Counter
+
+import regex
+
+
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(" ".join(lines).split())
+
+
+# An abbreviation listed in lower case is also known with a capital ("approx", "Approx"); one listed with a capital is
+# known only so ("Gen", not "gen"). Words that are mostly words ("art", "sun", "may", "in") stay out.
+# A word must follow these, so no sentence ends here.
+_LEADING = _words(
+    # English
+    "Mr Mrs Ms Dr Prof Rev Hon Gen Col Lt Sgt Capt Sen Rep Gov Mt Messrs vs approx cf viz e.g i.e w.r.t eg ie esp incl",
+    "resp Fig Figs Eq Eqs Nos Vol vol pp Jan Feb Apr Aug Sept Oct Nov Dec",
+    # German
+    "Nr Hr Fr Hrsg bzw ca z.B d.h z.T u.U v.a i.d.R o.g vgl ggf evtl bspw sog inkl zzgl geb Abb Tel",
+    # French
+    "M MM Mme Mlle Mgr p.ex c.-à-d éd",
+    # Italian
+    "Sig Sigg Dott Avv Ing p.es ad.es pag pagg",
+    # Spanish
+    "Sr Sra Srta Sres Dra Ud Uds p.ej pág págs núm aprox",
+    # Hindi, Arabic
+    "डॉ श्री प्रो د أ",
+)
+# These may end a text or a line; within a line the next word may still belong to them ("U.S. Army", "u. a. Bücher").
+_TRAILING = _words("Inc Ltd Co Corp Jr St Ave Str Mio Mrd Chr u.a o.ä u.ä")
+# Before a number these are abbreviations ("No. 5", "Art. 12"), elsewhere words.
+_NUMBERED = _words("no art sec ch chap fig p abs cap n num op Bd Mar Jun Jul S")
+# "J." after these is the start of a name; after any other small word it is a label: "plan B."
+_BEFORE_NAME = _words("by and with from von und mit de par et avec di e da por y con")
+# "3." is an ordinal after these or before those: "am 3.", "im 19.", "3. Oktober".
+_BEFORE_ORDINAL = _words("am der die das den dem des im zum zur vom beim ab dieser diesem jeder jedem")
+_AFTER_ORDINAL = (
+    r"Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert|Weltkrieg"
+)
+
+# What a closing mark closes, its own kind first. Order of nesting is not checked: counts are enough, and forgiving.
+_CLOSES = {
+    ")": "(", "]": "[", "}": "{", "）": "（(", "］": "［", "｝": "｛", "」": "「", "』": "『", "】": "【", "〉": "〈",
+    "》": "《", "〕": "〔", "”": "“„”", "“": "„", "»": "«»", "«": "»", "›": "‹", "’": "‘‚", "‘": "‚", '"': '"„“',
+}  # fmt: skip
+_CLOSED_BY: dict[str, tuple[str, ...]] = {mark: tuple(openers) for mark, openers in _CLOSES.items()} | {
+    "**": ("**",),
+    "``": ("``",),
+    "''": ("``",),
+}
+_OPENING = "([{（［｛「『【〈《〔“„«‹‚‘"
+_OPENS = regex.compile(
+    r"[\[{（［｛「『【〈《〔„‹‚]"
+    r"|\((?:(?=\S)|(?<![:;=]\(|[:;=]['-]\())"  # not the mouth of :(
+    r"|‘(?<!\w‘)(?!\d|n’|em\b|til\b)"  # not the apostrophe of ‘90s
+    r"|[“«](?<![\p{Latin}\d.,!?…].)"  # not the end of a German quotation
+    r"|[”»](?<![\w\p{Po}].)(?=[\w%$<])"  # Swedish ”hej”, German »ja«
+    r"|\"(?:(?=\w)(?<!\d.)|(?<![\p{L}\p{N}.,;:!?…)\]].))"  # not the end of a quotation, nor the inches of 5"
+    r"|\*\*(?<![A-Za-z0-9)]\*\*)\**+(?=\S)"  # not the power of 2**3
+    r"|``(?=\w)"
+)
+_STRAIGHT_RIGHT = regex.compile(r"\"(?!\w)")
+
+_SPACED = ".!?…"  # these need white space after them to end a sentence; 。 and । do not
+_MARKER = r"[(]?(?:\d{1,3}(?:\.\d{1,2})*|\p{Latin}|[ivx]{1,4}|[IVX]{1,4})[.)](?=\s|\Z)"
+_ITEM = r"(?m:^)[ \t>]*(?:[-*+•–][ \t]+)?"
+_EVENT = regex.compile(
+    r"(?P<fence>```[\s\S]*?(?:```|\Z))"
+    r"|(?P<line>(?m:^)[ \t>]*(?:\#{1,6}[ \t]|\|)[^\n]*)"  # a heading or a table's row ends no sentence
+    rf"|(?P<ask>{_ITEM}(?:{_MARKER}[ \t]+)?\*\*[^*\n]+\?\*\*)"  # nor does a question in bold that heads a line
+    rf"|(?P<marker>{_ITEM}(?P<bold>\*\*)?{_MARKER})"
+    r"|(?P<paragraph>\n\s*\n)"
+    r"|(?P<code>(?<!`)`(?!`)(?:[^`\n]+`|[^`\n]*?'(?!\w)|[^`\s)\"'][^`\n]*))"  # `code`, `so quoted', or torn
+    r"|(?P<final>(?:[\p{STerm}…]|(?<=\p{Greek})[ \u00a0]?;)+(?:[ \u00a0\u202f][.!?…]+(?=\s|\Z|[)\"'”’»]))*)"
+    r"|(?P<mark>\*\*+|``|''|[\[\](){}（）［］｛｝「」『』【】〈〉《》〔〕“”„«»‹›‚‘’\"])"
+)
+# One thing that may stand between final punctuation and the end: a closing mark, a note's number, an emphasis.
+_CLOSING = regex.compile(
+    r"(?P<space>[^\S\n]?)(?P<mark>\*\*|``|''|[\])}）］｝」』】〉》〕”“»«›’‘\"])"
+    r"|\[\d{1,3}\]|[¹²³⁴-⁹]|['*_~](?!\w)|[\u200e\u200f\u202c\u2069]"
+)
+_SMILE = regex.compile(r"[ \u00a0]?(?:[:;=]-?[)(DP]|[\p{Extended_Pictographic}\p{EMod}\u200d\ufe0f]+)(?=\s|\Z)")
+
+# What follows says that the sentence goes on: a small letter in the same line, also behind an opening mark, or a dash
+# ('"Stop!" he said', '«Нет!» — сказал он'), but not a name such as iPhone.
+_GOES_ON = regex.compile(r"[^\S\n]+(?:(?:-[^\S\n]+)?[\"'“‘„«(\[*_]*+\p{Ll}++(?!\p{Lu})|[–—]|[,;:](?=\s))")
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Extended_Pictographic}]")
+_UNSPACED_GOES_ON = regex.compile(r"[、，,;；:：]|(?<=[」』”）])\p{Hiragana}|(?<=[！？])と")
+_LINE_ENDS = regex.compile(r"[^\S\n]*(?:\n|\Z)")
+_NUMBER = regex.compile(r"\W*\d[\d.,:/]*")
+_DOTTED = regex.compile(r"(?:\p{L}{1,2}\.-?)+\p{L}{1,2}")
+_INITIAL = regex.compile(r"[\p{Lu}\p{Arabic}\p{Hebrew}]")
+_THEN_NUMBER = regex.compile(r"\s+[#(]?\d")
+_THEN_ABBREVIATION = regex.compile(r"\s+\p{L}{1,3}\.")
+_THEN_ORDINAL_NOUN = regex.compile(rf"\s+(?:{_AFTER_ORDINAL})")
+_WORD = regex.compile(r"\w")
+
+
+def finished(text: str) -> bool:
+    """Does `text` end as a finished sentence, white space at its end aside?
+
+    >>> finished("He met Dr. Who."), finished("He met Dr."), finished('He said: "Wait.')
+    (True, False, False)
+    """
+    return finished_ends(text)[-1:] == [len(text.rstrip())]
+
+
+def finished_ends(text: str) -> list[int]:
+    """Every offset where `text` could stop as a finished text, in order; `text[:end]` has no white space at its end.
+
+    >>> finished_ends("Pi is 3.14. So says Dr. Who! And th")
+    [11, 28]
+    """
+    text = text.rstrip()
+    ends: list[int] = []
+    opened: Counter[str] = Counter()  # marks opened and not yet closed; no zeros, so empty means balanced
+    at = searched = 0
+    worded = False  # is there a word since the last end? "..." alone is no sentence
+    while event := _EVENT.search(text, at):
+        start, at = event.span()
+        if event["paragraph"]:
+            opened.clear()  # a mark left open at the end of a paragraph is a slip, or opened anew in the next
+        elif event["bold"]:
+            opened["**"] += 1
+        elif event["mark"]:
+            _note(text, start, event["mark"], opened)
+        elif event["final"]:
+            bare = opened[text[start - 1 : start]] > 0  # "[...]", "(?)"
+            stop, at = at, _close(text, at, opened)
+            worded = worded or _WORD.search(text, searched, start) is not None
+            searched = start
+            if worded and not bare and not opened and _is_end(text, start, stop, at):
+                ends.append(at)
+                if smile := _SMILE.match(text, at):
+                    at = smile.end()
+                    ends.append(at)
+                worded, searched = False, at
+    return ends
+
+
+def _note(text: str, start: int, mark: str, opened: Counter[str]) -> None:
+    """Cross off what `mark` closes, or else count it as opened."""
+    mark = "**" if mark[0] == "*" else mark
+    if mark == "’" and text[start + 1 : start + 2].isalnum():
+        return  # an apostrophe
+    if not _cross_off(text, start, mark, opened) and _OPENS.match(text, start):
+        opened[mark] += 1
+
+
+def _cross_off(text: str, start: int, mark: str, opened: Counter[str]) -> bool:
+    opener = next((o for o in _CLOSED_BY.get(mark, ()) if opened[o]), None)
+    if opener is None or (mark == '"' != opener and not _STRAIGHT_RIGHT.match(text, start)):
+        return False
+    opened[opener] -= 1
+    if not opened[opener]:
+        del opened[opener]
+    return True
+
+
+def _close(text: str, at: int, opened: Counter[str]) -> int:
+    """The offset behind the closing marks that stand at `at`; what they close is crossed off."""
+    while closing := _CLOSING.match(text, at):
+        if mark := closing["mark"]:
+            closes = _cross_off(text, closing.start("mark"), mark, opened)
+            if not closes and (closing["space"] or _OPENS.match(text, closing.start("mark"))):
+                break
+        at = closing.end()
+    return at
+
+
+def _is_end(text: str, start: int, stop: int, end: int) -> bool:
+    """Does the final punctuation `text[start:stop]`, with its closing marks up to `end`, end a sentence?"""
+    spaced = text[stop - 1] in _SPACED
+    if end < len(text) and not text[end].isspace():
+        if _UNSPACED_GOES_ON.match(text, end) or text[end].isdigit():
+            return False
+        return not spaced or (text[stop - 1] in "!?" and _UNSPACED.match(text, end) is not None)
+    if spaced and _GOES_ON.match(text, end):
+        return False
+    return text[start:stop] != "." or not _belongs_to_word(text, start, end)
+
+
+def _belongs_to_word(text: str, dot: int, end: int) -> bool:
+    """Is the full stop at `dot` that of an abbreviation, an initial or an ordinal, and not the sentence's?"""
+    if text[dot - 1].isspace():
+        return False
+    # a window, so that a long text without spaces stays cheap
+    earlier, before, word = ["", "", *text[max(0, dot - 60) : dot].split()][-3:]
+    word = word.lstrip(_OPENING + "\"'*_")
+    forms = {word, word[:1].lower() + word[1:]}
+    if before.endswith("."):
+        forms.add(before.lstrip(_OPENING) + word)  # "z. B."
+    line_ends = _LINE_ENDS.match(text, end) is not None
+    then_number = _THEN_NUMBER.match(text, end) is not None
+    if forms & _LEADING or (forms & _NUMBERED and then_number):
+        return True
+    if word == "No":
+        return before[:1].isupper() and before[-1].isalnum()  # "Symphony No." but "The answer is No."
+    if _NUMBER.fullmatch(word):
+        by_noun = before.lower() in _BEFORE_ORDINAL and earlier != "I"  # "am 3.", but "I am 3."
+        return _is_ordinal(word, before, by_noun or _THEN_ORDINAL_NOUN.match(text, end) is not None, line_ends)
+    if forms & _TRAILING or (_DOTTED.fullmatch(word) and not word.islower()):
+        return not line_ends
+    if len(word) == 1 and _INITIAL.match(word):
+        return _is_initial(word, before, line_ends)
+    if len(word) == 1:  # "solve for x." but "Obst, z. B. Äpfel"
+        torn = before.endswith(",") and len(before) > 2
+        return torn or then_number or _THEN_ABBREVIATION.match(text, end) is not None
+    return False
+
+
+def _is_ordinal(number: str, before: str, by_noun: bool, line_ends: bool) -> bool:
+    """Is "3." an ordinal ("am 3. Oktober"), a marker within a line ("Do this. 3. Do that") or a torn decimal?"""
+    if "≈" in before + number:
+        return True
+    if len(number) > 2:
+        return False
+    if before.endswith((":", ";")):
+        return not line_ends or number == "1"  # "The answer is: 4."
+    lone = before.endswith((".", "!", "?")) and not {before[:-1], before[:-1].lower()} & (_LEADING | _NUMBERED)
+    return by_noun or lone
+
+
+def _is_initial(letter: str, before: str, line_ends: bool) -> bool:
+    """Is "J." an initial? In "than I", "220 V", "plan B" and "GNU R" the letter is a word."""
+    if letter == "I" or before[-1:].isdigit():
+        return False
+    label = before.islower() or (before.isupper() and len(before) > 1)
+    return not line_ends or not label or before in _BEFORE_NAME

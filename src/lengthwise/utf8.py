@@ -1,0 +1,78 @@
+"""UTF-8 over tokens: byte-level vocabularies cut characters in pieces; which piece may follow which?
+
+An automaton over bytes, lifted to tokens: `transitions(pieces)[state, token]` is the next state, or -1 where the bytes
+would not be UTF-8. It knows bytes only.
+"""
+
+import torch
+from torch import Tensor
+
+# State: (bytes still missing, least and greatest next byte). After E0, ED, F0 and F4 the second byte is restricted:
+# no overlong forms, no surrogates, nothing beyond U+10FFFF.
+STATES = (
+    (0, 0, 0),  # 0: between characters
+    (1, 0x80, 0xBF),
+    (2, 0x80, 0xBF),
+    (3, 0x80, 0xBF),
+    (2, 0xA0, 0xBF),  # 4: after E0
+    (2, 0x80, 0x9F),  # 5: after ED
+    (3, 0x90, 0xBF),  # 6: after F0
+    (3, 0x80, 0x8F),  # 7: after F4
+)
+_AFTER_LEAD = {0xE0: 4, 0xED: 5, 0xF0: 6, 0xF4: 7}
+
+
+def step(state: int, byte: int) -> int:
+    """The state after one more byte; -1 if it cannot stand there."""
+    missing, least, greatest = STATES[state]
+    if missing:
+        return missing - 1 if least <= byte <= greatest else -1
+    if byte < 0x80:
+        return 0
+    if not 0xC2 <= byte <= 0xF4:
+        return -1
+    return _AFTER_LEAD.get(byte, width(byte) - 1)
+
+
+def width(lead: int) -> int:
+    """How many bytes the character takes that begins with byte `lead`."""
+    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+
+
+def transitions(pieces: list[bytes]) -> Tensor:
+    """(states, tokens): the state after the token, or -1."""
+    table = torch.full((len(STATES), len(pieces)), -1, dtype=torch.long)
+    for token, piece in enumerate(pieces):
+        if piece.isascii():
+            table[0, token] = 0
+            continue
+        for state in range(len(STATES)) if 0x80 <= piece[0] < 0xC0 else (0,):
+            table[state, token] = _run(state, piece)
+    return table
+
+
+def _run(state: int, piece: bytes) -> int:
+    for byte in piece:
+        state = step(state, byte)
+        if state < 0:
+            break
+    return state
+
+
+def split(piece: bytes) -> tuple[int, bytes, bytes]:
+    """A piece as (number of leading continuation bytes, whole characters, the beginning of a split character).
+
+    >>> split("é".encode() + "日".encode()[:2])
+    (0, b'\\xc3\\xa9', b'\\xe6\\x97')
+    """
+    head = 0
+    while head < len(piece) and 0x80 <= piece[head] < 0xC0:
+        head += 1
+    body = piece[head:]
+    for n in range(1, min(4, len(body) + 1)):
+        byte = body[-n]
+        if byte >= 0xC0:
+            return (head, body[:-n], body[-n:]) if n < width(byte) else (head, body, b"")
+        if byte < 0x80:
+            break
+    return head, body, b""
