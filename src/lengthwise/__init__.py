@@ -18,8 +18,11 @@ _HOME = {
     "ratio": "budget",
     "UNITS": "units",
     "measure": "units",
-    "attach": "attach",
-    "detach": "attach",
+    "attach": "attachment",
+    "detach": "attachment",
+    "EncodingControl": "controls",
+    "LengthTokens": "controls",
+    "PromptControl": "controls",
     "load": "checkpoint",
     "save": "checkpoint",
     "Writer": "decode.write",
@@ -29,9 +32,10 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from .attach import attach, detach
+    from .attachment import attach, detach
     from .budget import Budget, about, at_least, at_most, between, exactly, ratio
     from .checkpoint import load, save
+    from .controls import EncodingControl, LengthTokens, PromptControl
     from .decode.write import Writer, Written
     from .units import UNITS, measure
 

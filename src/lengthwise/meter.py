@@ -119,13 +119,14 @@ class Meter:
       delicate  its price may depend on its neighbours
     """
 
-    def __init__(self, tokenizer: Any, unit: str) -> None:
+    def __init__(self, tokenizer: Any, unit: str, vocabulary: int = 0) -> None:
         self.tokenizer = tokenizer
         self.unit: Unit = unit_named(unit)
         self.signature = self.unit.signature
         if self.unit.name == "tokens":
             self.signature += f"|tokenizer:{getattr(tokenizer, 'name_or_path', '') or type(tokenizer).__name__}"
         self.pieces = pieces(tokenizer)
+        self.pieces += [b""] * (vocabulary - len(self.pieces))  # a model's embedding may be larger than its tokenizer
         self._tables()
 
     def to(self, device: torch.device | str) -> "Meter":
@@ -154,7 +155,7 @@ class Meter:
         head, whole, split = utf8.split(piece)
         if self.unit.name == "tokens":
             return (1 if piece else 0), 0, 0, not piece, False
-        text = whole.decode("utf-8", "replace")
+        text = whole.decode("utf-8", "ignore")
         if self.unit.name == "words":  # a part of a character is a letter of some word
             text = piece.decode("utf-8", "replace")
         count = self.unit.count
@@ -195,7 +196,7 @@ class Meter:
         counts = self._costs(ids, start).cumsum(1)
         for row in self._delicate_rows(ids, start):
             first = int(start[row]) if start is not None else 0
-            exact = [self.unit.count(text) + extra for text, extra in self._prefixes(ids[row, first:].tolist())]
+            exact = self._recount(ids[row, first:].tolist())
             counts[row, first:] = torch.tensor(exact, dtype=counts.dtype, device=counts.device)
         return counts
 
@@ -210,8 +211,7 @@ class Meter:
         counts = (running.gather(1, last) - self.trail[ids.gather(1, last)]).squeeze(1).clamp(min=0)
         for row in self._delicate_rows(ids, start):
             first = int(start[row]) if start is not None else 0
-            text, extra = self._prefixes(ids[row, first:].tolist())[-1]
-            counts[row] = self.unit.count(text if extra else text.rstrip()) + extra
+            counts[row] = self._exact(b"".join(self.pieces[i] for i in ids[row, first:].tolist()), settled=True)
         return counts
 
     def _delicate_rows(self, ids: Tensor, start: Tensor | None) -> list[int]:
@@ -220,17 +220,25 @@ class Meter:
             delicate = delicate & (torch.arange(ids.shape[1], device=ids.device) >= start[:, None])
         return delicate.any(1).nonzero().flatten().tolist()
 
-    def _prefixes(self, row: list[int]) -> list[tuple[str, int]]:
-        """For each token: the text up to it, and what a character costs that it leaves half written."""
-        written, found = b"", []
+    def _recount(self, row: list[int]) -> list[int]:
+        """The running counts of a row in which tokens flow into each other, by measuring every prefix."""
+        written, counts = b"", []
         for token in row:
             written += self.pieces[token]
-            _, whole, split = utf8.split(b"." + written)  # the dot: a leading continuation byte is no character
-            text = whole[1:].decode("utf-8", "replace").lstrip()
-            if split and self.unit.name == "words":
-                text += "?"
-            found.append((text, self._unknown(split)))
-        return found
+            counts.append(self._exact(written))
+        return counts
+
+    def _exact(self, written: bytes, settled: bool = False) -> int:
+        """The length of what was written. Bytes that are no UTF-8 cost what `_price` says: nothing, or themselves."""
+        _, whole, split = utf8.split(b"." + written)  # the dot: a leading continuation byte is no character
+        text = whole[1:].decode("utf-8", "ignore")
+        stray = len(whole) - 1 - len(text.encode()) if self.unit.name == "bytes" else 0
+        text = text.lstrip()
+        if split and self.unit.name == "words":
+            text += "?"
+        elif settled and not split:
+            text = text.rstrip()
+        return self.unit.count(text) + self._unknown(split) + stray
 
     def _costs(self, ids: Tensor, start: Tensor | None) -> Tensor:
         cost = self.prices[ids]  # (batch, time)

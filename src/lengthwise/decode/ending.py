@@ -24,7 +24,7 @@ class Draft:
     ids: Sequence[int]
     liking: Sequence[float]  # for each token: its probability over that of the model's favourite
     end_liking: float  # the same for the end-of-text token behind them; 0 if the model wrote none
-    score: float  # mean log-probability a token
+    score: float  # mean log of `liking`: how near the text is to what the model would write unasked
 
 
 @dataclass(frozen=True)

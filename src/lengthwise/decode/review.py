@@ -16,15 +16,7 @@ class Notes:
 
     liking: Tensor  # probability of the token over that of the model's favourite
     end_liking: Tensor  # the same for ending the text instead
-    log_probs: Tensor  # of the token
-
-
-def judge(logits: Tensor, taken: Tensor, eos: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(liking, end_liking, log_prob) of `taken` (...) under `logits` (..., vocabulary)."""
-    favourite = logits.amax(-1)
-    score = logits.gather(-1, taken.unsqueeze(-1)).squeeze(-1)
-    end = logits[..., eos].amax(-1)
-    return (score - favourite).exp(), (end - favourite).exp(), score - logits.logsumexp(-1)
+    score: Tensor  # log of `liking`
 
 
 def review(model: Any, inputs: dict[str, Tensor], written: Tensor, start: int, eos: list[int]) -> Notes:
@@ -43,4 +35,7 @@ def review(model: Any, inputs: dict[str, Tensor], written: Tensor, start: int, e
             signal["decoder_start"] = torch.full((len(written),), start, device=written.device)
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         logits = model(input_ids=written, attention_mask=mask, position_ids=positions, **signal).logits
-    return Notes(*judge(logits[:, start - 1 : -1].float(), written[:, start:], ends))
+    logits = logits[:, start - 1 : -1].float()  # (rows, time, vocabulary)
+    best = logits.amax(-1)
+    score = logits.gather(-1, written[:, start:].unsqueeze(-1)).squeeze(-1) - best
+    return Notes(score.exp(), (logits[..., ends].amax(-1) - best).exp(), score)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attach import controls_of
+from ..attachment import controls_of
 from ..budget import Budget, as_budget
 from ..meter import Meter
 from ..sentences import finished_ends
@@ -157,7 +157,7 @@ class Writer:
     def meter(self, unit: str) -> Meter:
         """The meter that counts `unit` for this model's tokenizer."""
         if unit not in self._meters:
-            self._meters[unit] = Meter(self.tokenizer, unit).to(self.model.device)
+            self._meters[unit] = Meter(self.tokenizer, unit)
         return self._meters[unit]
 
     # ---- one row in
@@ -165,9 +165,10 @@ class Writer:
     def _row(self, place: int, text: str, budget: str | Budget, system: str | None) -> _Row:
         if not text.strip():
             raise ValueError("the text is empty; there is nothing to write about")
+        text.encode()  # half a surrogate pair is no text: a ValueError, here and for this row only
         known = as_budget(budget).resolve(text, self.tokenizer)
         for control in controls_of(self.model):
-            text = control.prefix(text, int(known.target), known.unit)
+            text = control.prefix(text, int(known.target), known.unit, self.tokenizer)
         prompt = self._prompt(text, system)
         limit = self._limit(prompt, known)
         return _Row(place, prompt, known, limit)
@@ -226,12 +227,13 @@ class Writer:
         low = torch.tensor([int(row.budget.low) for row in rows], device=device)
         high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows], device=device)
         eos, pad, beams = self._eos(), self._pad(), options.get("num_beams", 1) > 1
-        fit = Fit(self.meter(rows[0].budget.unit), low, high, start=start, eos=eos, finish=finish, observe=not beams)
+        meter, limit = self.meter(rows[0].budget.unit), max(row.limit for row in rows)
+        fit = Fit(meter, low, high, start=start, eos=eos, limit=limit, finish=finish, observe=not beams)
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs,
                 logits_processor=[fit],
-                max_new_tokens=max(row.limit for row in rows),
+                max_new_tokens=limit,
                 num_return_sequences=candidates,
                 eos_token_id=eos,
                 pad_token_id=pad,
@@ -262,7 +264,7 @@ class Writer:
     def _drafts(self, written: Tensor, notes: Notes, eos: set[int]) -> list[Draft]:
         drafts = []
         columns = zip(written.tolist(), *(t.tolist() for t in vars(notes).values()), strict=True)
-        for row, liking, end_liking, log_probs in columns:
+        for row, liking, end_liking, scores in columns:
             end = next((i for i, token in enumerate(row) if token in eos), len(row))
             drafts.append(
                 Draft(
@@ -270,7 +272,7 @@ class Writer:
                     ids=row[:end],
                     liking=liking[:end],
                     end_liking=end_liking[end] if end < len(row) else 0.0,
-                    score=sum(log_probs[:end]) / max(end, 1),
+                    score=sum(scores[:end]) / max(end, 1),
                 )
             )
         return drafts

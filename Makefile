@@ -1,0 +1,51 @@
+# The everyday words. Each sets up what it needs: a machine with Python 3.11+, make and git is enough.
+#
+#   make demo    one question at three budgets, with a real model
+#   make test    lint, types, tests
+#   make check   lint and types only        make bench   speed and obedience, side by side with plain generate
+#   make docs    regenerate what the docs quote from the code          make clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The PyTorch to install. Without a GPU, pip options such as an index of CPU builds go into TORCH_OPTIONS.
+TORCH ?= $(shell nvidia-smi >/dev/null 2>&1 && echo torch || echo torch==2.13.0)
+TORCH_OPTIONS ?=
+
+.PHONY: demo test check bench docs clean setup
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Lengthwise needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo "installing PyTorch ..."; $(BIN)/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)"; }
+	@echo "installing lengthwise and its tools ..."
+	@$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: setup
+	@$(BIN)/lengthwise demo
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+test: check
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+bench: setup
+	@$(BIN)/python bench/fit.py
+	@$(BIN)/python bench/obey.py
+
+docs: setup
+	@$(BIN)/python docs/make.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

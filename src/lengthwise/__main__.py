@@ -1,0 +1,7 @@
+"""`python -m lengthwise` is `lengthwise`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

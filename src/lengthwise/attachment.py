@@ -1,0 +1,365 @@
+"""Joining controls to a model of transformers, and taking them off again.
+
+The only file that knows transformers' insides. No subclass, no hook that outlives a call: three methods of the one
+model object are put in front of its own.
+  forward                        takes `decoder_length` and, for it, turns token ids into embeddings + length vectors
+  prepare_inputs_for_generation  does the same for the tokens a cache has not read. It is given all ids, reordered by
+                                 beam search already, so the count is read off them anew and nothing is remembered
+  generate                       notes where the prompt ends
+Without `decoder_length` the model is the plain model. What a control adds is decided in `controls/`, not here.
+
+Arguments of a controlled call:
+  decoder_length    (batch,)       units to write
+  decoder_start     (batch,)       column of the first answer token; `generate` knows it (the width of the prompt), an
+                                   encoder-decoder starts after its first decoder token
+  decoder_position  (batch, time)  units written so far, if the caller has counted; else counted from the ids
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial, update_wrapper
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .controls import Control, Signal
+from .meter import Meter
+
+Model = Any  # a PreTrainedModel, or one inside a PeftModel
+
+
+class LengthControl(nn.Module):
+    """What `attach` adds to a model, as `model.length_control`: the controls and the meter they count with."""
+
+    def __init__(self, controls: Iterable[Control], meter: Meter | None, vocabulary: int) -> None:
+        super().__init__()
+        self.controls = nn.ModuleList(controls)
+        self.meter = meter  # None: no control counts, and decoder_length changes nothing
+        self.vocabulary = vocabulary  # embedding rows before length tokens were added
+
+    def count(self, ids: Tensor, start: Tensor, live: Tensor) -> Tensor:
+        """Units written after each token: (batch, time). Below 0 in the prompt: what of it is still to be read."""
+        meter = self.meter
+        assert meter is not None
+        if meter.prices.device != ids.device:
+            meter.to(ids.device)
+        prompt = live & (_columns(ids, start) < 0)
+        # In tokens every prompt token counts, special ones too, as in Butcher et al.
+        prices = torch.ones_like(ids) if meter.unit.name == "tokens" else meter.prices[ids]
+        costs = prices * prompt
+        to_read = costs.sum(1, keepdim=True) - costs.cumsum(1)
+        return meter.running(ids, start) - to_read
+
+
+# ---- attach and detach
+
+
+def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) -> Model:
+    """Give `model` a sense of length. Returns the same object; new length tokens are added to it and the tokenizer."""
+    core = core_of(model)
+    controls = [controls] if isinstance(controls, Control) else list(controls)
+    if length_control(core) is not None:
+        raise ValueError("this model has length controls already; detach(model) first, or attach all controls at once")
+    unit = _check(core, controls)
+    vocabulary = _grow(core, controls, tokenizer)
+    meter = Meter(tokenizer, unit, core.get_input_embeddings().num_embeddings) if unit else None
+    core.length_control = LengthControl(controls, meter, vocabulary)
+    if meter is not None:
+        _settle(core, controls)
+    core._before_lengthwise = {name: _put_before(core, name, ours) for name, ours in _METHODS.items()}
+    core.length_control.to(core.device)
+    return model
+
+
+def detach(model: Model) -> Model:
+    """Take the controls off: the model is what it was before `attach`. (The tokenizer keeps its length tokens.)"""
+    core = core_of(model)
+    attached = length_control(core)
+    if attached is None:
+        raise ValueError("this model has no length controls to detach")
+    for name, before in core.__dict__.pop("_before_lengthwise", {}).items():
+        delattr(core, name)
+        if before is not None:
+            setattr(core, name, before)
+    if core.get_input_embeddings().num_embeddings != attached.vocabulary:
+        core.resize_token_embeddings(attached.vocabulary)
+    del core.length_control
+    return model
+
+
+def core_of(model: Model) -> Model:
+    """The transformers model inside a PEFT wrapper, or the model itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def length_control(model: Model) -> Any:  # LengthControl | None
+    """What is attached to this model. Looked up anew each time: PEFT may have put a trained copy in its place."""
+    return getattr(core_of(model), "length_control", None)
+
+
+def controls_of(model: Model) -> list[Control]:
+    """The controls attached to this model; none for a plain one."""
+    attached = length_control(model)
+    return list(attached.controls) if attached is not None else []
+
+
+def _check(model: Model, controls: list[Control]) -> str | None:
+    """The unit that these controls count in; an error if they cannot work together, or not on this model."""
+    units = sorted({control.unit for control in controls if control.unit})
+    if len(units) > 1:
+        raise ValueError(f"controls of one model must count in one unit; got {', '.join(units)}")
+    for control in controls:
+        if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
+            raise ValueError(
+                f"placement 'decoder' needs an encoder-decoder; {type(model).__name__} has only a decoder: use 'answer'"
+            )
+        if control.positions == "replace" and _positions(model) is None:
+            raise ValueError(
+                f"positions='replace' needs a decoder with absolute positions (Marian, BART, M2M100, GPT-2); "
+                f"{type(model).__name__} has none: use positions='add'"
+            )
+    return units[0] if units else None
+
+
+def _grow(model: Model, controls: list[Control], tokenizer: Any) -> int:
+    """Gives new tokens their embedding rows, the mean of all rows, and returns how many rows there were."""
+    from transformers import AddedToken
+
+    missing = [token for control in controls for token in control.tokens if token not in tokenizer.get_vocab()]
+    tokenizer.add_tokens([AddedToken(token, special=True) for token in missing], special_tokens=True)
+    before = int(model.get_input_embeddings().num_embeddings)
+    ids = [tokenizer.convert_tokens_to_ids(token) for control in controls for token in control.tokens]
+    if ids and max(ids) >= before:
+        model.resize_token_embeddings(max(ids) + 1, mean_resizing=False)
+        for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+            with torch.no_grad():
+                layer.weight[before:] = layer.weight[:before].mean(0)  # not random: an adapter finds the same rows
+    return before
+
+
+def _settle(model: Model, controls: list[Control]) -> None:
+    """Tells the controls how large this decoder's embeddings are."""
+    decoder = model.get_decoder()
+    embedding = decoder.get_input_embeddings()
+    with torch.no_grad():
+        ids = torch.arange(embedding.num_embeddings, device=model.device)
+        rows = embedding(ids) * _rescaling(decoder)  # (vocabulary, dim) as the first layer sees them
+        row_norm = rows.float().pow(2).sum(1).mean().sqrt().item()
+    for control in controls:
+        control.settle(row_norm, rows.shape[1])
+
+
+# ---- transformers' insides
+
+
+def _rescaling(decoder: Any) -> float:
+    """What this decoder multiplies inputs_embeds by (Marian, Pegasus, Granite); most scale in the embedding or not."""
+    return float(getattr(decoder, "embed_scale", None) or getattr(decoder, "embedding_multiplier", None) or 1.0)
+
+
+def _positions(model: Model) -> nn.Module | None:
+    """The module that embeds the decoder's absolute positions, if it has one."""
+    decoder = model.get_decoder()
+    return getattr(decoder, "embed_positions", None) or getattr(decoder, "wpe", None)
+
+
+def _replaces_positions(model: Model) -> bool:
+    return any(control.positions == "replace" for control in controls_of(model))
+
+
+@contextmanager
+def _silent_positions(model: Model) -> Iterator[None]:
+    module = _positions(model)
+    assert module is not None
+    handle = module.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _put_before(model: Model, name: str, ours: Callable[..., Any]) -> Any:
+    """Puts `ours(model, original, …)` in front of a method of this one object; returns what stood in its way before.
+
+    A bound method, so that a deep copy of the model is bound to the copy.
+    """
+    original, before = getattr(type(model), name), vars(model).get(name)  # before: e.g. accelerate's own wrapper
+
+    def method(self: Model, *args: Any, **kwargs: Any) -> Any:
+        return ours(self, partial(original, self) if before is None else before, *args, **kwargs)
+
+    update_wrapper(method, original)
+    method.__signature__ = _extended(original, ours)  # type: ignore[attr-defined]  # transformers reads it to check kwargs
+    setattr(model, name, MethodType(method, model))
+    return before
+
+
+def _extended(original: Callable[..., Any], ours: Callable[..., Any]) -> inspect.Signature:
+    """The original's signature with our arguments."""
+    signature = inspect.signature(original)
+    own = [p for name, p in inspect.signature(ours).parameters.items() if name.startswith("decoder_")]
+    parameters = list(signature.parameters.values())
+    end = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    return signature.replace(parameters=[*parameters[:end], *own, *parameters[end:]])
+
+
+# ---- the three methods
+
+
+def _forward(
+    model: Model,
+    original: Callable[..., Any],
+    *args: Any,
+    decoder_length: Tensor | None = None,
+    decoder_position: Tensor | None = None,
+    decoder_start: Tensor | None = None,
+    decoder_silent: bool = False,  # from `_prepare_inputs`: encoded already, without positions
+    **kwargs: Any,
+) -> Any:
+    if decoder_length is not None and length_control(model).meter is not None:
+        kwargs |= dict(zip(inspect.signature(original).parameters, args, strict=False))
+        args = ()
+        _encode_call(model, kwargs, decoder_length, decoder_position, decoder_start)
+        decoder_silent = _replaces_positions(model)
+    if not decoder_silent:
+        return original(*args, **kwargs)
+    with _silent_positions(model):
+        return original(*args, **kwargs)
+
+
+def _prepare_inputs(
+    model: Model,
+    original: Callable[..., Any],
+    input_ids: Tensor,
+    *args: Any,
+    decoder_length: Tensor | None = None,
+    decoder_start: Tensor | None = None,
+    **kwargs: Any,
+) -> dict[str, Any]:
+    inputs: dict[str, Any] = original(input_ids, *args, **kwargs)
+    if decoder_length is None:
+        return inputs
+    ids_key, embeds_key, mask_key = _keys(model)
+    new_ids, mask = inputs[ids_key], kwargs.get(mask_key)
+    if new_ids is None:
+        raise ValueError("a prompt given as inputs_embeds cannot be counted; give input_ids")
+    if mask is not None and mask.shape[-1] != input_ids.shape[1]:
+        raise ValueError(
+            f"length control needs all token ids so far: got {input_ids.shape[1]} of {mask.shape[-1]}; "
+            "generate without prefill_chunk_size, and with the whole prompt beside a cache"
+        )
+    ids = input_ids.to(new_ids.device)  # `generate` may keep its books elsewhere
+    signal = _signal(model, ids, decoder_length, None, decoder_start, mask).last(new_ids.shape[1])
+    inputs |= {ids_key: None, embeds_key: _embed(model, new_ids, signal)}
+    if _replaces_positions(model):
+        inputs["decoder_silent"] = True
+    return inputs
+
+
+def _generate(
+    model: Model,
+    original: Callable[..., Any],
+    inputs: Tensor | None = None,
+    *args: Any,
+    decoder_length: Any = None,
+    decoder_start: Tensor | None = None,
+    **kwargs: Any,
+) -> Any:
+    if decoder_length is None or length_control(model).meter is None:
+        return original(inputs, *args, **kwargs)
+    prompt = inputs if inputs is not None else kwargs.get("input_ids")
+    lengths = torch.as_tensor(decoder_length, dtype=torch.long, device=model.device)  # (batch,)
+    if lengths.dim() == 0 and prompt is not None:
+        lengths = lengths.expand(len(prompt))
+    for row, length in enumerate(lengths.tolist()):
+        if length < 1:
+            raise ValueError(f"decoder_length must be at least 1; got {length} for row {row}")
+    if prompt is not None and len(lengths) != len(prompt):
+        raise ValueError(f"decoder_length needs one length a row: got {len(lengths)} for {len(prompt)} rows")
+    if decoder_start is None and not model.config.is_encoder_decoder:
+        decoder_start = torch.full_like(lengths, prompt.shape[1] if prompt is not None else 1)
+    if decoder_start is not None:
+        kwargs["decoder_start"] = decoder_start
+    return original(inputs, *args, decoder_length=lengths, **kwargs)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "forward": _forward,
+    "prepare_inputs_for_generation": _prepare_inputs,
+    "generate": _generate,
+}
+
+
+# ---- from ids to embeddings with length
+
+
+def _keys(model: Model) -> tuple[str, str, str]:
+    """What this model calls the ids, embeddings and mask of its decoder."""
+    if model.config.is_encoder_decoder:
+        return "decoder_input_ids", "decoder_inputs_embeds", "decoder_attention_mask"
+    return "input_ids", "inputs_embeds", "attention_mask"
+
+
+def _encode_call(
+    model: Model, kwargs: dict[str, Any], length: Tensor, position: Tensor | None, start: Tensor | None
+) -> None:
+    """In the arguments of one forward call, embeddings with length take the place of the decoder's token ids."""
+    ids_key, embeds_key, mask_key = _keys(model)
+    ids = kwargs.pop(ids_key, None)
+    if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
+        ids = model.prepare_decoder_input_ids_from_labels(labels=kwargs["labels"])
+    if ids is None:
+        raise ValueError(f"decoder_length needs token ids to count; give {ids_key}")
+    cache = kwargs.get("past_key_values")
+    read = int(cache.get_seq_length()) if cache is not None else 0
+    if read and position is None:
+        raise ValueError(
+            f"{read} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
+        )
+    if start is None and model.config.is_encoder_decoder:
+        start = torch.full_like(length, 1 - read)
+    kwargs[embeds_key] = _embed(model, ids, _signal(model, ids, length, position, start, kwargs.get(mask_key)))
+
+
+def _signal(
+    model: Model, ids: Tensor, length: Tensor, position: Tensor | None, start: Tensor | None, mask: Tensor | None
+) -> Signal:
+    """Where each step of `ids` (batch, time) stands."""
+    length = length.to(ids.device)
+    if length.shape != ids.shape[:1]:
+        raise ValueError(f"decoder_length needs one length a row, shape ({len(ids)},); got {tuple(length.shape)}")
+    if start is None:
+        if not model.config.is_encoder_decoder:
+            raise ValueError("decoder_start is missing: the column of the first answer token, one number a row")
+        start = torch.ones_like(length)
+    start = start.to(ids.device)
+    column = _columns(ids, start)
+    if mask is not None and mask.dim() == 2:
+        live = mask[:, -ids.shape[1] :].to(ids.device).bool()
+    elif model.config.is_encoder_decoder:
+        live = (ids != model.config.pad_token_id) | (column < 0)  # Marian and T5 start with the padding token
+    else:
+        live = torch.ones_like(ids, dtype=torch.bool)
+    if position is None:
+        position = length_control(model).count(ids, start, live)
+    return Signal(position, length, column, live)
+
+
+def _columns(ids: Tensor, start: Tensor) -> Tensor:
+    """(batch, time), 0 at the first token of the answer."""
+    return torch.arange(ids.shape[1], device=ids.device) - start.unsqueeze(1)
+
+
+def _embed(model: Model, ids: Tensor, signal: Signal) -> Tensor:
+    """The decoder's embeddings of `ids`, with what the controls add: (batch, time, dim)."""
+    decoder = model.get_decoder()
+    embeds: Tensor = decoder.get_input_embeddings()(ids)
+    rescaling = _rescaling(decoder)
+    inputs = embeds * rescaling if rescaling != 1 else embeds
+    for control in controls_of(model):
+        if (vectors := control.encode(signal, inputs)) is not None:
+            embeds = embeds + (vectors / rescaling).to(embeds.dtype)
+    return embeds

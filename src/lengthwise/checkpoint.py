@@ -1,0 +1,242 @@
+"""Saving and loading: a folder that Hugging Face can read, and beside it what Lengthwise needs.
+
+  config.json, model.safetensors, …   a full model; for a PEFT adapter adapter_config.json, adapter_model.safetensors
+  lengthwise.json                     the controls, the rules they count by, the base model of an adapter
+  lengthwise.safetensors              the controls' own weights
+A model that was trained with a control is useless, and looks healthy, without it: such a folder loads whole or not at
+all. This file does not know what a control does, nor where models come from (`models.py`).
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from . import __version__
+from .attachment import attach, controls_of, core_of, length_control
+from .controls import Control, control_from
+from .units import unit_named
+
+if TYPE_CHECKING:
+    from .decode.write import Writer
+
+FORMAT = 1
+_ABOUT = "lengthwise.json"
+_WEIGHTS = "lengthwise.safetensors"
+
+
+def load(name: str, **options: Any) -> "Writer":
+    """A writer for the model called `name`: a folder, a bundled model, or one that can be fetched."""
+    from .decode.write import Writer
+    from .models import resolve
+
+    model, tokenizer = load_model(resolve(name), **options)
+    return Writer(model, tokenizer, name=name)
+
+
+# ---- save
+
+
+def save(model: Any, tokenizer: Any, folder: str | Path, *, base: str | None = None) -> Path:
+    """Writes the model, or its PEFT adapter, with its controls and tokenizer to `folder`.
+
+    `base`: what to call an adapter's base model, where the path it was loaded from means nothing elsewhere.
+    All is written beside `folder` first and moved there when complete.
+    """
+    folder = Path(folder).absolute()
+    if folder.exists() and any(folder.iterdir()) and not (folder / _ABOUT).exists():
+        raise ValueError(f"{folder} is not empty and was not written by Lengthwise; choose another folder or clear it")
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        _write(model, tokenizer, partial, base)
+        _replace(folder, partial)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _write(model: Any, tokenizer: Any, folder: Path, base: str | None) -> None:
+    controls = controls_of(model)
+    about = {
+        "format": FORMAT,
+        "lengthwise": __version__,
+        "controls": [control.config() for control in controls],
+        "units": {control.unit: unit_named(control.unit).signature for control in controls if control.unit},
+        "base_model": None,
+    }
+    if core_of(model) is model:
+        weights = {k: v for k, v in model.state_dict().items() if not k.startswith("length_control.")}
+        model.save_pretrained(folder, state_dict=weights)
+        if controls:  # so that the loss of lengthwise.json is noticed
+            _edit(folder / "config.json", lengthwise=[control.name for control in controls])
+    else:
+        about["base_model"] = base = base or model.active_peft_config.base_model_name_or_path
+        if not base:
+            raise ValueError("an adapter is of use only with its base model, which has no name: save(…, base='name')")
+        model.save_pretrained(folder, save_embedding_layers=False)
+        _edit(folder / "adapter_config.json", base_model_name_or_path=base)
+    tokenizer.save_pretrained(folder)
+    if controls:
+        state = length_control(model).controls.state_dict()
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, folder / _WEIGHTS)
+    (folder / _ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _edit(file: Path, **entries: Any) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | entries, indent=2) + "\n", encoding="utf-8")
+
+
+def _replace(folder: Path, complete: Path) -> None:
+    """Puts `complete` in the place of `folder`; what stood there goes last, and comes back if that fails."""
+    if not folder.exists():
+        complete.rename(folder)
+        return
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    folder.rename(old)
+    try:
+        complete.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
+
+
+# ---- load
+
+
+def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> tuple[Any, Any]:
+    """The model in `folder`, its controls attached, and its tokenizer. A plain Hugging Face folder is a plain model."""
+    from transformers import AutoTokenizer
+
+    folder = Path(folder)
+    if not (folder / "config.json").exists() and not (folder / "adapter_config.json").exists():
+        raise FileNotFoundError(f"no model in {folder}: neither config.json nor adapter_config.json is there")
+    about = _about(folder)
+    controls = _controls(folder, about)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if (folder / "adapter_config.json").exists():
+        base = _pretrained(_base_of(folder, about), dtype)
+        model = _with_adapter(_attached(base, controls, tokenizer), folder)
+    else:
+        model = _attached(_pretrained(folder, dtype, whole=bool(controls)), controls, tokenizer)
+    _load_control_weights(model, folder)
+    return model.to(device).eval() if device is not None else model.eval(), tokenizer
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    """What lengthwise.json says; nothing for a plain model."""
+    file = folder / _ABOUT
+    if not file.exists():
+        config = folder / "config.json"
+        marked = config.exists() and json.loads(config.read_text("utf-8")).get("lengthwise")
+        if marked or (folder / _WEIGHTS).exists():
+            raise ValueError(
+                f"the model in {folder} was trained with length controls, but {_ABOUT} is missing; "
+                "copy the whole folder again: without its controls the model does not work"
+            )
+        return {"controls": []}
+    try:
+        about = dict(json.loads(file.read_text("utf-8")))
+        if not {"format", "controls", "units", "base_model"} <= about.keys():
+            raise ValueError(f"it has only {', '.join(about)}")
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file} is damaged ({error}); copy the whole folder again") from error
+    if about["format"] != FORMAT:
+        raise ValueError(f"{file} has format {about['format']}; Lengthwise {__version__} reads format {FORMAT}")
+    return about
+
+
+def _controls(folder: Path, about: dict[str, Any]) -> list[Control]:
+    try:
+        controls = [control_from(config) for config in about["controls"]]
+    except ValueError as error:
+        raise ValueError(
+            f"the model in {folder} was trained with a control that Lengthwise {__version__} cannot build: {error}"
+        ) from error
+    for unit, signature in about.get("units", {}).items():
+        if unit_named(unit).signature != signature:
+            raise ValueError(
+                f"the model in {folder} counts {unit} by the rule {signature}; "
+                f"this Lengthwise ({__version__}) counts by {unit_named(unit).signature}"
+            )
+    return controls
+
+
+def _attached(model: Any, controls: list[Control], tokenizer: Any) -> Any:
+    return attach(model, controls, tokenizer) if controls else model
+
+
+def _pretrained(folder: Path, dtype: Any, *, whole: bool = False) -> Any:
+    """The plain model in `folder`; if `whole`, every weight must be in the file."""
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+    config = AutoConfig.from_pretrained(folder)
+    if hasattr(config, "lengthwise"):
+        del config.lengthwise  # belongs to the file, not to the model
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    options = {"dtype": dtype} if dtype is not None else {}
+    model, info = kind.from_pretrained(folder, config=config, output_loading_info=True, **options)
+    if whole and info["missing_keys"]:
+        raise ValueError(f"the model in {folder} is damaged: {_some(info['missing_keys'])} not in its weights")
+    return model
+
+
+def _base_of(folder: Path, about: dict[str, Any]) -> Path:
+    """Where the base model of the adapter in `folder` is."""
+    name = about.get("base_model") or json.loads((folder / "adapter_config.json").read_text("utf-8")).get(
+        "base_model_name_or_path"
+    )
+    if not name:
+        raise ValueError(f"the adapter in {folder} does not name its base model; write it as base_model in {_ABOUT}")
+    if (Path(name) / "config.json").exists():
+        return Path(name)
+    try:
+        from .models import resolve
+
+        return resolve(name)
+    except Exception as error:
+        raise ValueError(
+            f"the adapter in {folder} belongs to the base model {name!r}, which cannot be found ({error}); "
+            f"put it there, or name another place as base_model in {_ABOUT}"
+        ) from error
+
+
+def _with_adapter(model: Any, folder: Path) -> Any:
+    """`model` with the adapter in `folder`, all of whose weights must be there: PEFT drops what it cannot place."""
+    from peft import PeftModel, get_peft_model_state_dict
+
+    weights = folder / "adapter_model.safetensors"
+    if not weights.exists():
+        raise ValueError(f"the adapter in {folder} is damaged: {weights.name} is missing")
+    try:
+        model = PeftModel.from_pretrained(model, folder)
+        stored = load_file(weights).keys()
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(f"the adapter in {folder} is damaged or does not fit its base model: {error}") from error
+    wanted = get_peft_model_state_dict(model, save_embedding_layers=False).keys()
+    if wanted != stored:
+        raise ValueError(f"the adapter in {folder} does not fit its base model: {_some(wanted ^ stored)} not in both")
+    return model
+
+
+def _load_control_weights(model: Any, folder: Path) -> None:
+    if not controls_of(model):
+        return
+    try:
+        length_control(model).controls.load_state_dict(load_file(folder / _WEIGHTS))
+    except (OSError, SafetensorError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder / _WEIGHTS} is missing or damaged ({error}); "
+            "copy the whole folder again: without its controls the model does not work"
+        ) from error
+
+
+def _some(names: Any) -> str:
+    names = sorted(names)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,102 @@
+"""Length encodings: the decoder reads at every step how much is left to write.
+
+Turns a signal into vectors by one of `encodings.py`'s formulas, at the rows that a placement names, at a scale that the
+model can hear. It does not know tokens: positions come counted.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from .. import encodings
+from ..units import unit_named
+from .base import PLACEMENTS, Control, Signal
+
+KINDS = ("difference", "ratio", "progress")
+
+
+class EncodingControl(Control):
+    """A sinusoid of the count at each step, added to the decoder's input.
+
+    kind        difference: what remains; ratio: what is written, the length as base; progress: the share, in `steps`
+    placement   answer: from the last prompt token on (an encoder-decoder: every decoder input, also called `decoder`);
+                response: from the first answer token on (ORPE); whole: the count runs through the prompt as well (LDPE)
+    end_index   the count at the step that must end the text: 0 as in the papers, 1 for LDPE/ORPE, 2 for Takase's code
+    scale       constant: sinusoid and embedding rows have equal norms on average, one number saved with the model;
+                frobenius: ‖E‖/‖R‖ per sequence over the encoded rows of the call (the paper; differs between training
+                and each cached step); or a number: 1.0 suits an encoder-decoder that is trained from scratch
+    positions   add to the decoder's own absolute positions, or replace them
+    """
+
+    name = "encoding"
+    factor: Tensor
+
+    def __init__(
+        self,
+        kind: str = "difference",
+        unit: str = "chars",
+        placement: str = "answer",
+        end_index: int = 0,
+        scale: str | float = "constant",
+        positions: str = "add",
+        steps: int = 5,
+        layout: encodings.Layout = "interleaved",
+        cosine: encodings.Cosine = "shared",
+    ) -> None:
+        super().__init__()
+        self.kind = _one_of("kind", kind, KINDS)
+        self.unit = unit_named(unit).name
+        self.placement = _one_of("placement", placement, tuple(PLACEMENTS))
+        self.end_index = _end_index(end_index, kind)
+        self.scale = scale if isinstance(scale, int | float) else _one_of("scale", scale, ("constant", "frobenius"))
+        self.positions = _one_of("positions", positions, ("add", "replace"))
+        self.steps = steps
+        self.layout = layout
+        self.cosine = cosine
+        known = float(scale) if isinstance(scale, int | float) else math.nan
+        self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
+        if steps < 1:
+            raise ValueError(f"progress needs at least 1 step; got {steps}")
+        encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training
+
+    def settle(self, row_norm: float, dim: int) -> None:
+        if self.scale == "constant" and self.factor.isnan():
+            self.factor.fill_(row_norm * math.sqrt(2 / dim))  # a row of sines and cosines has norm sqrt(dim / 2)
+
+    def encode(self, signal: Signal, inputs: Tensor) -> Tensor:
+        carriers = signal.carriers(self.placement).unsqueeze(-1)  # (batch, time, 1)
+        vectors = self.vectors(signal, inputs.shape[-1]) * carriers  # (batch, time, dim)
+        if self.scale != "frobenius":
+            return vectors * self.factor
+        norms = [x.float().norm(dim=(1, 2), keepdim=True) for x in (inputs * carriers, vectors)]  # (batch, 1, 1)
+        scale: Tensor = norms[0] / norms[1].clamp(min=1e-12)
+        return vectors * scale
+
+    def vectors(self, signal: Signal, dim: int) -> Tensor:
+        """The sinusoids alone, at every row: (batch, time, dim)."""
+        length = signal.length.unsqueeze(-1)  # (batch, 1)
+        if self.kind == "difference":
+            return encodings.difference(self.index(signal), dim, layout=self.layout, cosine=self.cosine)
+        written = signal.position.clamp(min=0).minimum(length)  # a prompt is not progress; an overrun stays at the end
+        if self.kind == "ratio":
+            return encodings.ratio(written, signal.length, dim, layout=self.layout, cosine=self.cosine)
+        return encodings.progress(written, signal.length, dim, self.steps, layout=self.layout, cosine=self.cosine)
+
+    def index(self, signal: Signal) -> Tensor:
+        """What remains, plus `end_index`: (batch, time). Without the clamp one overrun sends a text on without end."""
+        return (signal.length.unsqueeze(-1) - signal.position).clamp(min=0) + self.end_index
+
+
+def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise ValueError(f"{option} must be one of {', '.join(choices)}; got {value!r}")
+    return value
+
+
+def _end_index(end_index: int, kind: str) -> int:
+    if end_index not in (0, 1, 2):
+        raise ValueError(f"end_index must be 0, 1 or 2; got {end_index}")
+    if end_index and kind != "difference":
+        raise ValueError(f"end_index shifts what remains, which {kind!r} does not encode; leave it at 0")
+    return end_index

@@ -1,0 +1,90 @@
+"""Documents: parallel segments, and the rows they are made of.
+
+One type for every corpus: a translated text is its (source, target) segments in order, a sentence pair has one of them,
+and so have an instruction (prompt, response) and a title (text, title). Knows nothing of files.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+PAIRS = (("source", "target"), ("prompt", "response"), ("text", "title"))
+
+
+class DataError(ValueError):
+    """A corpus cannot be read, or should not be used as it is; the text says which, why, and what to do."""
+
+
+class RowError(ValueError):
+    """This row makes no document; the text is the reason alone, whoever reads the file knows the place."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """Segments (source, target) that belong together, in order.
+
+    >>> Document("greeting", (("Hello!", "Ciao!"), ("How are you?", "Come stai?"))).row()
+    {'id': 'greeting', 'segs': [['Hello!', 'Ciao!'], ['How are you?', 'Come stai?']]}
+    """
+
+    id: str
+    segments: tuple[tuple[str, str], ...]
+
+    def row(self) -> dict[str, Any]:
+        """As it is written in a JSON Lines file."""
+        return {"id": self.id, "segs": [list(pair) for pair in self.segments]}
+
+
+def document(row: Any, fields: tuple[str, str] | None, default_id: str) -> Document:
+    """The document in a row (a JSON object), from the `fields` named, or else from those it is known by."""
+    if not isinstance(row, dict):
+        raise RowError(f"expected an object with named fields; got {_kind(row)}")
+    name = row.get("id")
+    if not isinstance(name, str | int | None) or isinstance(name, bool):
+        raise RowError(f"id must be a string or a number; got {_kind(name)}")
+    id_ = default_id if name is None else str(name)
+    if fields is None and "segs" in row:
+        return Document(id_, _segments(row["segs"]))
+    names = fields or next((pair for pair in PAIRS if pair[0] in row and pair[1] in row), None)
+    if names is None:
+        known = ", ".join(" + ".join(pair) for pair in (*PAIRS, ("segs",)))
+        raise RowError(f"found the fields {', '.join(map(str, row)) or '(none)'}; expected {known}, or name them")
+    return Document(id_, ((_field(row, names[0]), _field(row, names[1])),))
+
+
+def _segments(value: Any) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, list) or not value:
+        raise RowError(f"segs must be a list of [source, target] pairs; got {_kind(value)}")
+    for number, pair in enumerate(value, 1):
+        if not isinstance(pair, list) or len(pair) != 2:
+            found = f"a list of {len(pair)}" if isinstance(pair, list) else _kind(pair)
+            raise RowError(f"segment {number} must be [source, target]; got {found}")
+    return tuple(
+        (_text(source, f"segment {n}"), _text(target, f"segment {n}")) for n, (source, target) in enumerate(value, 1)
+    )
+
+
+def _field(row: dict[str, Any], name: str) -> str:
+    """The text called `name`; "translation.en" is the field en of the object translation, as hub corpora have it."""
+    value: Any = row
+    for part in [name] if name in row else name.split("."):
+        if not isinstance(value, dict) or part not in value:
+            raise RowError(f"no field {name!r}; found {', '.join(map(str, row)) or '(none)'}")
+        value = value[part]
+    return _text(value, name)
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise RowError(f"{what} must be a string; got {_kind(value)}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # JSON may spell half of a surrogate pair; no file can hold it
+            raise RowError(f"{what} holds half a character (a lone surrogate)") from None
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    empty = "an empty " if value in ([], {}) else None
+    return empty + names[type(value)].split()[1] if empty else names.get(type(value), "a number")

@@ -1,0 +1,168 @@
+"""Filters: which rows and pairs of a corpus are kept, and the account of those that are not.
+
+A pair with an empty side, one that is too long or too unequal, and a document that was there before are left out and
+counted. A few malformed rows are; more of them, and the run stops: the corpus is not what it was taken for.
+Knows nothing of files and formats.
+"""
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+
+from .document import DataError, Document
+from .lines import Malformed
+
+SAMPLES = 5  # malformed rows that a report shows
+ENOUGH = 100  # rows, before the share of malformed ones is judged in mid-file
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a corpus may hold. None: no limit.
+
+    `max_ratio` is the longer side over the shorter, in characters; no default would suit both titles and translations.
+    """
+
+    max_chars: int | None = None  # of either side of a pair
+    max_ratio: float | None = None
+    duplicates: bool = False  # keep them?
+    max_malformed: float = 0.01  # of the rows of a file
+
+    def __post_init__(self) -> None:
+        if self.max_chars is not None and self.max_chars < 1:
+            raise ValueError(f"max_chars must be at least 1; got {self.max_chars}")
+        if self.max_ratio is not None and not self.max_ratio >= 1:
+            raise ValueError(f"max_ratio is the longer side over the shorter, so at least 1; got {self.max_ratio}")
+        if not 0 <= self.max_malformed <= 1:
+            raise ValueError(f"max_malformed is a share, from 0 to 1; got {self.max_malformed}")
+
+
+@dataclass
+class Report:
+    """What became of a corpus, in pairs (a malformed row counts as one): read is the sum of the six below it."""
+
+    read: int = 0
+    kept: int = 0
+    malformed: int = 0
+    empty: int = 0
+    too_long: int = 0
+    bad_ratio: int = 0
+    duplicate: int = 0
+    documents: int = 0  # that the kept pairs make up
+    samples: list[Malformed] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = [(name.replace("_", " "), count) for name, count in asdict(self).items() if name != "samples"]
+        width = len(f"{self.read:,}")
+        table = [f"{name:<10} {count:>{width},}" for name, count in counts if count or name in ("read", "kept")]
+        return "\n".join(table + [f"  {sample}" for sample in self.samples])
+
+    def json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+class Seen:
+    """A set of 64-bit hashes in 12 to 24 bytes each, where Python's own takes 60 or more: ten million rows fit.
+
+    Two different documents look alike with a chance of n²/2⁶⁵: 3 in a million, once in ten million documents.
+    """
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(8 << 10))  # open addressing; 0 is a free slot
+        self._count = 0
+
+    def add(self, key: int) -> bool:
+        """Was it new?"""
+        slot = self._slot(key)
+        if self._slots[slot]:
+            return False
+        self._slots[slot] = key
+        self._count += 1
+        if self._count * 3 > len(self._slots) * 2:
+            self._grow()
+        return True
+
+    def _slot(self, key: int) -> int:
+        slots, mask = self._slots, len(self._slots) - 1
+        slot = key & mask
+        while slots[slot] not in (0, key):
+            slot = (slot + 1) & mask
+        return slot
+
+    def _grow(self) -> None:
+        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
+        for key in old:
+            if key:
+                self._slots[self._slot(key)] = key
+
+
+def fingerprint(segments: tuple[tuple[str, str], ...]) -> int:
+    """A 64-bit hash, never 0, of texts without the white space around them."""
+    texts = [text.strip() for pair in segments for text in pair]
+    return int.from_bytes(blake2b(repr(texts).encode(), digest_size=8).digest(), "little") or 1
+
+
+def well_formed(rows: Iterable[Document | Malformed], file: str, limits: Limits, report: Report) -> Iterator[Document]:
+    """The documents of one file; an error as soon as more of its rows are malformed than the limits allow."""
+    read = malformed = 0
+    first: list[Malformed] = []  # of this file; the report's samples may all be of another
+    for row in rows:
+        read += 1
+        if isinstance(row, Malformed):
+            malformed += 1
+            report.read += 1
+            report.malformed += 1
+            if len(first) < SAMPLES:
+                first.append(row)
+            if len(report.samples) < SAMPLES:
+                report.samples.append(row)
+        if read >= ENOUGH and malformed > limits.max_malformed * read:
+            raise _too_many(read, first, malformed, file, limits)
+        if isinstance(row, Document):
+            yield row
+    if malformed > limits.max_malformed * read:
+        raise _too_many(read, first, malformed, file, limits)
+
+
+def _too_many(read: int, first: list[Malformed], malformed: int, file: str, limits: Limits) -> DataError:
+    return DataError(
+        f"{malformed:,} of {read:,} rows read from {file} are malformed; the limit is {limits.max_malformed:.1%}:\n  "
+        + "\n  ".join(map(str, first))
+        + "\nWhat to do: mend the file, name its format or fields, or raise max_malformed."
+    )
+
+
+def clean(
+    documents: Iterable[Document], limits: Limits, report: Report, seen: Seen | None = None
+) -> Iterator[Document]:
+    """The documents less the pairs that are empty, too long or too unequal, each document once.
+
+    Only whole documents are duplicates: texts that differ may well share a sentence.
+    """
+    seen = Seen() if seen is None else seen
+    for document in documents:
+        report.read += len(document.segments)
+        pairs = tuple(pair for pair in document.segments if _keep(pair, limits, report))
+        if not pairs:
+            continue
+        if not limits.duplicates and not seen.add(fingerprint(pairs)):
+            report.duplicate += len(pairs)
+            continue
+        report.kept += len(pairs)
+        report.documents += 1
+        yield document if len(pairs) == len(document.segments) else Document(document.id, pairs)
+
+
+def _keep(pair: tuple[str, str], limits: Limits, report: Report) -> bool:
+    short, long = sorted((len(pair[0].strip()), len(pair[1].strip())))
+    if not short:
+        report.empty += 1
+    elif limits.max_chars is not None and long > limits.max_chars:
+        report.too_long += 1
+    elif limits.max_ratio is not None and long > limits.max_ratio * short:
+        report.bad_ratio += 1
+    else:
+        return True
+    return False

@@ -1,0 +1,232 @@
+"""Readers: corpora of several formats as a stream of documents, never a whole file in memory.
+
+    read("corpus.jsonl.gz")               {"id", "segs": [[s, t], …]}, {"source", "target"}, {"prompt", "response"},
+                                          {"text", "title"}, or the two fields you name
+    read("corpus.tsv")                    two columns; a header is recognised by its names
+    read("corpus.en,corpus.it")           line n of one file is the translation of line n of the other
+    read("hf:owner/name:train")           a hub dataset, streamed (needs the `datasets` library)
+    read(["a.jsonl", "more/*.tsv.gz"])    several, one after the other
+
+A new file format is a function from a path to rows and a line in `FORMATS`. Nothing here knows models or batches.
+"""
+
+import glob
+import importlib
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .document import PAIRS, DataError, Document, RowError, document
+from .filters import Limits, Report, Seen, clean, well_formed
+from .lines import Malformed, count, lines
+
+Fields = tuple[str, str] | None
+Rows = Iterator[Document | Malformed]
+Corpus = tuple[str, Callable[[], Rows]]  # what to call it in messages, and how to read it
+
+
+def read(
+    source: str | Path | list[str | Path] | list[str] | list[Path],
+    *,
+    format: str | None = None,
+    fields: Fields = None,
+    blank_lines: bool = False,
+    limits: Limits | None = None,
+    report: Report | None = None,
+) -> Iterator[Document]:
+    """The documents of a file, a glob, paired files ("a.en,a.it"), a hub dataset ("hf:owner/name"), or a list of these.
+
+    `format`, one of `FORMATS`, is for files whose name does not tell. `blank_lines`: in paired files, a line that is
+    blank on both sides ends a document. `report` is filled as the documents are read.
+    """
+    if format is not None and format not in FORMATS:
+        raise DataError(f"unknown format {format!r}; the formats are {', '.join(FORMATS)}")
+    if fields is not None and (isinstance(fields, str) or len(fields) != 2):
+        raise DataError(f"fields are two names, of the source and of the target; got {fields!r}")
+    # Not lazily: a misspelt name should fail where it was given, not an hour later.
+    sources = source if isinstance(source, list) else [source]
+    corpora = [corpus for one in sources for corpus in _corpora(str(one), format, fields, blank_lines)]
+    return _stream(corpora, limits or Limits(), Report() if report is None else report)
+
+
+def _stream(corpora: list[Corpus], limits: Limits, report: Report) -> Iterator[Document]:
+    seen, before = Seen(), report.kept
+    for name, rows in corpora:
+        yield from clean(well_formed(rows(), name, limits, report), limits, report, seen)
+    if report.kept == before:
+        names = ", ".join(name for name, _ in corpora) or "an empty list of files"
+        raise DataError(
+            f"nothing to keep in {names}:\n{report}\nWhat to do: check the file, its format and its fields."
+        )
+
+
+# From what the user wrote to corpora
+
+
+def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool) -> list[Corpus]:
+    if source.startswith("hf:"):
+        return [(source, partial(hub_rows, _datasets(source), source.removeprefix("hf:"), fields))]
+    if "," in source and not Path(source).exists():
+        sides = [_files(side.strip()) for side in source.split(",")]
+        if len(sides) != 2 or len(sides[0]) != len(sides[1]):
+            found = " and ".join(str(len(side)) for side in sides)
+            raise DataError(f"{source!r} should name two files, or as many on one side as on the other; found {found}")
+        return [(f"{a},{b}", partial(text_rows, a, b, blank_lines)) for a, b in zip(*sides, strict=True)]
+    return [(str(file), partial(_reader(file, format), file, fields)) for file in _files(source)]
+
+
+def _files(source: str) -> list[Path]:
+    path = Path(source).expanduser()
+    if path.is_dir():
+        raise DataError(f"{source!r} is a folder; name the files in it, as in '{source.rstrip('/')}/*.jsonl.gz'")
+    if path.exists():
+        return [path]
+    files = sorted(Path(file) for file in glob.glob(str(path), recursive=True) if not Path(file).is_dir())
+    if not files:
+        hint = f"; a hub dataset is written 'hf:{source}'" if source.count("/") == 1 and not path.suffix else ""
+        raise DataError(f"no file {source!r} (looked from {Path.cwd()}){hint}")
+    return files
+
+
+def _reader(file: Path, format: str | None) -> Callable[[Path, Fields], Rows]:
+    if format is not None:
+        return FORMATS[format][1]
+    name = file.name.lower().removesuffix(".gz")
+    for ends, rows in FORMATS.values():
+        if name.endswith(ends):
+            return rows
+    raise DataError(
+        f"the name {file.name!r} does not tell its format; name it ({', '.join(FORMATS)}), or give paired text files "
+        "as 'corpus.en,corpus.it'"
+    )
+
+
+# The formats
+
+
+def jsonl_rows(path: Path, fields: Fields) -> Rows:
+    """One JSON object a line; blank lines are no rows."""
+    for number, line in lines(path):
+        if isinstance(line, Malformed):
+            yield line
+        elif line and not line.isspace():
+            try:
+                yield document(json.loads(line), fields, f"{path.name}:{number}")
+            except RowError as error:
+                yield Malformed(str(path), number, str(error))
+            except (ValueError, RecursionError) as error:
+                yield Malformed(str(path), number, f"not JSON: {error}")
+
+
+def tsv_rows(path: Path, fields: Fields) -> Rows:
+    """Columns between tabs and nothing else: a quotation mark is a character like any other."""
+    columns: dict[str, int] | None = None
+    for number, line in lines(path):
+        if isinstance(line, Malformed):
+            yield line
+            continue
+        cells = line.split("\t")
+        if columns is None:
+            columns = _header(cells, fields, path)
+            if columns is not None:
+                continue
+            columns = {"source": 0, "target": 1}
+        if len(cells) != len(columns):
+            if line:  # a blank line is no row
+                yield Malformed(str(path), number, f"expected {len(columns)} columns; got {len(cells)}")
+            continue
+        row = {name: cells[index] for name, index in columns.items()}
+        yield document(row, fields, f"{path.name}:{number}")
+
+
+def _header(cells: list[str], fields: Fields, path: Path) -> dict[str, int] | None:
+    """Where each column is, if this first line names them."""
+    names = [cell.strip() for cell in cells]
+    if fields is None:
+        names = [name.lower() for name in names]
+        known = next((pair for pair in PAIRS if set(pair) <= set(names)), None)
+        # Three words of a header may be a row of somebody's text; "id" is the one other column with a meaning.
+        if known is None or set(names) - {*known, "id"}:
+            return None
+    elif not set(fields) <= set(names):
+        raise DataError(f"{path} has no columns {' and '.join(fields)}; its first line is {' | '.join(names)}")
+    return {name: index for index, name in enumerate(names)}
+
+
+def text_rows(left: Path, right: Path, blank_lines: bool = False) -> Rows:
+    """Two files, line by line; with `blank_lines`, a line blank in both ends a document."""
+    here, there = count(left), count(right)
+    if here != there:  # found out first: past the place where a line is missing, every pair would be wrong
+        raise DataError(
+            f"{left} has {here:,} lines and {right} has {there:,}; line n of one should translate line n of the other"
+        )
+    pairs = _line_pairs(left, right)
+    return _by_document(pairs) if blank_lines else pairs
+
+
+def _line_pairs(left: Path, right: Path) -> Rows:
+    for (number, source), (_, target) in zip(lines(left), lines(right), strict=True):
+        if isinstance(source, Malformed):
+            yield source
+        elif isinstance(target, Malformed):
+            yield target
+        else:
+            yield Document(f"{left.name}:{number}", ((source, target),))
+
+
+def _by_document(rows: Rows) -> Rows:
+    """Join the pairs between blank lines. One malformed line makes its document malformed: it would have a hole."""
+    pairs: list[Document] = []
+    bad: list[Malformed] = []
+    for row in itertools.chain(rows, [_BLANK]):
+        if isinstance(row, Malformed):
+            bad.append(row)
+        elif any(text.strip() for text in row.segments[0]):
+            pairs.append(row)
+        else:
+            if bad:
+                yield bad[0]
+            elif pairs:
+                yield Document(pairs[0].id, tuple(pair.segments[0] for pair in pairs))
+            pairs, bad = [], []
+
+
+_BLANK = Document("", (("", ""),))
+
+
+def hub_rows(datasets: Any, name: str, fields: Fields) -> Rows:
+    """A hub dataset, streamed: owner/name, owner/name:split or owner/name/configuration:split."""
+    path, _, split = name.partition(":")
+    owner_and_name, configuration = "/".join(path.split("/")[:2]), "/".join(path.split("/")[2:])
+    number = 0
+    try:
+        stream = datasets.load_dataset(owner_and_name, configuration or None, split=split or "train", streaming=True)
+        for number, row in enumerate(stream, 1):
+            try:
+                yield document(row, fields, f"{name}:{number}")
+            except RowError as error:
+                yield Malformed(f"hf:{name}", number, str(error))
+    except Exception as error:  # the library's many errors have no common parent; each is told to the user
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise DataError(
+            f"cannot read the hub dataset {name!r} (after {number:,} rows): {reason}\n"
+            "What to do: check the spelling, the split and the network; a private dataset needs `hf auth login`."
+        ) from error
+
+
+def _datasets(source: str) -> Any:
+    try:
+        return importlib.import_module("datasets")
+    except ImportError:
+        raise DataError(
+            f"{source!r} needs the datasets library, which is not installed: pip install datasets"
+        ) from None
+
+
+FORMATS: dict[str, tuple[tuple[str, ...], Callable[[Path, Fields], Rows]]] = {  # name: (ends of file names, reader)
+    "jsonl": ((".jsonl", ".ndjson", ".json"), jsonl_rows),
+    "tsv": ((".tsv", ".tab"), tsv_rows),
+}

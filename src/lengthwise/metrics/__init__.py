@@ -1,0 +1,193 @@
+r"""Metrics: is the text good, and does it fit?
+
+Every metric is one line in `METRICS`: how it counts and what it needs. `score` computes all that the inputs allow, each
+with its interval and its signature; `compare` says whether two systems differ. Nothing here imports a model library,
+and sacreBLEU and rouge-score only when their metrics are asked for.
+
+>>> scores = score(["Fits well.", "Too long"], budgets="at most 10 chars", metrics=["mae", "completeness"])
+>>> print(*scores, sep="\n")
+mae 1.000 [0.000, 2.000] n=2 mae|agg:mean|unit:chars|norm:nfc|ws:keep|v1|bs:1000|rs:0
+completeness 0.5000 [0.000, 1.000] n=2 completeness|rule:sentences.finished|v1|bs:1000|rs:0
+"""
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from . import bertscore as _bertscore
+from . import coverage, overlap, ratios, rouge, targets, wording
+from .attention import attention_entropy
+from .baselines import LENGTH_PENALTIES, rerank, rescore, truncate
+from .contrastive import contrastive_accuracy
+from .score import Comparison, Score, as_json, as_table
+from .tally import Metric, NotApplicable, Tally, as_comparison, as_score, median, population_std
+from .texts import Texts
+
+__all__ = [
+    "LENGTH_PENALTIES",
+    "METRICS",
+    "Comparison",
+    "Metric",
+    "NotApplicable",
+    "Score",
+    "Tally",
+    "Texts",
+    "as_json",
+    "as_table",
+    "attention_entropy",
+    "compare",
+    "contrastive_accuracy",
+    "rerank",
+    "rescore",
+    "score",
+    "score_bins",
+    "truncate",
+]
+
+_REFS, _SRCS, _DOCS = ("refs",), ("srcs",), ("refs", "docs")
+_TOK = "one of sacreBLEU's tokenizers"
+
+METRICS: dict[str, Metric] = {
+    # against references; s- (sentences) is meant where no d- (documents) is said
+    "bleu": Metric(overlap.bleu, _REFS, takes=_TOK),
+    "bleu-lc": Metric(partial(overlap.bleu, lowercase=True), _REFS, takes=_TOK),
+    "bleu*": Metric(partial(overlap.bleu, star=True), _REFS, takes=_TOK),
+    "chrf": Metric(overlap.chrf, _REFS),
+    "chrf-lc": Metric(partial(overlap.chrf, lowercase=True), _REFS, usual=False),
+    "ter": Metric(overlap.ter, _REFS),
+    "ter-cased": Metric(partial(overlap.ter, cased=True), _REFS, usual=False),
+    "d-bleu": Metric(partial(overlap.of_documents, overlap.bleu), _DOCS, takes=_TOK),
+    "d-bleu-lc": Metric(partial(overlap.of_documents, overlap.bleu, lowercase=True), _DOCS, takes=_TOK),
+    "d-bleu*": Metric(partial(overlap.of_documents, overlap.bleu, star=True), _DOCS, takes=_TOK),
+    "d-chrf": Metric(partial(overlap.of_documents, overlap.chrf), _DOCS),
+    "d-ter": Metric(partial(overlap.of_documents, overlap.ter), _DOCS, usual=False),  # minutes on long documents
+    "rouge-1": Metric(partial(rouge.rouge, kind="rouge1"), _REFS, takes="a tokenizer"),
+    "rouge-2": Metric(partial(rouge.rouge, kind="rouge2"), _REFS, takes="a tokenizer"),
+    "rouge-l": Metric(partial(rouge.rouge, kind="rougeL"), _REFS, takes="a tokenizer"),
+    "rouge-1-recall": Metric(
+        partial(rouge.rouge_recall, kind="rouge1"), _REFS, takes="a cut in bytes", default="75", usual=False
+    ),
+    "rouge-2-recall": Metric(
+        partial(rouge.rouge_recall, kind="rouge2"), _REFS, takes="a cut in bytes", default="75", usual=False
+    ),
+    "rouge-l-recall": Metric(
+        partial(rouge.rouge_recall, kind="rougeL"), _REFS, takes="a cut in bytes", default="75", usual=False
+    ),
+    "bertscore": Metric(_bertscore.bertscore, _REFS, takes="an encoder", usual=False),
+    # against the source
+    "coverage": Metric(coverage.coverage, ("srcs", "backs")),
+    "tail": Metric(coverage.tail, ("srcs", "backs")),
+    "lr-src": Metric(ratios.length_ratio, _SRCS),
+    "lr-src-median": Metric(partial(ratios.length_ratio, finish=median), _SRCS),
+    "lr-src-std": Metric(partial(ratios.length_ratio, finish=population_std), _SRCS),
+    "lr-ref": Metric(partial(ratios.length_ratio, to="refs"), _REFS),
+    "lr-ref-median": Metric(partial(ratios.length_ratio, to="refs", finish=median), _REFS),
+    "lr-ref-std": Metric(partial(ratios.length_ratio, to="refs", finish=population_std), _REFS),
+    "compliance": Metric(ratios.compliance, _SRCS, takes="a percentage", default="10"),
+    "compliance-isometric": Metric(ratios.compliance_isometric, _SRCS, takes="a percentage", default="10"),
+    # against the budget
+    "variance": Metric(targets.variance, ("budgets",)),
+    "mae": Metric(targets.mae, ("budgets",)),
+    "relative-error": Metric(targets.relative_error, ("budgets",)),
+    "exact": Metric(targets.exact, ("budgets",)),
+    "within": Metric(targets.within, ("budgets",), takes="a tolerance", default="5"),
+    "overrun": Metric(targets.overrun, ("budgets",)),
+    "violation": Metric(targets.violation, ("budgets",)),
+    # by themselves
+    "completeness": Metric(wording.completeness),
+    "repetition": Metric(wording.repetition, takes="an n-gram order", default="4"),
+    "distinct-1": Metric(partial(wording.distinct, order=1)),
+    "distinct-2": Metric(partial(wording.distinct, order=2)),
+}
+
+
+def score(
+    hyps: Sequence[str] | Texts,
+    refs: Sequence[str | Sequence[str]] | None = None,
+    srcs: Sequence[str] | None = None,
+    budgets: Any = None,
+    *,
+    docs: Sequence[Hashable] | None = None,
+    backs: Sequence[str] | None = None,
+    lengths: Sequence[int] | None = None,
+    metrics: Sequence[str] | None = None,
+    unit: str = "chars",
+    tokenizer: Any = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+) -> list[Score]:
+    """All metrics that the inputs allow, or those named; an argument goes behind a colon: "within:5", "bleu:zh".
+
+    What each input is, `Texts` says. Shares and ratios are fractions; BLEU, chrF and TER are out of 100, as ever.
+    """
+    texts = hyps if isinstance(hyps, Texts) else Texts(hyps, refs, srcs, budgets, docs, backs, lengths, unit, tokenizer)
+    if metrics is not None:
+        return [as_score(name, tally, bootstrap, seed) for name, tally in (_tally(name, texts) for name in metrics)]
+    scores = []
+    for name, metric in METRICS.items():
+        if metric.usual and not _missing(metric, texts):
+            try:
+                full_name, tally = _tally(name, texts)
+            except NotApplicable:
+                continue
+            scores.append(as_score(full_name, tally, bootstrap, seed))
+    return scores
+
+
+def score_bins(
+    texts: Texts, *, width: int = 100, edges: Sequence[int] | None = None, **how: Any
+) -> dict[str, list[Score]]:
+    """`score` for each bin of the target length, by the bin's name ("1-100 chars"); `as_table` prints it.
+
+    `how` is what `score` takes: metrics, bootstrap, seed.
+    """
+    if texts.budgets is None:
+        raise ValueError("bins of the target length need budgets: Texts(hyps, ..., budgets=...)")
+    rows_by_bin = targets.bins(texts.targets.tolist(), width=width, edges=edges)
+    return {f"{label} {texts.budget_unit}": score(texts.pick(rows), **how) for label, rows in rows_by_bin.items()}
+
+
+def compare(
+    a: Sequence[str] | Texts,
+    b: Sequence[str] | Texts,
+    refs: Sequence[str | Sequence[str]] | None = None,
+    srcs: Sequence[str] | None = None,
+    budgets: Any = None,
+    *,
+    metric: str,
+    test: Literal["bootstrap", "randomisation"] = "bootstrap",
+    docs: Sequence[Hashable] | None = None,
+    unit: str = "chars",
+    tokenizer: Any = None,
+    samples: int = 1000,
+    seed: int = 0,
+) -> Comparison:
+    """Does system b differ from system a on the same texts? Name the metric; "bootstrap" or "randomisation" tests it.
+
+    Two `Texts` say more of each system than two lists of outputs: its lengths or its back-translations.
+    """
+    both = [
+        side if isinstance(side, Texts) else Texts(side, refs, srcs, budgets, docs, unit=unit, tokenizer=tokenizer)
+        for side in (a, b)
+    ]
+    (name, tally_a), (_, tally_b) = (_tally(metric, texts) for texts in both)
+    return as_comparison(name, tally_a, tally_b, test, samples, seed)
+
+
+def _tally(asked: str, texts: Texts) -> tuple[str, Tally]:
+    """The metric's full name and its counts."""
+    name, colon, argument = asked.partition(":")
+    name = name.lower().removeprefix("s-")
+    if name not in METRICS:
+        raise ValueError(f"unknown metric {asked!r}; the metrics are {', '.join(METRICS)}")
+    metric = METRICS[name]
+    if colon and not metric.takes:
+        raise ValueError(f"metric {name!r} takes no argument; got {asked!r}")
+    if missing := _missing(metric, texts):
+        raise ValueError(f"metric {name!r} needs {' and '.join(metric.needs)}; {' and '.join(missing)} not given")
+    argument = argument or metric.default
+    return (f"{name}:{argument}" if argument else name), metric.tally(texts, argument)
+
+
+def _missing(metric: Metric, texts: Texts) -> list[str]:
+    return [need for need in metric.needs if getattr(texts, need) is None]

@@ -1,0 +1,30 @@
+"""Contrastive accuracy: does a model prefer the right translation to wrong ones (ContraPro, Müller et al. 2018)?
+
+The caller sums the log-probabilities of each text's tokens; here they are only compared.
+"""
+
+from collections.abc import Sequence
+
+from .score import Score
+from .tally import as_score, mean_of
+
+
+def contrastive_accuracy(
+    reference: Sequence[float], contrasts: Sequence[Sequence[float]], *, bootstrap: int = 1000, seed: int = 0
+) -> Score:
+    """Share of references whose log-probability is above that of each of their contrasts; a tie is not a preference.
+
+    >>> contrastive_accuracy([-3.0, -5.0], [[-4.0, -9.0], [-5.0]], bootstrap=0).value
+    0.5
+    """
+    if len(reference) != len(contrasts):
+        raise ValueError(
+            f"each reference needs contrasts; got {len(reference)} references and {len(contrasts)} lists of contrasts"
+        )
+    if not reference:
+        raise ValueError("nothing to score: reference is empty")
+    bare = next((row for row, wrong in enumerate(contrasts) if not len(wrong)), None)
+    if bare is not None:
+        raise ValueError(f"every reference needs at least one contrast; row {bare} has none")
+    right = [float(ours > max(wrong)) for ours, wrong in zip(reference, contrasts, strict=True)]
+    return as_score("contrastive", mean_of(right, "contrastive|of:log-prob-sums|ties:wrong|v1"), bootstrap, seed)

@@ -1,0 +1,74 @@
+"""ROUGE: shared words with a reference summary, counted by rouge-score (Lin 2004).
+
+F1, and recall of the output cut to a number of bytes: the rule of DUC (75 bytes), so that length buys nothing.
+rouge-score reads only a-z and 0-9; for other scripts name a tokenizer of ours: "rouge-1:words" or "rouge-1:chars".
+"""
+
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import regex
+
+from .extras import library
+from .tally import NotApplicable, Tally, mean_of
+from .texts import Texts
+
+
+class _Tokenizer:
+    """What rouge-score asks for: an object with `tokenize`."""
+
+    def __init__(self, pattern: str) -> None:
+        self._find = regex.compile(pattern).findall
+
+    def tokenize(self, text: str) -> list[str]:
+        tokens: list[str] = self._find(text.lower())
+        return tokens
+
+
+TOKENIZERS: dict[str, Callable[[], Any]] = {
+    "english": lambda: library("rouge_score.tokenizers").DefaultTokenizer(use_stemmer=True),
+    "words": lambda: _Tokenizer(r"[\p{L}\p{M}\p{N}]+"),
+    "chars": lambda: _Tokenizer(r"[\p{L}\p{N}]\p{M}*"),
+}
+
+
+def rouge(texts: Texts, tokenizer: str = "", *, kind: str) -> Tally:
+    """F1 of "rouge1", "rouge2" or "rougeL"; the mean over the references of a text, where it has several."""
+    tokenizer = tokenizer or "english"
+    return _tally(texts, list(texts.hyps), kind, "fmeasure", tokenizer, f"f1|cut:no|tok:{tokenizer}")
+
+
+def rouge_recall(texts: Texts, cut: str = "75", *, kind: str) -> Tally:
+    """Recall of the output's first `cut` bytes; "target": as many bytes as its budget aims for."""
+    if cut == "target" and texts.budgets is not None:
+        limits = [int(target) for target in texts.targets]
+    elif cut.isdecimal() and int(cut) > 0:
+        limits = [int(cut)] * len(texts)
+    else:
+        raise ValueError(f"recall is cut to a number of bytes, or to 'target' where budgets are given; got {cut!r}")
+    hyps = [first_bytes(text, limit) for text, limit in zip(texts.hyps, limits, strict=True)]
+    return _tally(texts, hyps, kind, "recall", "english", f"recall|cut:{cut}-bytes|tok:english")
+
+
+def first_bytes(text: str, limit: int) -> str:
+    """As much of `text` as fits in `limit` bytes of UTF-8; a character that would be torn is dropped."""
+    return text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
+
+
+def _tally(texts: Texts, hyps: list[str], kind: str, field: str, tokenizer: str, note: str) -> Tally:
+    if tokenizer not in TOKENIZERS:
+        raise ValueError(f"unknown tokenizer {tokenizer!r} for ROUGE; there are {', '.join(TOKENIZERS)}")
+    tokens = TOKENIZERS[tokenizer]()
+    scorer = library("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokens)
+    values = []
+    for row, (hyp, refs) in enumerate(zip(hyps, texts.refs or (), strict=True)):
+        if not any(map(tokens.tokenize, refs)):
+            advice = "use 'rouge-1:words' or 'rouge-1:chars'" if tokenizer == "english" else "leave it out"
+            raise NotApplicable(f"the reference of row {row} has no token that ROUGE ({tokenizer}) reads; {advice}")
+        values.append(np.mean([getattr(scorer.score(ref, hyp)[kind], field) for ref in refs]))
+    refs_rule = "mean" if any(len(refs) > 1 for refs in texts.refs or ()) else "one"
+    stem = "porter" if tokenizer == "english" else "no"
+    release = version("rouge-score")
+    return mean_of(values, f"{kind}|{note}|stem:{stem}|refs:{refs_rule}|rouge-score:{release}")

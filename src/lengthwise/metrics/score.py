@@ -1,0 +1,106 @@
+"""Scores: a number that says how it was made.
+
+Values to pass around and print, and tables of them. This file does not know how any of them is computed.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number, its 95 % interval if it has one, and its signature: two scores compare when their signatures agree.
+
+    >>> print(Score("mae", 2.5, "mae|unit:chars", (2.25, 2.75), None, 40))
+    mae 2.500 [2.250, 2.750] n=40 mae|unit:chars
+    """
+
+    name: str
+    value: float
+    signature: str
+    interval: tuple[float, float] | None
+    per_item: list[float] | None
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.name} {_cell(self)} n={self.n} {self.signature}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on the same texts: `delta` = b − a with its 95 % interval, and p of a difference by chance."""
+
+    name: str
+    a: float
+    b: float
+    delta: float
+    interval: tuple[float, float]
+    p: float
+    signature: str
+    n: int
+
+    def __str__(self) -> str:
+        low, high = map(_show, self.interval)
+        p = "p<0.001" if self.p < 0.001 else f"p={self.p:.3f}"
+        values = f"{_show(self.a)} → {_show(self.b)} ({'+' if self.delta >= 0 else ''}{_show(self.delta)}"
+        return f"{self.name} {values} [{low}, {high}]) {p} n={self.n} {self.signature}"
+
+
+def as_table(scores: Sequence[Score] | Mapping[str, Sequence[Score]]) -> str:
+    """A Markdown table. A list of scores makes one row a score; several lists, by name, one row a list."""
+    if isinstance(scores, Mapping):
+        return _systems_table(scores)
+    rows = [(s.name, _show(s.value), _interval(s), str(s.n), f"`{s.signature}`") for s in scores]
+    return _markdown(("metric", "value", "95 % interval", "n", "signature"), rows, numbers=(1, 3))
+
+
+def _systems_table(systems: Mapping[str, Sequence[Score]]) -> str:
+    signatures: dict[str, str] = {}
+    for system, scores in systems.items():
+        for score in scores:
+            known = signatures.setdefault(score.name, score.signature)
+            if known != score.signature:
+                found = f"{score.signature!r} for {system!r} and {known!r} before"
+                raise ValueError(f"scores with unlike signatures do not go in one column; {score.name} is {found}")
+    rows = []
+    for system, scores in systems.items():
+        cells = {score.name: _cell(score) for score in scores}
+        sizes = "/".join(str(n) for n in sorted({score.n for score in scores}))
+        rows.append((system, sizes, *(cells.get(name, "") for name in signatures)))
+    table = _markdown(("", "n", *signatures), rows, numbers=range(1, len(signatures) + 2))
+    return table + "\n" + "\n".join(f"- {name}: `{signature}`" for name, signature in signatures.items()) + "\n"
+
+
+def as_json(scores: Sequence[Score | Comparison] | Mapping[str, Sequence[Score]], *, per_item: bool = False) -> str:
+    """The same as JSON; with `per_item` also the value of each text."""
+    if isinstance(scores, Mapping):
+        plain: object = {system: [_plain(score, per_item) for score in of_one] for system, of_one in scores.items()}
+    else:
+        plain = [_plain(score, per_item) for score in scores]
+    return json.dumps(plain, indent=2, ensure_ascii=False)
+
+
+def _plain(score: Score | Comparison, per_item: bool) -> dict[str, object]:
+    return {key: value for key, value in asdict(score).items() if per_item or key != "per_item"}
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
+    rule = ["---:" if column in numbers else "---" for column in range(len(head))]
+    escaped = ([cell.replace("|", "\\|") for cell in row] for row in (head, rule, *rows))
+    return "".join(f"| {' | '.join(row)} |\n" for row in escaped)
+
+
+def _show(number: float) -> str:
+    """Four figures: 43.80, 1.050, 0.0150, 1234."""
+    if number == 0:
+        return "0.000"
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:#.4g}".rstrip(".")
+
+
+def _interval(score: Score) -> str:
+    return "" if score.interval is None else f"[{_show(score.interval[0])}, {_show(score.interval[1])}]"
+
+
+def _cell(score: Score) -> str:
+    return f"{_show(score.value)} {_interval(score)}".rstrip()

@@ -1,0 +1,163 @@
+"""Tally: what a metric has counted, text by text, before it becomes one number.
+
+A metric counts once. The number itself, its interval and every comparison are then arithmetic on those counts: a
+resample is a row of weights (how often each text is drawn), and `finish` turns counts and weights into numbers, many
+resamples at a time. This file knows sums and weights; it knows no text.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .score import Comparison, Score
+from .texts import Array, Texts
+
+Finish = Callable[[Array, Array], Array]  # counts (n, k), weights (draws, n) -> (draws,)
+_CELLS = 1 << 22  # weights held at a time: 32 MiB
+
+
+class NotApplicable(ValueError):
+    """These texts cannot be measured so. An error when the metric was asked for by name, else it is left out."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The counts of one metric. `per_item` is the measure of each text alone, where that means something."""
+
+    signature: str
+    counts: Array  # (n, k)
+    finish: Finish
+    per_item: Array | None = None  # (n,)
+    resampled: bool = True  # False: the counts of one text depend on the others', so there is no interval
+
+    def value(self) -> float:
+        """The number itself: every text once."""
+        return float(self.finish(self.counts, np.ones((1, len(self.counts))))[0])
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric counts, and what it must be given. Its argument is what follows a colon: "within:5"."""
+
+    tally: Callable[[Texts, str], Tally]
+    needs: tuple[str, ...] = ()  # of the names of Texts
+    takes: str = ""  # what the argument is; empty: there is none
+    default: str = ""  # the argument when none is given
+    usual: bool = True  # False: computed only when asked for
+
+
+def mean_of(values: ArrayLike, signature: str) -> Tally:
+    """The plain mean of one value for each text."""
+    column = np.asarray(values, dtype=np.float64)
+    return Tally(signature, column[:, None], mean, column)
+
+
+def mean(counts: Array, weights: Array) -> Array:
+    return weights @ counts[:, 0] / weights.sum(axis=1)
+
+
+def ratio_of_sums(counts: Array, weights: Array) -> Array:
+    """Of two columns, the sum of the first over that of the second; 0 where there is nothing."""
+    part, whole = (weights @ counts).T
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+def population_std(counts: Array, weights: Array) -> Array:
+    """Not a function of raw sums: squares of values far from 0 would cancel, so they are centred first."""
+    centred = counts[:, 0] - counts[:, 0].mean()
+    total = weights.sum(axis=1)
+    first, second = weights @ centred / total, weights @ centred**2 / total
+    return np.sqrt(np.maximum(second - first**2, 0))
+
+
+def median(counts: Array, weights: Array) -> Array:
+    """The middle of the drawn values, or the mean of the two middle ones."""
+    order = np.argsort(counts[:, 0])
+    reached = weights[:, order].cumsum(axis=1)
+    half = weights.sum(axis=1, keepdims=True) / 2
+    lower, upper = (reached >= half).argmax(axis=1), (reached > half).argmax(axis=1)
+    values = counts[order, 0]
+    return (values[lower] + values[upper]) / 2
+
+
+def of_sums(formula: Callable[[Array], Array]) -> Finish:
+    """A corpus metric: the counts are added up, then the formula is applied, (draws, k) -> (draws,)."""
+    return lambda counts, weights: formula(weights @ counts)
+
+
+def bootstrap_weights(n: int, samples: int, seed: int) -> Iterator[Array]:
+    """How often each of n texts is drawn in each resample, (some, n) at a time; equal seeds draw the same texts."""
+    rng = np.random.default_rng(seed)
+    step = max(1, _CELLS // n)
+    for start in range(0, samples, step):
+        rows = min(step, samples - start)
+        drawn = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+
+
+def as_score(name: str, tally: Tally, samples: int = 1000, seed: int = 0) -> Score:
+    """The number with its 95 % interval (bootstrap percentiles); `samples=0` for none."""
+    n, interval, signature = len(tally.counts), None, tally.signature
+    if samples and n > 1 and tally.resampled:
+        draws = bootstrap_weights(n, samples, seed)
+        interval = _percentiles(np.concatenate([tally.finish(tally.counts, weights) for weights in draws]))
+        signature += f"|bs:{samples}|rs:{seed}"
+    per_item = None if tally.per_item is None else tally.per_item.tolist()
+    return Score(name, tally.value(), signature, interval, per_item, n)
+
+
+def as_comparison(
+    name: str,
+    a: Tally,
+    b: Tally,
+    test: Literal["bootstrap", "randomisation"] = "bootstrap",
+    samples: int = 1000,
+    seed: int = 0,
+) -> Comparison:
+    """Is b different from a on the same texts? The interval is the paired bootstrap's, p is two-sided.
+
+    bootstrap: how often does the resampled difference stray from the observed one as far as that is from 0?
+    randomisation: how often is the difference as large when each pair of outputs is swapped by the toss of a coin?
+    """
+    if len(a.counts) != len(b.counts):
+        raise ValueError(f"both systems must be scored on the same texts; got {len(a.counts)} and {len(b.counts)}")
+    if not (a.resampled and b.resampled):
+        raise ValueError(f"{name} has no paired test: its counts of one text depend on the other texts")
+    if test not in _TESTS or samples < 1:
+        raise ValueError(f"test must be one of {', '.join(_TESTS)}, with at least 1 sample; got {test!r}, {samples}")
+    value_a, value_b = a.value(), b.value()
+    delta = value_b - value_a
+    n = len(a.counts)
+    draws = bootstrap_weights(n, samples, seed)
+    deltas = np.concatenate([b.finish(b.counts, weights) - a.finish(a.counts, weights) for weights in draws])
+    strays = np.abs(_TESTS[test](a, b, deltas, delta, samples, seed))
+    # As large counts as larger: a system compared with itself must not come out as significant.
+    p = (int((strays >= abs(delta) - 1e-12).sum()) + 1) / (samples + 1)
+    signature = f"{a.signature}|paired:{test}|bs:{samples}|rs:{seed}"
+    return Comparison(name, value_a, value_b, delta, _percentiles(deltas), p, signature, n)
+
+
+def _strays_by_bootstrap(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
+    return deltas - delta
+
+
+def _strays_by_randomisation(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
+    pooled, n = np.concatenate([a.counts, b.counts]), len(a.counts)
+    rng, step = np.random.default_rng(seed), max(1, _CELLS // (2 * n))
+    finish, strays = partial(b.finish, pooled), []
+    for start in range(0, samples, step):
+        swap = rng.integers(2, size=(min(step, samples - start), n)).astype(np.float64)
+        strays.append(finish(np.hstack([swap, 1 - swap])) - finish(np.hstack([1 - swap, swap])))
+    return np.concatenate(strays)
+
+
+_TESTS = {"bootstrap": _strays_by_bootstrap, "randomisation": _strays_by_randomisation}
+
+
+def _percentiles(values: Array) -> tuple[float, float]:
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)

@@ -1,0 +1,153 @@
+"""Texts: what is to be scored, checked once and measured once.
+
+Hypotheses, and whatever else is known of each: references, source, budget, document, back-translation. This file
+knows which inputs belong together and how long the texts are; it knows no metric.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..budget import Budget, as_budget
+from ..units import measure, unit_named
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A set to be scored. Every input has one entry for each hypothesis; `budgets` may be one for all.
+
+    `refs` has a text or a list of texts for each hypothesis. `docs` names the document of each ("a", "a", "b").
+    `backs` are the hypotheses translated back into the language of the sources. `lengths` are the hypotheses' lengths
+    in the budgets' unit where the writer has counted them (tokens); left out, the texts are measured. `unit` is that
+    of the length ratios; lengths against a budget are always in the budget's own.
+    """
+
+    hyps: Sequence[str]
+    refs: Sequence[str | Sequence[str]] | None = None
+    srcs: Sequence[str] | None = None
+    budgets: Any = None  # Budget | str | Sequence[Budget | str]
+    docs: Sequence[Hashable] | None = None
+    backs: Sequence[str] | None = None
+    lengths: Sequence[int] | None = None
+    unit: str = "chars"
+    tokenizer: Any = None
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__  # frozen for the others
+        set_(self, "unit", unit_named(self.unit).name)
+        if isinstance(self.budgets, str | Budget):
+            set_(self, "budgets", (self.budgets,) * len(self.hyps))
+        for name in _PER_ITEM:
+            if getattr(self, name) is not None:
+                set_(self, name, self._checked(name))
+        if self.refs is not None:
+            set_(self, "refs", tuple((ref,) if isinstance(ref, str) else tuple(ref) for ref in self.refs))
+            if () in self.refs:
+                raise ValueError(f"every hypothesis needs a reference; row {self.refs.index(())} has none")
+        if self.budgets is not None:
+            set_(self, "budgets", tuple(map(self._resolved, range(len(self)), self.budgets)))
+
+    def _checked(self, name: str) -> tuple[Any, ...]:
+        values = getattr(self, name)
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise TypeError(f"{name} must be a list with one entry for each text; got {values!r:.80}")
+        values = tuple(values)
+        if not values:
+            raise ValueError(f"nothing to score: {name} is empty")
+        if len(values) != len(self.hyps):
+            raise ValueError(
+                f"hyps and {name} must be equally many; got {len(self.hyps)} hyps and {len(values)} {name}"
+            )
+        if name in ("hyps", "srcs", "backs"):
+            odd = next((row for row, text in enumerate(values) if not isinstance(text, str)), None)
+            if odd is not None:
+                raise TypeError(f"{name} must be texts; got {values[odd]!r:.80} for row {odd}")
+        return values
+
+    def _resolved(self, row: int, given: Budget | str) -> Budget:
+        budget = as_budget(given)
+        if budget.of_source and self.srcs is None:
+            raise ValueError(f"budget {str(budget)!r} is relative to the source, but no srcs are given")
+        return budget if self.srcs is None else budget.resolve(self.srcs[row], self.tokenizer)
+
+    def __len__(self) -> int:
+        return len(self.hyps)
+
+    def pick(self, rows: Sequence[int]) -> "Texts":
+        """The same for these rows only."""
+        chosen: dict[str, Any] = {name: [values[row] for row in rows] for name, values in self._given()}
+        return replace(self, **chosen)
+
+    def as_documents(self) -> "Texts":
+        """Each document as one line: hypotheses, references and sources joined by spaces. Has no budgets."""
+        if self.docs is None:
+            raise ValueError("documents need docs: the document of each text, for example docs=['a', 'a', 'b']")
+        runs = [[row for row, _ in run] for _, run in groupby(enumerate(self.docs), key=lambda pair: pair[1])]
+        names = [self.docs[run[0]] for run in runs]
+        if len(set(names)) != len(names):
+            torn = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"a document's texts must stand together; those of {torn!r} do not")
+        return Texts(
+            hyps=_joined(self.hyps, runs),
+            refs=None if self.refs is None else [_joined_refs([self.refs[row] for row in run]) for run in runs],
+            srcs=None if self.srcs is None else _joined(self.srcs, runs),
+            docs=names,
+            unit=self.unit,
+            tokenizer=self.tokenizer,
+        )
+
+    def measured(self, texts: Iterable[str], unit: str) -> Array:
+        """The length of each text."""
+        return np.array([measure(text, unit, tokenizer=self.tokenizer) for text in texts], dtype=np.float64)
+
+    def unit_signature(self, unit: str) -> str:
+        """By which rule lengths in `unit` are counted here."""
+        if unit != "tokens" or self.tokenizer is None:
+            return unit_named(unit).signature
+        name = str(getattr(self.tokenizer, "name_or_path", "")) or type(self.tokenizer).__name__
+        return f"{unit_named(unit).signature}|tok:{name.rstrip('/').rpartition('/')[2]}"
+
+    @cached_property
+    def budget_unit(self) -> str:
+        """The unit of all budgets: errors in characters and errors in words have no mean."""
+        units = sorted({budget.unit for budget in self.budgets or ()})
+        if len(units) != 1:
+            raise ValueError(f"the budgets of one score must share a unit; got {', '.join(units) or 'no budgets'}")
+        return units[0]
+
+    @cached_property
+    def written(self) -> Array:  # (n,)
+        """How long each hypothesis is, in the budgets' unit."""
+        if self.lengths is not None:
+            return np.array(self.lengths, dtype=np.float64)
+        return self.measured(self.hyps, self.budget_unit)
+
+    @cached_property
+    def targets(self) -> Array:  # (n,)
+        """How long each hypothesis ought to be."""
+        return np.array([budget.target for budget in self.budgets or ()], dtype=np.float64)
+
+    def _given(self) -> list[tuple[str, Sequence[Any]]]:
+        return [(name, getattr(self, name)) for name in _PER_ITEM if getattr(self, name) is not None]
+
+
+_PER_ITEM = tuple(field.name for field in fields(Texts) if field.name not in ("unit", "tokenizer"))
+
+
+def _joined(texts: Sequence[str], runs: list[list[int]]) -> list[str]:
+    return [" ".join(texts[row].strip() for row in run) for run in runs]
+
+
+def _joined_refs(refs: list[Sequence[str]] | list[Any]) -> list[str]:
+    """The k-th references of a document's sentences make its k-th reference."""
+    counts = sorted({len(of_one) for of_one in refs})
+    if len(counts) != 1:
+        raise ValueError(f"the sentences of a document need equally many references; got {counts}")
+    return [" ".join(text.strip() for text in column) for column in zip(*refs, strict=True)]

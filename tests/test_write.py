@@ -1,0 +1,156 @@
+"""Texts and budgets in, texts that fit out: on tiny random models, and once on the real one."""
+
+import copy
+
+import pytest
+import torch
+
+from families import tiny
+from lengthwise import EncodingControl, LengthTokens, PromptControl, Writer, attach
+from lengthwise.budget import Budget, at_most
+from lengthwise.decode.ending import Draft, choose
+
+BUDGETS = ["at most 60 chars", "exactly 9 words", "12-20 tokens", "at most 40 bytes"]
+TEXTS = ["Tell me about the dog.", "A longer question: where is the fox, and why?", "x", "Où est-il ?"]
+
+
+@pytest.fixture(scope="module")
+def writer(byte_bpe):
+    return Writer(tiny("llama", byte_bpe), byte_bpe, name="tiny")
+
+
+def test_every_budget_of_a_mixed_batch_is_kept_in_order(writer):
+    written = writer.write(TEXTS, BUDGETS)
+    assert [w.budget for w in written] == BUDGETS
+    assert all(w.fits and w.error is None and w.model == "tiny" for w in written)
+
+
+def test_one_bad_row_costs_that_row_only(writer):
+    texts = ["fine", "   ", "fine", "word " * 4000, "fine", "half \ud800 pair"]
+    budgets = ["at most 9 words", "at most 9 words", "0 words", "at most 9 words", "exactly 90000 words", "3-5 words"]
+    written = writer.write(texts, budgets)
+    assert [bool(w.error) for w in written] == [False, True, True, True, True, True]
+    assert written[0].fits
+    assert "empty" in written[1].error
+    assert "0" in written[2].error
+    assert "too long" in written[3].error
+    assert "impossible" in written[4].error
+    assert not any(w.fits for w in written[1:])
+
+
+def test_a_row_alone_and_in_a_batch(writer):
+    together = writer.write(TEXTS, "at most 50 chars")
+    alone = [writer.write(text, "at most 50 chars")[0] for text in TEXTS]
+    assert [w.text for w in together] == [w.text for w in alone]
+
+
+def test_candidates_are_ranked_and_the_best_comes_first(writer):
+    [best] = writer.write("A dog.", "30-40 chars", candidates=5, seed=3)
+    budget = Budget.parse("30-40 chars")
+    assert len(best.candidates) == 4
+    ranks = [(w.fits, w.complete, -budget.distance(w.length)) for w in (best, *best.candidates)]
+    assert ranks == sorted(ranks, reverse=True)
+
+
+def test_the_same_seed_writes_the_same_text_and_leaves_the_callers_random_state_alone(writer):
+    torch.manual_seed(5)
+    state = torch.random.get_rng_state()
+    first = writer.write(TEXTS, "at most 60 chars", temperature=1.0, seed=1)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert first == writer.write(TEXTS, "at most 60 chars", temperature=1.0, seed=1)
+    assert first != writer.write(TEXTS, "at most 60 chars", temperature=1.0, seed=2)
+
+
+@pytest.mark.parametrize("search", [{"num_beams": 3}, {"num_beams": 3, "candidates": 3}, {"temperature": 0.9}])
+def test_every_search(writer, search):
+    assert all(w.fits for w in writer.write(TEXTS, "exactly 30 chars", seed=0, **search))
+
+
+@pytest.mark.parametrize("budget", ["at most 80 chars", "20-60 tokens", "exactly 8 words"])
+def test_a_stream_is_the_text(writer, budget):
+    [written] = writer.write("A dog.", budget)
+    assert "".join(writer.stream("A dog.", budget)) == written.text
+
+
+def test_a_stream_raises_what_is_wrong_with_the_row(writer):
+    with pytest.raises(ValueError, match="empty"):
+        list(writer.stream(" ", "at most 5 words"))
+
+
+def test_an_encoder_decoder_writes_and_its_source_is_the_measure(sp_unigram):
+    writer = Writer(tiny("marian", sp_unigram), sp_unigram)
+    [written] = writer.write("The quick brown fox jumps.", "at most 1.0x")
+    assert written.budget == "at most 26 chars"
+    assert written.fits
+
+
+@pytest.mark.parametrize(
+    "controls", [[EncodingControl(unit="chars")], [PromptControl()], [LengthTokens(), EncodingControl(unit="words")]]
+)
+@pytest.mark.parametrize("search", [{}, {"num_beams": 2}])
+def test_attached_controls_are_told(byte_bpe, controls, search):
+    tokenizer = copy.deepcopy(byte_bpe)  # attach adds length tokens to it
+    writer = Writer(attach(tiny("llama", tokenizer), controls, tokenizer), tokenizer)
+    written = writer.write(TEXTS, ["at most 40 chars", "exactly 9 chars", "at most 5 words", "12-20 tokens"], **search)
+    assert all(w.fits for w in written)
+
+
+@pytest.mark.parametrize(
+    ("budgets", "options", "message"),
+    [
+        (["at most 5 words"] * 2, {}, "one budget for all"),
+        ("at most 5 words", {"candidates": 0}, "at least 1"),
+        ("at most 5 words", {"candidates": 2, "temperature": 0}, "temperature"),
+    ],
+)
+def test_bad_calls(writer, budgets, options, message):
+    with pytest.raises(ValueError, match=message):
+        writer.write(TEXTS, budgets, **options)
+
+
+# ---- endings
+
+
+def end(text, budget, *, liking=None, end_liking=0.0):
+    """What `choose` makes of a text written a character at a time."""
+    liking = [1.0] * len(text) if liking is None else liking
+    draft = Draft(text, list(range(len(text))), liking, end_liking, 0.0)
+    chosen = choose(draft, Budget.parse(budget), lambda t, n: len(t.strip()), lambda ids: text[: len(ids)])
+    return chosen.text, chosen.fits, chosen.complete
+
+
+def test_a_cut_sentence_falls_back_to_the_longest_finished_prefix():
+    assert end("One is done. Two is done. Three is n", "at most 40 chars") == ("One is done. Two is done.", True, True)
+
+
+def test_a_window_prefers_the_end_nearest_its_middle():
+    assert end("One is done. Two is done. Three is n", "8-20 chars") == ("One is done.", True, True)
+
+
+def test_no_finished_prefix_in_the_window_is_said_and_not_hidden():
+    assert end("One is done. Two is not quite", "20-40 chars") == ("One is done. Two is not quite", True, False)
+
+
+def test_a_forced_full_stop_is_no_end():
+    text = "It is made of a."
+    assert end(text, "exactly 16 chars", liking=[1.0] * 15 + [0.001]) == (text, True, False)
+    assert end(text, "exactly 16 chars", liking=[1.0] * 15 + [0.3]) == (text, True, True)
+
+
+def test_the_models_own_end_counts_without_a_full_stop():
+    assert end("Paris", "at most 9 chars", end_liking=0.9) == ("Paris", True, True)
+    assert end("Paris", "at most 9 chars", end_liking=0.001) == ("Paris", True, False)
+
+
+# ---- the real model
+
+
+@pytest.mark.real
+def test_smollm2_as_shipped():
+    from lengthwise import load
+
+    writer = load("smollm2")
+    prompts = ["Why is the sky blue?", "What is the capital of France?"]
+    written = writer.write(prompts, [at_most(150, "chars"), at_most(12, "words")])
+    assert all(w.fits and w.complete for w in written)
+    assert "Paris" in written[1].text
