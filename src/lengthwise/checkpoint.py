@@ -176,12 +176,15 @@ def _pretrained(folder: Path, dtype: Any, *, whole: bool = False) -> Any:
     """The plain model in `folder`; if `whole`, every weight must be in the file."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-    config = AutoConfig.from_pretrained(folder)
-    if hasattr(config, "lengthwise"):
-        del config.lengthwise  # belongs to the file, not to the model
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     options = {"dtype": dtype} if dtype is not None else {}
-    model, info = kind.from_pretrained(folder, config=config, output_loading_info=True, **options)
+    try:
+        config = AutoConfig.from_pretrained(folder)
+        if hasattr(config, "lengthwise"):
+            del config.lengthwise  # belongs to the file, not to the model
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        model, info = kind.from_pretrained(folder, config=config, output_loading_info=True, **options)
+    except (SafetensorError, json.JSONDecodeError, RuntimeError) as error:
+        raise ValueError(f"the model in {folder} is damaged: {error}") from error
     if whole and info["missing_keys"]:
         raise ValueError(f"the model in {folder} is damaged: {_some(info['missing_keys'])} not in its weights")
     return model

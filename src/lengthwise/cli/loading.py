@@ -1,0 +1,54 @@
+"""Models by name, for commands: loaded with a word to the user and none from the libraries.
+
+A wrong name is told before torch takes its seconds. Where models come from, `lengthwise.models` knows.
+"""
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from .terminal import console
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..decode.write import Writer
+
+
+def load(name: str) -> "Writer":
+    folder(name)  # a wrong name is told before torch takes its seconds, and a download may show how far it is
+    with console().status("loading the model"):
+        hush()
+        from ..checkpoint import load
+
+        return load(name)
+
+
+def folder(name: str) -> "Path":
+    from ..models import ModelNotFound, resolve
+
+    if not sys.stderr.isatty():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when the hub's library is imported
+    try:
+        return resolve(name)
+    except ModelNotFound as error:
+        raise ValueError(str(error)) from error
+
+
+def hush() -> None:
+    """No chatter from the libraries, unless Python was told to warn."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+
+
+def load_tokenizer(name: str) -> Any:
+    path = folder(name)
+    from transformers import AutoTokenizer
+
+    hush()
+    return AutoTokenizer.from_pretrained(path)

@@ -1,0 +1,58 @@
+"""What every command shares with the terminal: its streams, its exit codes, its way of complaining.
+
+Texts and JSON go to stdout, all that is said about them to stderr. This file knows no command and no model.
+"""
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 2, 3, 130, 141
+
+# typer carries its click under a name that differs between versions; of what it shows, this is the common way there.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def complain(message: str) -> None:
+    lines = "\n".join(line.strip() for line in message.splitlines() if line.strip())
+    line = re.sub(r"(?<=[.:;?!])\n", " ", lines).replace("\n", "; ")
+    print(f"lengthwise: {line}", file=sys.stderr, flush=True)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def console() -> "Console":
+    """For what is told beside the texts."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def progress_bar() -> "Progress":
+    """On a terminal a bar that goes when all is done; in a pipe nothing."""
+    from rich.progress import Progress
+
+    return Progress(console=console(), disable=not sys.stderr.isatty(), redirect_stdout=False, transient=True)
+
+
+def stdin() -> BinaryIO:
+    """Not sys.stdin: its lock, held by a thread that waits for a line, would crash Python at its end."""
+    return open(0, "rb", closefd=False)
+
+
+def decoded(data: bytes, what: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{what} is not UTF-8: byte {data[error.start]:#x} at {error.start}; convert it") from None

@@ -1,0 +1,184 @@
+"""`lengthwise write`: one prompt or the lines of stdin, each answered within a length."""
+
+import math
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .loading import load
+from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, print_json, stdin
+
+if TYPE_CHECKING:
+    from ..decode.write import Written
+
+LOOK_AHEAD = 1024  # lines of stdin to hold while the model is busy
+AT_ONCE = 0.05  # seconds: a line that comes later than this after another is not waited for
+
+
+def write(
+    prompt: Annotated[str, typer.Argument(help="What to write about; - reads prompts from stdin, one a line.")],
+    length: Annotated[
+        str, typer.Option(help="How long: 'at most 280 chars', '40-60 words', '~100 tokens', ... Must be given.")
+    ] = "",
+    model: Annotated[str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")] = "smollm2",
+    candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Write so many and keep the best.")] = 1,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, metavar="T", help="Draw tokens at random; 0 takes the likeliest.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed draws the same text.")] = 0,
+    system: Annotated[str | None, typer.Option(help="Instructions that come before the prompt.")] = None,
+    beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams, do not draw.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Write a text that fits.
+
+    \b
+    lengthwise write "Describe a lighthouse." --length "at most 280 chars"
+    lengthwise write - --length "40-60 words" --candidates 4 < prompts.txt > texts.jsonl
+
+    One prompt gives a text, or with --json an object; prompts from stdin give a line of JSON each, in their order.
+    Lines that arrive together are written together, and when drawn at random share their random numbers.
+    Ends with 3 if a text does not fit: the best one is printed all the same.
+    """
+    from ..budget import as_budget
+
+    if not length:
+        raise UsageError("how long may the text be? For example --length 'at most 280 chars'")
+    if not prompt.strip():
+        raise UsageError("the prompt is empty; there is nothing to write about")
+    for argument in (prompt, system or ""):
+        decoded(argument.encode("utf-8", "surrogateescape"), "an argument")
+    budget = as_budget(length)
+    generation = _generation(candidates, temperature, beams)
+    lines = _Lines() if prompt == "-" else None  # stdin is read while the model loads
+    writer = load(model)
+    writes = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
+    if lines is None:
+        all_fit = _write_one(writes, prompt, seed, as_json)
+    else:
+        size = max(1, writer.batch_size // max(candidates, beams))
+        all_fit = _write_lines(writes, lines, size, seed)
+    if not all_fit:
+        raise typer.Exit(SOME_DO_NOT_FIT)
+
+
+def _generation(candidates: int, temperature: float | None, beams: int) -> dict[str, Any]:
+    """The options of `generate`, once they agree: told here, before a model is loaded."""
+    if temperature is not None and not math.isfinite(temperature):
+        raise UsageError(f"--temperature must be a number; got {temperature}")
+    if beams > 1 and temperature:
+        raise UsageError("--beams searches and --temperature draws; give one of them")
+    if 1 < beams < candidates:
+        raise UsageError(f"{candidates} candidates need as many beams; got {beams}")
+    if beams == 1 and candidates > 1 and temperature == 0:
+        raise UsageError("candidates differ only if drawn: give a --temperature above 0, or --beams")
+    return {
+        **({} if temperature is None else {"temperature": temperature}),
+        **({} if beams == 1 else {"num_beams": beams}),
+    }
+
+
+def _write_one(writes: Callable[..., "list[Written]"], prompt: str, seed: int, as_json: bool) -> bool:
+    with console().status("writing"):
+        [written] = writes([prompt], seed=seed)
+    if as_json:
+        print_json(written.as_json())
+    elif written.error is None:
+        print(written.text, flush=True)
+    if written.error is not None:
+        complain(written.error)
+        return False
+    if sys.stdout.isatty():
+        console().print(_verdict(written), style="dim")
+    elif not (written.fits and written.complete):
+        complain(_verdict(written))
+    return written.fits
+
+
+def _verdict(written: "Written") -> str:
+    fits = "fits" if written.fits else "does not fit"
+    complete = "complete" if written.complete else "not complete"
+    return f"{written.length} of {written.budget} · {fits} · {complete}"
+
+
+def _write_lines(writes: Callable[..., "list[Written]"], lines: "_Lines", size: int, seed: int) -> bool:
+    from rich.progress import Progress
+
+    done = misfits = errors = 0
+    # On one terminal the lines themselves show how far it is, and a bar would stand in their way.
+    quiet = sys.stdout.isatty() or not sys.stderr.isatty()
+    with Progress(console=console(), disable=quiet, redirect_stdout=False, transient=True) as bar:
+        task = bar.add_task("writing", total=None)
+        for batch in lines.batches(size):
+            for written in _write_batch(writes, batch, done + 1, (seed + done) % 2**63):
+                print_json(written.as_json())
+                misfits += written.error is None and not written.fits
+                errors += written.error is not None
+            done += len(batch)
+            bar.update(task, completed=done, total=lines.seen)
+    if misfits or errors:
+        complain(f"of {done} texts, {misfits} do not fit and {errors} could not be written")
+    return not (misfits or errors)
+
+
+def _write_batch(
+    writes: Callable[..., "list[Written]"], batch: list[bytes], number: int, seed: int
+) -> "Iterator[Written]":
+    """The texts for these lines of stdin, the first of which has this number; a bad line gives a row that says so."""
+    prompts, faults = [], {}
+    for place, line in enumerate(batch):
+        try:
+            prompts.append(decoded(line, f"line {number + place}").rstrip("\r\n"))
+        except ValueError as error:
+            faults[place] = str(error)
+            prompts.append("")  # which is not written
+    for place, written in enumerate(writes(prompts, seed=seed)):
+        yield replace(written, error=faults[place]) if place in faults else written
+
+
+class _Lines:
+    """The lines of stdin, read by a thread of its own, so that those which are there need not wait for others."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self._items: queue.Queue[bytes | OSError | None] = queue.Queue(LOOK_AHEAD)  # None: the end
+        self._end: list[OSError | None] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        end = None
+        try:
+            with stdin() as stream:
+                for line in stream:
+                    self.seen += 1
+                    self._items.put(line)
+        except OSError as error:
+            end = error
+        self._items.put(end)
+
+    def batches(self, size: int) -> Iterator[list[bytes]]:
+        """All lines in order, as many at a time as are there: at least one, at most `size`."""
+        while not self._end:
+            if batch := list(self._ready(size)):
+                yield batch
+        if self._end[0] is not None:
+            raise self._end[0]
+
+    def _ready(self, size: int) -> Iterator[bytes]:
+        patience = None  # for the first line as long as it takes
+        for _ in range(size):
+            try:
+                item = self._items.get(timeout=patience)
+            except queue.Empty:
+                return
+            if not isinstance(item, bytes):
+                self._end.append(item)
+                return
+            yield item
+            patience = AT_ONCE

@@ -1,0 +1,298 @@
+"""Recipes: everything that decides what a training run makes, as one typed value.
+
+A recipe is a YAML file; a key it does not know is an error that names the nearest one it does. Overrides are written
+`train.lr=3e-4`. This file knows what may be asked for; it opens no corpus and builds no model.
+"""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml  # type: ignore[import-untyped]
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from ..controls import CONTROLS, Control, control_from
+from ..data import Limits
+from ..units import unit_named
+
+Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class RecipeError(ValueError):
+    """A recipe cannot be used; the text says where, why, and what to do."""
+
+
+class Section(BaseModel):
+    """A part of a recipe. Frozen; unknown keys are refused by name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for key in values:
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key {key!r}; {_nearest(str(key), cls.model_fields)}")
+        return values
+
+
+def _nearest(key: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key, list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}"
+
+
+class Lora(Section):
+    """Low-rank adapters on the linear layers; the base stays as it is."""
+
+    rank: Positive = 16
+    alpha: Positive = 32
+    dropout: Share = 0.05  # 0 trains about twice as fast: the adapter is then folded into the weight in each step
+    targets: str | list[str] = "all-linear"
+
+
+class Fresh(Section):
+    """A Transformer of our own: encoder-decoder, shared embeddings, its tokenizer trained on the corpus."""
+
+    size: Literal["tiny", "compact", "base", "large"] = "base"
+    decoder: Literal["bpe", "chars"] = "bpe"
+    vocabulary: Annotated[int, Field(ge=64)] = 32_000
+    dropout: Share = 0.3
+    attention_dropout: Share = 0.1
+    max_positions: Positive = 1024
+    tokenizer_documents: Positive = 1_000_000  # of the corpus, to train the tokenizer on
+
+
+class ModelSection(Section):
+    """Where the weights come from: a `base` by name or folder, or `fresh` ones."""
+
+    base: str | None = None
+    fresh: Fresh | None = None
+    lora: Lora | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "ModelSection":
+        if (self.base is None) == (self.fresh is None):
+            raise ValueError("give either base (a model to start from) or fresh (a size), not both or none")
+        if self.fresh and self.lora:
+            raise ValueError("lora adapts a base model; a fresh one is trained whole")
+        return self
+
+
+class Corpus(Section):
+    """Files that belong together and their share of the mixture."""
+
+    files: str | list[str]
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    format: str | None = None
+    fields: tuple[str, str] | None = None
+    blank_lines: bool = False
+
+
+def _corpora(value: Any) -> Any:
+    """`file`, or a list of files and {files, weight, …}."""
+    items = value if isinstance(value, list) else [value]
+    return [{"files": item} if isinstance(item, str) else item for item in items]
+
+
+Corpora = Annotated[list[Corpus], BeforeValidator(_corpora)]
+
+
+class DataSection(Section):
+    """The corpora, and which of their examples are used."""
+
+    train: Corpora
+    dev: Corpora | None = None
+    dev_documents: Positive = 2_000
+    documents_per_epoch: Positive | None = None  # drawn by weight without end; None: all, once
+    shuffle: Positive = 10_000  # documents in the shuffling buffer
+    max_tokens: Positive = 1024  # of an example: source + target; longer ones are left out and counted
+    max_chars: Positive | None = None
+    max_ratio: float | None = None
+    duplicates: bool = False
+
+    def limits(self) -> Limits:
+        return Limits(max_chars=self.max_chars, max_ratio=self.max_ratio, duplicates=self.duplicates)
+
+
+class LengthsSection(Section):
+    """How documents become examples (Zhang et al. 2023); see `lengths.py`."""
+
+    kind: Literal["sentences", "documents", "dynamic", "resolutions"] = "sentences"
+    maximum: Positive = 512  # tokens a side
+    gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
+    documents_per_step: Positive | None = None  # dynamic: the temperature rises after so many, not with epochs
+    separator: str = " "
+
+
+class ShiftSection(Section):
+    """Max New Tokens++ (Butcher et al. 2024); see `shift.py`."""
+
+    start: Annotated[float, Field(gt=0)] = 0.1
+    end: Annotated[float, Field(gt=0)] = 2048.0
+    maximum: Positive = 1024
+
+
+class BatchSection(Section):
+    """What goes through the device at once."""
+
+    tokens: Positive = 16_384  # padded ones, of both sides
+    accumulate: Positive = 1  # batches a process reads before a step
+    pool: Positive = 8_192  # documents sorted by length together
+    multiple: Positive = 8  # widths are padded to it
+    packing: bool = False  # decoder-only: several examples in a row
+    workers: Annotated[int, Field(ge=0)] = 1
+
+
+class TrainSection(Section):
+    """The optimiser and when to stop. Exactly one of `epochs` and `steps`."""
+
+    epochs: Positive | None = None
+    steps: Positive | None = None
+    optimiser: Literal["adamw", "adam"] = "adamw"
+    lr: Annotated[float, Field(gt=0)] = 3e-4
+    schedule: Literal["linear", "inverse_sqrt", "constant"] = "linear"
+    warmup: Annotated[int, Field(ge=0)] = 0
+    warmup_from: Annotated[float, Field(ge=0)] = 0.0
+    betas: tuple[float, float] = (0.9, 0.99)
+    eps: float = 1e-8
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    clip: Annotated[float, Field(gt=0)] | None = 1.0
+    label_smoothing: Share = 0.0
+    precision: Literal["bf16", "no"] = "bf16"
+    compile: bool = False
+    evaluate_every: Positive = 500
+    save_every: Positive = 500
+    log_every: Positive = 20
+    keep: Positive = 2  # the last checkpoints; the best is kept besides
+    patience: Positive | None = None  # dev evaluations without a better loss
+    average: Positive = 1  # last checkpoints that make the final model
+
+    @model_validator(mode="after")
+    def _one(self) -> "TrainSection":
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("give either epochs or steps")
+        if self.schedule == "inverse_sqrt" and not self.warmup:
+            raise ValueError("schedule inverse_sqrt falls from the end of the warm-up on; give warmup, 4000 in the papers")
+        return self
+
+
+class Recipe(Section):
+    """One training run."""
+
+    name: str
+    paper: str = ""
+    out: Path
+    seed: int = 0
+    unit: str = "chars"
+    model: ModelSection
+    controls: list[dict[str, Any]] = []
+    data: DataSection
+    lengths: LengthsSection = LengthsSection()
+    shift: ShiftSection | None = None
+    batch: BatchSection = BatchSection()
+    train: TrainSection
+
+    @field_validator("unit")
+    @classmethod
+    def _unit(cls, value: str) -> str:
+        return unit_named(value).name
+
+    @model_validator(mode="after")
+    def _agree(self) -> "Recipe":
+        controls = self.build_controls()
+        counting = [control for control in controls if control.unit]
+        for control in counting:
+            if control.unit != self.unit:
+                raise ValueError(f"a control counts {control.unit}, the recipe {self.unit}; give the unit once, on top")
+        if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
+            raise ValueError("shift moves the count of a 'difference' encoding; add one to controls, or leave shift out")
+        if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
+            raise ValueError("scale 'frobenius' is a norm over one example; several in a row (batch.packing) would mix")
+        if self.batch.packing and any(control.positions == "replace" for control in controls):
+            raise ValueError("batch.packing tells examples apart by their positions; a control that replaces them cannot")
+        if self.train.patience and not self.data.dev:
+            raise ValueError("train.patience waits for a better dev loss; name data.dev files")
+        return self
+
+    def build_controls(self) -> list[Control]:
+        """New controls, counting in the recipe's unit."""
+        return [control_from(self._with_unit(config)) for config in self.controls]
+
+    def _with_unit(self, config: dict[str, Any]) -> dict[str, Any]:
+        name = config.get("control")
+        if name not in CONTROLS:
+            raise ValueError(f"unknown control {name!r}; {_nearest(str(name), CONTROLS)}")
+        return {"unit": self.unit, **config} if name == "encoding" else dict(config)
+
+    def text(self) -> str:
+        """The recipe as YAML, every value spelled out."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+# ---- files and overrides
+
+
+def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
+    """The recipe in `path`, with `section.key=value` overrides."""
+    path = Path(path)
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecipeError(f"cannot read the recipe {path}: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise RecipeError(f"{path} is not YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise RecipeError(f"{path} should hold keys and values (name: …, model: …); found {type(values).__name__}")
+    for override in overrides:
+        _override(values, override)
+    return parse_recipe(values, str(path))
+
+
+def parse_recipe(values: dict[str, Any], where: str = "the recipe") -> Recipe:
+    """A recipe from plain values; all that is wrong with it in one error."""
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as error:
+        faults = [f"  {'.'.join(map(str, fault['loc'])) or '(top)'}: {_plain(fault)}" for fault in error.errors()]
+        raise RecipeError(f"{where} cannot be used:\n" + "\n".join(faults)) from None
+
+
+def _plain(fault: Any) -> str:
+    text = str(fault["msg"]).removeprefix("Value error, ")
+    own = fault["type"] == "value_error" or isinstance(fault["input"], dict)
+    return text if own else f"{text[:1].lower()}{text[1:]}; got {fault['input']!r}"
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    keys, equals, text = override.partition("=")
+    if not equals or not keys.strip():
+        raise RecipeError(f"an override is written section.key=value, as train.lr=3e-4; got {override!r}")
+    *parents, last = keys.strip().split(".")
+    place: Any = values
+    for number, key in enumerate(parents):
+        if isinstance(place, dict) and place.get(key) is None:
+            place[key] = {}
+        place = _step(place, key, override, ".".join(parents[:number]))
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise RecipeError(f"cannot read the value in {override!r}: {error}") from error
+    if isinstance(place, list):
+        _step(place, last, override, ".".join(parents))
+        place[int(last)] = value
+    elif isinstance(place, dict):
+        place[last] = value
+    else:
+        raise RecipeError(f"cannot set {override!r}: {'.'.join(parents)} is a single value, {place!r}")
+
+
+def _step(place: Any, key: str, override: str, where: str) -> Any:
+    if isinstance(place, dict):
+        return place[key]
+    if isinstance(place, list) and key.isdigit() and int(key) < len(place):
+        return place[int(key)]
+    found = f"a list of {len(place)}; use 0 to {len(place) - 1}" if isinstance(place, list) else f"{place!r}"
+    raise RecipeError(f"cannot set {override!r}: {where or 'the recipe'} is {found}")
