@@ -1,19 +1,39 @@
-"""What does the hard budget cost? A decoding step of SmolLM2 at batch 32, with and without `Fit`, in one run.
+"""What does the hard budget cost? Decoding steps of SmolLM2 at batch 32, plain and with `Fit`, in one run.
 
     python bench/fit.py [--device cuda] [--batch 32]
 
-Times `generate` (greedy, 64 new tokens) plain and with the processor, in turns, and reports the median ratio; then the
-processor alone. Budgets are wide enough that no row ends early, and tight enough that masks are needed at the end.
+Greedy `generate` of 64 tokens, plain and with the processor in turns. Two figures: the time spent inside the processor
+(the device waited for before and after) beside the time of a plain step, and the ratio of the whole runs. Budgets are
+such that no row ends early and the last steps need their masks.
 """
 
 import argparse
 import statistics
 import time
+from typing import Any
 
 import torch
 
 from lengthwise.checkpoint import load
 from lengthwise.decode.fit import Fit
+
+
+class Timed(Fit):
+    """Fit with a stopwatch."""
+
+    seconds = 0.0
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        began = now(scores.device)
+        kept = super().__call__(input_ids, scores)
+        self.seconds += now(scores.device) - began
+        return kept
+
+
+def now(device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
 
 
 def main() -> None:
@@ -24,39 +44,41 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     writer = load("smollm2", device=options.device)
-    model, tokenizer, device = writer.model, writer.tokenizer, torch.device(options.device)
-    prompts = tokenizer(["Tell me about the sea and the ships."] * options.batch, return_tensors="pt").to(device)
-    start = prompts["input_ids"].shape[1]
+    model, device, tokens = writer.model, torch.device(options.device), options.tokens
+    question = [{"role": "user", "content": "Tell me about the sea and the ships."}]
+    prompts = writer.tokenizer.apply_chat_template(
+        [question] * options.batch, add_generation_prompt=True, return_dict=True, return_tensors="pt"
+    ).to(device)
 
-    def generate(fit: Fit | None) -> float:
-        began = time.perf_counter()
-        model.generate(
-            **prompts,
-            logits_processor=[fit] if fit else None,
-            do_sample=False,
-            min_new_tokens=None if fit else options.tokens,
-            max_new_tokens=options.tokens,
-            pad_token_id=0,
-        )
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        return (time.perf_counter() - began) / options.tokens
-
-    print(f"{options.device}, batch {options.batch}, {options.tokens} new tokens, median of {options.rounds} rounds")
-    print("| unit | plain ms/step | with fit ms/step | cost % |\n|---|---|---|---|")
-    for unit in ("tokens", "chars", "words"):
-        least = {"tokens": options.tokens, "chars": 4 * options.tokens, "words": options.tokens}[unit]
-        low = torch.full((options.batch,), least, device=device)
-        plain, fitted = [], []
+    def step(fit: Fit | None) -> float:
+        """Seconds a step."""
+        began = now(device)
         with torch.inference_mode():
-            for round_ in range(options.rounds + 1):
-                fit = Fit(writer.meter(unit), low, 2 * low, start=start, eos=writer._eos(), observe=True)
-                a, b = generate(None), generate(fit)
-                if round_:  # the first warms up
-                    plain.append(a)
-                    fitted.append(b)
-        a, b = statistics.median(plain), statistics.median(fitted)
-        print(f"| {unit} | {1e3 * a:.2f} | {1e3 * b:.2f} | {100 * (b / a - 1):+.1f} |", flush=True)
+            written = model.generate(
+                **prompts,
+                logits_processor=[fit] if fit else None,
+                do_sample=False,
+                min_new_tokens=None if fit else tokens,
+                max_new_tokens=tokens,
+            )
+        return (now(device) - began) / (written.shape[1] - prompts["input_ids"].shape[1])
+
+    print(f"{options.device}, batch {options.batch}, {tokens} new tokens, median of {options.rounds} rounds")
+    print("| unit | plain step, ms | inside fit, ms | share % | step with fit / plain |\n|---|---|---|---|---|")
+    for unit, most in (("tokens", tokens), ("chars", 5 * tokens), ("words", tokens)):
+        high = torch.full((options.batch,), most)
+        rounds = []
+        for _ in range(options.rounds + 1):
+            where = {"start": prompts["input_ids"].shape[1], "eos": writer._eos(), "observe": True}
+            timed = Timed(writer.meter(unit), high - most // 8, high, **where)
+            plain, fitted = step(None), step(Fit(writer.meter(unit), high - most // 8, high, **where))
+            step(timed)
+            rounds.append((plain, timed.seconds / tokens, fitted / plain))
+        plain, inside, ratio = (statistics.median(column) for column in zip(*rounds[1:], strict=True))  # first: warm-up
+        print(
+            f"| {unit} | {1e3 * plain:.2f} | {1e3 * inside:.2f} | {100 * inside / plain:.1f} | {ratio:.3f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

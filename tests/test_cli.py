@@ -119,7 +119,17 @@ def drain(terminal):
 # ---- start
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["write", "--help"], ["measure", "Où est-il ?"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--help"],
+        ["--version"],
+        ["write", "--help"],
+        ["evaluate", "--help"],
+        ["train", "--help"],
+        ["measure", "Où est-il ?"],
+    ],
+)
 def test_starts_at_once_and_without_torch(args):
     seconds = []
     for _ in range(3):

@@ -38,6 +38,13 @@ def test_one_bad_row_costs_that_row_only(writer):
     assert not any(w.fits for w in written[1:])
 
 
+def test_beams_in_the_models_own_settings_are_not_taken_over(byte_bpe):
+    """A translator's generation_config may say 5 beams; the caller says what is searched."""
+    model = tiny("llama", byte_bpe)
+    model.generation_config.num_beams = 3
+    assert Writer(model, byte_bpe).write("A dog.", "at most 30 chars")[0].fits
+
+
 def test_a_row_alone_and_in_a_batch(writer):
     together = writer.write(TEXTS, "at most 50 chars")
     alone = [writer.write(text, "at most 50 chars")[0] for text in TEXTS]

@@ -104,6 +104,7 @@ def _convert_tokenizer(gguf: Path, folder: Path) -> Any:
     # The GGUF pads with <|im_end|>, which is also the end of a turn: whoever masks padding in the labels would then
     # mask the very token that teaches a model to stop.
     tokenizer.pad_token = "<|endoftext|>"
+    tokenizer.eos_token = "<|im_end|>"  # transformers 5.17 reads another from the GGUF
     tokenizer.chat_template = _CHATML
     tokenizer.model_max_length = 8192
     tokenizer.save_pretrained(folder)

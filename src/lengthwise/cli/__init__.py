@@ -15,10 +15,14 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from . import data
 from .demo import demo
+from .evaluate import evaluate
 from .measure import measure
 from .models import models
+from .score import score
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, complain
+from .train import train
 from .write import write
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -80,11 +84,13 @@ def lengthwise(
     \b
     lengthwise write "Describe a lighthouse." --length "at most 280 chars"
     lengthwise measure "Où est-il ?"
+    lengthwise evaluate smollm2 test.jsonl --length reference:words
     lengthwise models
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
-for command in (write, demo, measure, models):
+for command in (write, demo, measure, models, train, evaluate, score):
     app.command()(command)
+app.add_typer(data.app, name="data")

@@ -113,14 +113,15 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         may_end = (settled >= low) & (settled > 0) & (character == 0)
         closed = self.closes[ids[:, -1]] if self.finish and ids.shape[1] else torch.zeros_like(may_end)
         room = room.masked_fill(closed & may_end & (room < self.shortest), -1)  # finished, and no room for another
-        tight = int(room.min()) < self.dearest
+        tight, uniform = int(room.min()) < self.dearest, int(state.min()) == int(state.max())
         pull = self._pull(used, room, low)
 
         numbers = torch.stack([room, state, may_end.long(), closed.long()]).to(scores.device)  # one transfer
-        if tight or int(state.min()) != int(state.max()):
-            kept = scores.masked_fill(prices[numbers[1]] > numbers[0].unsqueeze(1), -torch.inf)
+        price = prices[int(state[0])] if uniform else prices[numbers[1]]  # (vocabulary,) or (rows, vocabulary)
+        if tight or not uniform:
+            kept = scores.masked_fill(price > numbers[0].int().unsqueeze(1), -torch.inf)
         else:
-            kept = scores.masked_fill(prices[int(state[0])] >= _BANNED, -torch.inf)
+            kept = scores.masked_fill(price >= _BANNED, -torch.inf)
         last_word = (room == 0) & (state == _OPEN)
         if self.meter.opens is not None and bool(last_word.any()):
             # Here letters cost nothing: only those go on that the model itself wants.

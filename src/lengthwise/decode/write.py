@@ -226,7 +226,7 @@ class Writer:
         start = 1 if self.model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
         low = torch.tensor([int(row.budget.low) for row in rows], device=device)
         high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows], device=device)
-        eos, pad, beams = self._eos(), self._pad(), options.get("num_beams", 1) > 1
+        eos, pad, beams = self._eos(), self._pad(), options["num_beams"] > 1
         meter, limit = self.meter(rows[0].budget.unit), max(row.limit for row in rows)
         fit = Fit(meter, low, high, start=start, eos=eos, limit=limit, finish=finish, observe=not beams)
         with torch.inference_mode():
@@ -319,20 +319,17 @@ class _Streamer:
 
 
 def _sampling(candidates: int, generation: dict[str, Any]) -> dict[str, Any]:
-    """`generate`'s options: greedy unless a temperature or several candidates are asked for."""
-    options = dict(generation)
-    if options.get("temperature") == 0:
-        del options["temperature"]
-        options["do_sample"] = False
-        if candidates > 1 and options.get("num_beams", 1) < candidates:
-            raise ValueError("several candidates need a temperature above 0 (or as many beams)")
-    elif options.get("num_beams", 1) == 1 and (candidates > 1 or options.get("temperature")):
-        options = SAMPLING | options
-        options.setdefault("do_sample", True)
-    options.setdefault("do_sample", False)
-    if not options["do_sample"]:
-        options |= {"temperature": None, "top_p": None, "top_k": None}
-    return options
+    """`generate`'s options: greedy unless beams, a temperature or several candidates are asked for."""
+    options = {"num_beams": 1} | generation  # not what a model's generation_config happens to say
+    beams, temperature = options["num_beams"], options.pop("temperature", None)
+    if beams == 1 and candidates > 1 and temperature == 0:
+        raise ValueError("candidates differ only if drawn: give a temperature above 0, or as many beams")
+    if 1 < beams < candidates:
+        raise ValueError(f"{candidates} candidates need as many beams; got {beams}")
+    drawn = bool(temperature) or (beams == 1 and candidates > 1 and temperature is None)
+    if not options.setdefault("do_sample", drawn):
+        return options | {"temperature": None, "top_p": None, "top_k": None}
+    return SAMPLING | ({} if temperature is None else {"temperature": temperature}) | options
 
 
 @contextlib.contextmanager

@@ -1,4 +1,7 @@
-"""Training: recipes, batches, and the loop that turns them into a model folder."""
+"""Training: recipes, batches, and the loop that turns them into a model folder.
+
+Each name loads the module it lives in when first used: reading a recipe needs no PyTorch loop.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,22 +10,22 @@ _HOME = {
     "Recipe": "recipe",
     "RecipeError": "recipe",
     "load_recipe": "recipe",
-    "Plan": "plan",
-    "plan": "plan",
-    "TrainingError": "loop",
+    "Plan": "estimate",
+    "plan": "estimate",
+    "TrainingError": "folder",
     "train": "loop",
 }
 
-__all__ = list(_HOME)
+__all__ = ["Plan", "Recipe", "RecipeError", "TrainingError", "load_recipe", "plan", "train"]
 
 if TYPE_CHECKING:
-    from .loop import TrainingError, train
-    from .plan import Plan, plan
+    from .estimate import Plan, plan
+    from .folder import TrainingError
+    from .loop import train
     from .recipe import Recipe, RecipeError, load_recipe
 
 
 def __getattr__(name: str) -> Any:
-    # Submodules keep their own names out of the way: `lengthwise.train.plan` is the function.
     if name in _HOME:
         return getattr(import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module 'lengthwise.train' has no attribute {name!r}")

@@ -6,8 +6,9 @@ Works on numbers of tokens; what the sentences say, and who counts, is no matter
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from random import Random
 
 import torch
@@ -35,12 +36,7 @@ def drawn_lengths(maximum: int, temperature: float, random: Random) -> Iterator[
     """Lengths without end. Of `Random` only random() is the same in every version of Python."""
     reached = list(accumulate(length_probabilities(maximum, temperature).tolist()))
     while True:
-        point = random.random() * reached[-1]
-        low, high = 0, maximum - 1
-        while low < high:  # bisect
-            middle = (low + high) // 2
-            low, high = (low, middle) if reached[middle] > point else (middle + 1, high)
-        yield low + 1
+        yield min(bisect_right(reached, random.random() * reached[-1]) + 1, maximum)
 
 
 def cut(sources: Sequence[int], targets: Sequence[int], lengths: Iterator[int]) -> list[Segment]:
@@ -71,7 +67,7 @@ def resolutions(sources: Sequence[int], targets: Sequence[int], maximum: int) ->
     while True:
         count = min(parts, len(sources))
         bounds = [len(sources) * n // count for n in range(count + 1)]
-        for start, end in zip(bounds, bounds[1:], strict=False):
+        for start, end in pairwise(bounds):
             if end - start == 1 or max(sum(sources[start:end]), sum(targets[start:end])) <= maximum:
                 found[range(start, end)] = None
         if count == len(sources):

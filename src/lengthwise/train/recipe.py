@@ -123,7 +123,7 @@ class LengthsSection(Section):
     kind: Literal["sentences", "documents", "dynamic", "resolutions"] = "sentences"
     maximum: Positive = 512  # tokens a side
     gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
-    documents_per_step: Positive | None = None  # dynamic: the temperature rises after so many, not with epochs
+    tick: Positive | None = None  # dynamic: documents after which the clock moves on as by an epoch
     separator: str = " "
 
 
@@ -163,6 +163,7 @@ class TrainSection(Section):
     label_smoothing: Share = 0.0
     precision: Literal["bf16", "no"] = "bf16"
     compile: bool = False
+    checkpointing: bool = False  # forget activations and compute them again: slower, for models that fill the memory
     evaluate_every: Positive = 500
     save_every: Positive = 500
     log_every: Positive = 20
@@ -175,7 +176,7 @@ class TrainSection(Section):
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("give either epochs or steps")
         if self.schedule == "inverse_sqrt" and not self.warmup:
-            raise ValueError("schedule inverse_sqrt falls from the end of the warm-up on; give warmup, 4000 in the papers")
+            raise ValueError("schedule inverse_sqrt falls from the end of the warm-up on; give warmup (papers: 4000)")
         return self
 
 
@@ -208,11 +209,16 @@ class Recipe(Section):
             if control.unit != self.unit:
                 raise ValueError(f"a control counts {control.unit}, the recipe {self.unit}; give the unit once, on top")
         if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
-            raise ValueError("shift moves the count of a 'difference' encoding; add one to controls, or leave shift out")
+            raise ValueError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
         if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
             raise ValueError("scale 'frobenius' is a norm over one example; several in a row (batch.packing) would mix")
         if self.batch.packing and any(control.positions == "replace" for control in controls):
-            raise ValueError("batch.packing tells examples apart by their positions; a control that replaces them cannot")
+            raise ValueError("batch.packing tells examples apart by their positions; no control may replace them")
+        if self.batch.tokens < self.data.max_tokens:
+            raise ValueError(
+                f"an example may have data.max_tokens = {self.data.max_tokens} tokens, "
+                f"but a batch only batch.tokens = {self.batch.tokens}; lower the one or raise the other"
+            )
         if self.train.patience and not self.data.dev:
             raise ValueError("train.patience waits for a better dev loss; name data.dev files")
         return self

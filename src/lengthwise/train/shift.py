@@ -18,7 +18,7 @@ def sigma(progress: float, start: float = 0.1, end: float = 2048.0) -> float:
 
 
 def truncated_half_normal(chance: Tensor, sigma: float, maximum: float) -> Tensor:
-    """The value below which a share `chance` (0 to 1) of the truncated half-normal lies. Half of σ 10 lies below 6.74."""
+    """The value below which a share `chance` (0 to 1) of the truncated half-normal lies. σ 10: half below 6.74."""
     within = math.erf(maximum / (sigma * math.sqrt(2)))
     reached: Tensor = sigma * math.sqrt(2) * torch.erfinv(chance.double() * within)
     return reached.clamp(max=maximum)

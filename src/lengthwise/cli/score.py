@@ -1,0 +1,148 @@
+"""`lengthwise score`: scores of texts that are there already, in files. Knows files and columns; runs no model."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .evaluate import split
+from .loading import load_tokenizer
+from .terminal import Json, UsageError, print_json
+
+if TYPE_CHECKING:
+    from ..evaluate import Length
+    from ..metrics import Texts
+
+Rows = list[dict[str, Any]]
+
+
+def score(
+    hyp: Annotated[Path, typer.Option(metavar="FILE", help="The texts: one a line, or JSONL of write or evaluate.")],
+    ref: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="The references; may be given again for more of each.")
+    ] = None,
+    src: Annotated[Path | None, typer.Option(metavar="FILE", help="The sources.")] = None,
+    length: Annotated[
+        str | None, typer.Option(help="'at most 75 chars', '1.0x', 'reference:words', ... [default: the JSONL's]")
+    ] = None,
+    against: Annotated[Path | None, typer.Option(metavar="FILE", help="Test the difference to these texts.")] = None,
+    metrics: Annotated[str | None, typer.Option(metavar="A,B", help="Only these. [default: all that apply]")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="For lengths in tokens: whose? A name or folder.")] = None,
+    bins: Annotated[bool, typer.Option("--bins", help="Also by target length.")] = False,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Save plots here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Score texts in files.
+
+    \b
+    lengthwise score --hyp out.it --ref test.it --src test.en --length 1.0x
+    lengthwise score --hyp results/fit/outputs.jsonl --against results/cut/outputs.jsonl --metrics mae,chrf
+
+    Every score has its 95 % interval and its signature: two scores compare when their signatures agree. Outputs of
+    evaluate bring their sources, references and budgets along; those of write their budgets.
+    """
+    from ..evaluate import Length
+    from ..report import as_markdown, as_plain, report, save_plots
+
+    asked = Length.parse(length) if length else None
+    counter = load_tokenizer(tokenizer) if tokenizer else None
+    rows = _read(hyp)
+    # What stands in several files belongs together line by line: nothing is scored before they are found equally long.
+    references = [_equal(hyp, rows, path, _column(path, "reference")) for path in ref or []]
+    sources = _equal(hyp, rows, src, _column(src, "source")) if src else _field(rows, "source")
+    refs: Sequence[Any] | None = list(zip(*references, strict=True)) if references else _field(rows, "reference")
+    texts = _texts(rows, refs, sources, asked, counter)
+    if bins and texts.budgets is None:
+        raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")
+    other = None
+    if against:
+        others = _read(against)
+        _equal(hyp, rows, against, others)
+        other = (_label(against, hyp), _texts(others, refs, sources, asked, counter))
+    found = report(_label(hyp, against), texts, metrics=split(metrics), bins=bins, against=other)
+    if plots:
+        save_plots(found, plots)
+    if as_json:
+        print_json(as_plain(found))
+    else:
+        print(as_markdown(found), end="", flush=True)
+
+
+def _label(path: Path, other: Path | None) -> str:
+    """The file's name, and its folder's where two files have the same."""
+    same = other is not None and other.name == path.name
+    return f"{path.absolute().parent.name}/{path.name}" if same else path.name
+
+
+def _read(path: Path) -> Rows:
+    """The rows of a file: texts alone, or the objects of JSON Lines."""
+    from ..data.lines import Malformed, lines
+
+    if not path.exists():
+        raise ValueError(f"no file {str(path)!r}")
+    jsonl = path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    rows: Rows = []
+    for number, line in lines(path):
+        if isinstance(line, Malformed):
+            raise ValueError(str(line))
+        if not jsonl:
+            rows.append({"text": line})
+        elif line.strip():
+            rows.append(_object(line, f"{path}:{number}"))
+    return rows
+
+
+def _object(line: str, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{where} is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{where} must be an object with a field text; got {line[:40]}")
+    return row
+
+
+def _column(path: Path, name: str) -> list[str]:
+    """One text a row: a line, or the field `name` (else `text`) of an object."""
+    texts = [row.get(name, row.get("text")) for row in _read(path)]
+    if bad := next((n for n, text in enumerate(texts, 1) if not isinstance(text, str)), None):
+        raise ValueError(f"{path}, row {bad}: neither {name} nor text is there")
+    return texts  # type: ignore[return-value]  # None was refused
+
+
+def _equal(hyp: Path, rows: Rows, path: Path, column: list[Any]) -> list[Any]:
+    if len(rows) != len(column):
+        raise ValueError(
+            f"{hyp} has {len(rows)} texts and {path} has {len(column)}; line n of one belongs to line n of the other"
+        )
+    return column
+
+
+def _field(rows: Rows, name: str) -> list[str] | None:
+    """A field that every row has, or nothing."""
+    values = [row.get(name) for row in rows]
+    return values if values and all(isinstance(value, str) for value in values) else None  # type: ignore[return-value]
+
+
+def _texts(
+    rows: Rows, refs: Sequence[Any] | None, sources: list[str] | None, length: "Length | None", tokenizer: Any
+) -> "Texts":
+    from ..metrics import Texts
+
+    texts = _field(rows, "text")
+    if texts is None:
+        raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: the file is empty")
+    counts = [row.get("length") for row in rows]
+    budgets: Any = _field(rows, "budget")
+    in_tokens = length.unit == "tokens" if length else bool(budgets) and budgets[0].endswith("tokens")
+    relative = length is not None and (length.budget is None or length.budget.of_source)
+    if in_tokens and tokenizer is None and (relative or None in counts):
+        raise UsageError("each model has its own tokens: say whose, for example --tokenizer smollm2")
+    if length is not None:
+        nothing: list[None] = [None] * len(rows)
+        firsts = [one if isinstance(one, str) else one[0] for one in refs] if refs else nothing
+        budgets = [length.of(src, ref, tokenizer) for src, ref in zip(sources or nothing, firsts, strict=True)]
+    known: Any = counts if in_tokens and None not in counts else None  # by the writer, which knows best
+    return Texts(texts, refs, sources, budgets, lengths=known, tokenizer=tokenizer)

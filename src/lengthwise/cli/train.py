@@ -1,0 +1,60 @@
+"""`lengthwise train`: a recipe becomes a model folder. What a recipe may say, `lengthwise.train` knows."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .loading import hush
+from .terminal import Json, console, print_json
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A YAML file that says what to train on what.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="train.lr=3e-4, say; may be given again.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of the run, in place of the recipe's.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it will cost, and train nothing.")] = False,
+    resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with a run that broke off.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Train a model with a sense of length.
+
+    \b
+    lengthwise train recipe.yaml --dry-run
+    lengthwise train recipe.yaml --set train.lr=3e-4 --out runs/first
+
+    A run that was interrupted goes on where it was when the same command is given again. Prints the folder of the
+    trained model, which `write` and `evaluate` take as it is.
+    """
+    from ..train import load_recipe
+
+    overrides = [*(set_ or []), *([f"out={json.dumps(str(out))}"] if out else [])]
+    asked = load_recipe(recipe, overrides)
+    with console().status("loading"):
+        hush()
+        from ..train import TrainingError, plan
+        from ..train import train as run
+
+    if dry_run:
+        with console().status("estimating"):
+            cost = plan(asked)
+        if as_json:
+            print_json(asdict(cost))
+        else:
+            print(cost, flush=True)
+        return
+    try:
+        folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
+    except TrainingError as error:  # what the user can mend is told in one line, as everywhere
+        raise ValueError(str(error)) from error
+    if as_json:
+        print_json({"model": str(folder)})
+    else:
+        print(folder, flush=True)

@@ -1,0 +1,175 @@
+"""Examples: from the texts of a document to token ids with their counts.
+
+Here a document is cut (`lengths.py`), a control may edit the source, texts become ids, and a `Meter` counts after every
+token of the target, so that training needs to count nothing on the device. Knows no batches and no models.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from random import Random
+from typing import Any
+
+import torch
+
+from ..controls import Control
+from ..data import Document
+from ..meter import Meter
+from . import lengths
+from .recipe import LengthsSection
+
+Ids = list[int]
+_AT_ONCE = 256  # rows counted together
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text to learn from."""
+
+    name: str
+    source: Ids  # what the encoder reads, or the prompt
+    target: Ids  # without its end
+    counts: Ids  # units written after each token of the target
+    costs: Ids  # units of each token of the source, for controls that count through a prompt
+    chance: float = 0.0  # drawn from [0, 1), for the shift
+
+    @property
+    def length(self) -> int:
+        return self.counts[-1]
+
+
+@dataclass
+class Skipped:
+    """Examples left out, and why."""
+
+    empty: int = 0
+    long: int = 0
+
+    def __add__(self, other: "Skipped") -> "Skipped":
+        return Skipped(self.empty + other.empty, self.long + other.long)
+
+
+@dataclass
+class ExampleMaker:
+    """Turns documents into examples for one model. It travels to worker processes, so it holds no model."""
+
+    tokenizer: Any
+    meter: Meter
+    controls: Sequence[Control]
+    encoder_decoder: bool
+    end: int  # the id that ends a text
+    characters: bool = False  # the target is spelled letter by letter
+    cutting: LengthsSection = field(default_factory=LengthsSection)
+    max_tokens: int = 1024
+
+    def __post_init__(self) -> None:
+        self._letters: dict[str, int] = self.tokenizer.get_vocab() if self.characters else {}
+
+    def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
+        """All examples of the documents. `time` is the epoch, or the place on a clock like it, for drawn lengths."""
+        named = [pair for document in documents for pair in self._pairs(document, time, random)]
+        targets = self._target_ids([target for _, _, target in named])
+        counts = running_counts(self.meter, targets)
+        sources = self._source_ids([self._told(pair[1], count) for pair, count in zip(named, counts, strict=True)])
+        found, skipped = [], Skipped()
+        for (name, _, _), source, target, count in zip(named, sources, targets, counts, strict=True):
+            chance = random.random()  # also for those left out: one more limit does not change all other draws
+            if not count or count[-1] < 1 or not source:
+                skipped.empty += 1
+            elif len(source) + len(target) + 1 > self.max_tokens:
+                skipped.long += 1
+            else:
+                found.append(Example(name, source, target, count, self._costs(source), chance))
+        return found, skipped
+
+    def _costs(self, source: Ids) -> Ids:
+        if self.encoder_decoder:
+            return []
+        # In tokens every prompt token counts, special ones too, as in Butcher et al.
+        return [1] * len(source) if self.meter.unit.name == "tokens" else self.meter.prices[source].tolist()
+
+    def _told(self, source: str, counts: Ids) -> str:
+        for control in self.controls:
+            source = control.prefix(source, max(counts[-1] if counts else 0, 1), self.meter.unit.name)
+        return source
+
+    # ---- cutting
+
+    def _pairs(self, document: Document, time: float, random: Random) -> Iterator[tuple[str, str, str]]:
+        """(name, source, target) of each example of a document."""
+        sides = [[text.strip() for text in side] for side in zip(*document.segments, strict=True)]
+        for segment in self._segments(sides, time, random):
+            name = document.id if len(sides[0]) == 1 else f"{document.id}[{segment.start}:{segment.stop}]"
+            source, target = (self.cutting.separator.join(side[segment.start : segment.stop]) for side in sides)
+            yield name, source, target
+
+    def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:
+        kind, maximum = self.cutting.kind, self.cutting.maximum
+        if kind == "sentences" or len(sides[0]) == 1:
+            return [range(n, n + 1) for n in range(len(sides[0]))]
+        separator = len(self._plain_ids([self.cutting.separator])[0]) if self.cutting.separator.strip() else 0
+        sizes = [[len(ids) + separator for ids in self._plain_ids(side)] for side in sides]
+        if self.characters:
+            sizes[1] = [len(text) + 1 for text in sides[1]]
+        if kind == "resolutions":
+            return lengths.resolutions(sizes[0], sizes[1], maximum)
+        drawn: Iterator[int] = repeat(maximum)
+        if kind == "dynamic":
+            drawn = lengths.drawn_lengths(maximum, lengths.temperature(time, self.cutting.gamma), random)
+        return lengths.cut(sizes[0], sizes[1], drawn)
+
+    # ---- texts to ids
+
+    def _plain_ids(self, texts: list[str]) -> list[Ids]:
+        ids: list[Ids] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _source_ids(self, texts: list[str]) -> list[Ids]:
+        """As `Writer` reads a text: the encoder's input, or a prompt in the model's own format."""
+        if not texts:
+            return []
+        ids: list[Ids]
+        if self.encoder_decoder or not self.tokenizer.chat_template:
+            ids = self.tokenizer(texts)["input_ids"]
+            return ids
+        talks = [[{"role": "user", "content": text}] for text in texts]
+        return self._plain_ids(self.tokenizer.apply_chat_template(talks, add_generation_prompt=True, tokenize=False))
+
+    def _target_ids(self, texts: list[str]) -> list[Ids]:
+        if not texts:
+            return []
+        if self.characters:
+            return [spell(text, self._letters) for text in texts]
+        if not self.encoder_decoder:
+            return self._plain_ids(texts)
+        ids: list[Ids] = self.tokenizer(text_target=texts)["input_ids"]
+        return [row[:-1] if row and row[-1] == self.end else row for row in ids]
+
+
+def spell(text: str, known: dict[str, int]) -> Ids:
+    """One token a character, but for the separator; a character the vocabulary lacks is spelled in bytes."""
+    ids: Ids = []
+    for n, part in enumerate(text.split(SEPARATOR)):
+        if n:
+            ids += [known[SEPARATOR], known["▁"]]  # the tokenizer, too, starts a word after it
+        for character in part.replace(" ", "▁"):
+            found = known.get(character)
+            ids.extend([found] if found is not None else [known[f"<0x{byte:02X}>"] for byte in character.encode()])
+    return ids
+
+
+SEPARATOR = "<sep>"  # between the sentences of a document, in tokenizers of our own
+
+
+def running_counts(meter: Meter, rows: Sequence[Ids]) -> list[Ids]:
+    """Units written after each token of each row. Rows of like length are counted together."""
+    counts: list[Ids] = [[] for _ in rows]
+    order = sorted((n for n, row in enumerate(rows) if row), key=lambda n: len(rows[n]))
+    for first in range(0, len(order), _AT_ONCE):
+        chosen = order[first : first + _AT_ONCE]
+        widest = len(rows[chosen[-1]])
+        # Filled up with each row's own last token: it makes no row harder to count than it is.
+        ids = torch.tensor([rows[n] + rows[n][-1:] * (widest - len(rows[n])) for n in chosen])
+        for n, row in zip(chosen, meter.running(ids).tolist(), strict=True):
+            counts[n] = row[: len(rows[n])]
+    return counts

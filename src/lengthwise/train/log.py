@@ -1,0 +1,88 @@
+"""The log of a run: metrics.jsonl always, TensorBoard if it is installed, a moving line if somebody is watching.
+
+Knows numbers and where to put them, not what they mean.
+"""
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+
+class Log:
+    """Opened at a step: what an interrupted run wrote after it is dropped, since it will be written again."""
+
+    def __init__(self, run: Path, step: int, *, show: bool) -> None:
+        self.file = run / "metrics.jsonl"
+        rows = self.file.read_text("utf-8").splitlines() if self.file.exists() else []
+        kept = [row for row in rows if _step_in(row) <= step]
+        run.mkdir(parents=True, exist_ok=True)
+        partial = self.file.with_name(".metrics.jsonl.partial")
+        partial.write_text("".join(f"{row}\n" for row in kept), encoding="utf-8")
+        os.replace(partial, self.file)
+        self.stream: TextIO = self.file.open("a", encoding="utf-8")
+        self.board = _board(run, step)
+        self.line = _Line() if show and sys.stderr.isatty() else None
+
+    def write(self, step: int, progress: float, **values: Any) -> None:
+        """One row; also shown, with the share of the run that is done."""
+        numbers = {key: round(value, 6) if isinstance(value, float) else value for key, value in values.items()}
+        self.stream.write(json.dumps({"step": step} | numbers) + "\n")
+        self.stream.flush()
+        if self.board is not None:
+            for key, value in values.items():
+                self.board.add_scalar(key, value, step)
+        if self.line is not None:
+            self.line.show(step, progress, values)
+
+    def close(self) -> None:
+        self.stream.close()
+        if self.board is not None:
+            self.board.close()
+        if self.line is not None:
+            self.line.close()
+
+
+def _step_in(row: str) -> float:
+    try:
+        return float(json.loads(row)["step"])
+    except (ValueError, KeyError, TypeError):  # the line that was being written when the run was killed
+        return float("inf")
+
+
+def _board(run: Path, step: int) -> Any:
+    if importlib.util.find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
+
+
+_SHOWN = (("loss", "loss", ".4f"), ("dev_loss", "dev", ".4f"), ("tokens_per_second", "tok/s", ",.0f"))
+
+
+class _Line:
+    """A progress bar with the latest numbers."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns, console=Console(stderr=True))
+        self.task = self.bar.add_task("starting", total=1.0)
+        self.known: dict[str, Any] = {}
+        self.bar.start()
+
+    def show(self, step: int, progress: float, values: dict[str, Any]) -> None:
+        self.known |= values
+        parts = [f"step {step:,}"]
+        for key, label, form in _SHOWN:
+            if key in self.known:
+                parts.append(f"{label} {self.known[key]:{form}}")
+        self.bar.update(self.task, completed=progress, description="  ".join(parts))
+
+    def close(self) -> None:
+        self.bar.stop()

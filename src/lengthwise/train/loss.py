@@ -1,0 +1,54 @@
+"""From a batch to its loss: logits where a response is predicted, and nowhere else.
+
+The hidden states of those rows are picked out just before the output layer, so the model's own forward does all the
+rest, whatever its family. Knows batches and models; does not know steps, devices or processes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional
+
+from ..attachment import _embed, core_of
+from ..controls import Signal
+from .batches import Batch
+
+
+def response_logits(model: Any, batch: Batch) -> Tensor:
+    """What the model predicts at `batch.rows`: (responses, vocabulary). `model` may be wrapped for many processes."""
+    core = core_of(unwrapped(model))
+    inputs: dict[str, Any] = dict(batch.inputs)
+    if batch.packed:
+        inputs["inputs_embeds"] = _embed_each(core, inputs.pop("input_ids"), batch.packed)
+    with _only_rows(core, batch.rows):
+        logits: Tensor = model(**inputs, use_cache=False).logits
+    return logits
+
+
+def summed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+    """The cross entropy of all responses together, in float32."""
+    return functional.cross_entropy(logits.float(), labels, reduction="sum", label_smoothing=smoothing)
+
+
+def unwrapped(model: Any) -> Any:
+    return model.module if hasattr(model, "module") and not hasattr(model, "config") else model
+
+
+@contextmanager
+def _only_rows(core: Any, rows: Tensor) -> Iterator[None]:
+    """The output layer is given these of the batch × time hidden states alone."""
+    head = core.get_output_embeddings()
+    handle = head.register_forward_pre_hook(lambda module, args: (args[0].flatten(0, 1).index_select(0, rows),))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _embed_each(core: Any, ids: Tensor, packed: dict[str, Tensor]) -> Tensor:
+    """Embeddings of packed rows: each token is a row of its own, with its own example's length. (rows, width, dim)."""
+    one = {key: value.reshape(-1, 1) for key, value in packed.items()}  # (rows × width, 1)
+    signal = Signal(one["position"], one["length"].squeeze(1), one["column"], one["live"])
+    return _embed(core, ids.reshape(-1, 1), signal).reshape(*ids.shape, -1)

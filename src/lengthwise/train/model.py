@@ -1,0 +1,210 @@
+"""The model of a recipe: a base or a fresh one, its controls attached, its adapter in place.
+
+Knows how models are put together. What they read is made by the `ExampleMaker` and `Layout` that go with them.
+"""
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..attachment import attach, controls_of, core_of, length_control
+from ..checkpoint import load_model
+from ..controls import Control
+from ..meter import Meter
+from ..models import resolve
+from .batches import Layout
+from .examples import ExampleMaker
+from .fold import fold
+from .recipe import Fresh, Recipe, RecipeError
+from .stream import epoch_documents
+from .tokenizer import train_tokenizer
+
+SIZES = {  # width, inner width, heads, layers a side; base and large are those of the Transformer paper
+    "tiny": (64, 128, 4, 2),
+    "compact": (256, 1024, 4, 4),
+    "base": (512, 2048, 8, 6),
+    "large": (1024, 4096, 16, 6),
+}
+
+
+@dataclass
+class Built:
+    """A model that is ready to be trained, and what makes its batches."""
+
+    model: Any
+    tokenizer: Any
+    maker: ExampleMaker
+    layout: Layout
+
+
+def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
+    """The recipe's model. A fresh one's tokenizer is read from `tokenizer_folder`, or trained if none is given."""
+    torch.manual_seed(recipe.seed)
+    if recipe.model.fresh:
+        tokenizer = tokenizer_in(tokenizer_folder) if tokenizer_folder else fresh_tokenizer(recipe)
+        model = fresh_model(recipe.model.fresh, tokenizer)
+    else:
+        model, tokenizer = _base(recipe)
+    controls = recipe.build_controls()
+    if controls:
+        attach(model, controls, tokenizer)
+    if recipe.train.checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    if recipe.model.lora:
+        model = _with_lora(model, recipe, tokenizer)
+    return Built(model, tokenizer, *_readers(recipe, model, tokenizer))
+
+
+def _readers(recipe: Recipe, model: Any, tokenizer: Any) -> tuple[ExampleMaker, Layout]:
+    config, controls = core_of(model).config, controls_of(model)
+    attached = length_control(model)
+    counting = attached is not None and attached.meter is not None
+    rows = core_of(model).get_input_embeddings().num_embeddings
+    meter = Meter(tokenizer, recipe.unit, rows)  # its own, not the model's: that one moves to the device
+    maker = ExampleMaker(
+        tokenizer=tokenizer,
+        meter=meter,
+        controls=recipe.build_controls() or controls,
+        encoder_decoder=config.is_encoder_decoder,
+        end=_end(model, tokenizer),
+        characters=bool(recipe.model.fresh and recipe.model.fresh.decoder == "chars"),
+        cutting=recipe.lengths,
+        max_tokens=recipe.data.max_tokens,
+    )
+    return maker, _layout(recipe, maker, config, controls, counting)
+
+
+def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control], counting: bool) -> Layout:
+    if recipe.batch.packing and maker.encoder_decoder:
+        raise RecipeError("batch.packing is for decoder-only models; an encoder-decoder reads one example a row")
+    pad = maker.tokenizer.pad_token_id
+    return Layout(
+        tokens=recipe.batch.tokens,
+        multiple=recipe.batch.multiple,
+        encoder_decoder=maker.encoder_decoder,
+        pad=maker.end if pad is None else pad,
+        end=maker.end,
+        first=config.decoder_start_token_id if maker.encoder_decoder else None,
+        signal=counting,
+        mask=any(getattr(control, "scale", None) == "frobenius" for control in controls),
+        packing=recipe.data.max_tokens if recipe.batch.packing else 0,
+    )
+
+
+def _end(model: Any, tokenizer: Any) -> int:
+    """The token that ends a text, as `Writer` will look for it."""
+    known = core_of(model).generation_config.eos_token_id
+    ends = known if isinstance(known, list) else [known]
+    own = tokenizer.eos_token_id
+    return own if known is None or own in ends else ends[0]
+
+
+# ---- fresh
+
+
+def fresh_tokenizer(recipe: Recipe) -> Any:
+    """A tokenizer trained on both sides of the training corpus."""
+    fresh = recipe.model.fresh
+    assert fresh is not None
+    documents = islice(epoch_documents(recipe, epoch=0), fresh.tokenizer_documents)
+    texts = (text for document in documents for pair in document.segments for text in pair)
+    return train_tokenizer(texts, fresh.vocabulary)
+
+
+def tokenizer_in(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
+    """An untrained Transformer, built as Marian builds it: sinusoidal positions, embeddings shared by both sides."""
+    from transformers import GenerationConfig, MarianMTModel
+
+    special = {
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "decoder_start_token_id": tokenizer.pad_token_id,
+    }
+    model = MarianMTModel(fresh_config(fresh, len(tokenizer), **special))
+    # Marian's 0.02, scaled up by √width again, would start the embeddings at half the size of the positions.
+    nn.init.normal_(model.get_input_embeddings().weight, std=model.config.d_model**-0.5)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[tokenizer.pad_token_id].zero_()
+    model.generation_config = GenerationConfig(**special, num_beams=5, bos_token_id=tokenizer.bos_token_id)
+    return model
+
+
+def fresh_config(fresh: Fresh, vocabulary: int, **special: int) -> Any:
+    from transformers import MarianConfig
+
+    width, inner, heads, layers = SIZES[fresh.size]
+    return MarianConfig(
+        vocab_size=vocabulary,
+        d_model=width,
+        encoder_ffn_dim=inner,
+        decoder_ffn_dim=inner,
+        encoder_attention_heads=heads,
+        decoder_attention_heads=heads,
+        encoder_layers=layers,
+        decoder_layers=layers,
+        dropout=fresh.dropout,
+        attention_dropout=fresh.attention_dropout,
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=fresh.max_positions,
+        forced_eos_token_id=None,
+        bos_token_id=1,
+        **special,
+    )
+
+
+# ---- base and adapter
+
+
+def _base(recipe: Recipe) -> tuple[Any, Any]:
+    name = recipe.model.base
+    assert name is not None
+    frozen_in_bf16 = recipe.model.lora and recipe.train.precision == "bf16"
+    model, tokenizer = load_model(resolve(name), dtype=torch.bfloat16 if frozen_in_bf16 else torch.float32)
+    if core_of(model) is not model:
+        raise RecipeError(f"model.base {name!r} is an adapter; name its base model, or merge the two first")
+    if controls_of(model) and recipe.controls:
+        raise RecipeError(f"model.base {name!r} has length controls already; leave controls out to train them on")
+    return model, tokenizer
+
+
+def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    lora = recipe.model.lora
+    assert lora is not None
+    tokens = [tokenizer.convert_tokens_to_ids(t) for control in controls_of(model) for t in control.tokens]
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=lora.targets,
+        trainable_token_indices=tokens or None,
+        base_model_name_or_path=recipe.model.base,
+    )
+    adapted = get_peft_model(model, config)
+    if not lora.dropout:
+        fold(adapted)
+    return adapted
+
+
+def trainable(model: nn.Module) -> list[nn.Parameter]:
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def compile_layers(model: nn.Module) -> None:
+    """Compiles each layer in place: all share one compiled program, and what stands between them stays plain Python."""
+    for module in core_of(model).modules():
+        if isinstance(module, nn.ModuleList):
+            for layer in module:
+                layer.compile(dynamic=None)

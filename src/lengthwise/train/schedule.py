@@ -1,0 +1,30 @@
+"""The learning rate at each step, and the optimiser it goes to. Numbers only: nothing to save, nothing to resume."""
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from .recipe import TrainSection
+
+
+def learning_rate(train: TrainSection, step: int, progress: float) -> float:
+    """The rate of step `step` (from 0), when a share `progress` of the training is done.
+
+    inverse_sqrt with warm-up 4000 from 1e-7 to 1e-3 → step 0: 1e-7, 4000: 1e-3, 16000: 5e-4.
+    """
+    if step < train.warmup:
+        return train.warmup_from + (train.lr - train.warmup_from) * step / train.warmup
+    match train.schedule:
+        case "linear":
+            return train.lr * max(0.0, 1.0 - progress)
+        case "inverse_sqrt":
+            return train.lr * math.sqrt(train.warmup / step)
+    return train.lr
+
+
+def optimiser(train: TrainSection, parameters: Iterable[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:
+    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[train.optimiser]
+    fused = device.type == "cuda"
+    return kind(parameters, lr=train.lr, betas=train.betas, eps=train.eps, weight_decay=train.weight_decay, fused=fused)

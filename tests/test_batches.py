@@ -1,0 +1,351 @@
+"""From documents to batches: golden cuts and shifts, counts as the model would count, losses as Hugging Face takes them."""
+
+import json
+from itertools import chain, islice, repeat
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import torch
+from families import CONTROLS, tiny
+from toy_corpora import corpus, rows, sentence
+
+from lengthwise.attachment import attach
+from lengthwise.controls import EncodingControl, Signal
+from lengthwise.data import Document
+from lengthwise.meter import Meter
+from lengthwise.train import lengths
+from lengthwise.train.batches import Batch, Layout, batches, collate, pack
+from lengthwise.train.examples import Example, ExampleMaker, running_counts, spell
+from lengthwise.train.fold import fold
+from lengthwise.train.loss import response_logits, summed_loss
+from lengthwise.train.recipe import LengthsSection, parse_recipe
+from lengthwise.train.shift import shifts, sigma, truncated_half_normal
+from lengthwise.train.stream import Place, Stream, count_documents
+from lengthwise.train.tokenizer import train_tokenizer
+
+GOLDEN = json.loads((Path(__file__).parent / "golden_train.json").read_text())
+
+
+# ---- golden values
+
+
+def test_sigma() -> None:
+    for case in GOLDEN["sigma_t"]:
+        asked = case["in"]
+        found = sigma(asked["t"] / asked["T"], asked["sigma0"], asked["sigma_max"])
+        assert found == pytest.approx(case["out"]["sigma"], rel=1e-8)
+
+
+def test_truncated_half_normal() -> None:
+    for case in GOLDEN["truncated_halfnormal_inverse_cdf"]:
+        asked = case["in"]
+        found = truncated_half_normal(torch.tensor([asked["u"]]).double(), asked["sigma"], asked["max_shift"])
+        assert found.item() == pytest.approx(case["out"], abs=1e-5)
+
+
+def test_shifts_are_truncated_not_clipped() -> None:
+    drawn = shifts(torch.rand(20_000, generator=torch.Generator().manual_seed(0)), 1.0, 0.1, 2048, 1024)
+    assert drawn.dtype == torch.long
+    assert 0 <= int(drawn.min())
+    assert int(drawn.max()) <= 1024
+    assert (drawn == 1024).float().mean() < 0.01
+    assert int(shifts(torch.rand(1000), 0.0, 0.1, 2048, 1024).max()) == 0
+
+
+def test_shifted_index() -> None:
+    for case in GOLDEN["i_shift"]:
+        asked = case["in"]
+        size = asked["L"]  # the prompt's tokens and the response's
+        position = torch.arange(size).unsqueeze(0)
+        control = EncodingControl(unit="tokens", placement="whole", end_index=1)
+        # In `whole` the last token of all reads 1: one more than what remains.
+        signal = Signal(position, torch.tensor([size - 1 + asked["shift"]]), position, torch.ones(1, size).bool())
+        assert control.index(signal)[0].tolist() == case["out"]
+
+
+def test_length_probabilities() -> None:
+    for case in GOLDEN["DLS_fig2"]:
+        asked = case["in"]
+        found = lengths.length_probabilities(asked["L"], lengths.temperature(asked["epoch"], asked["gamma"]))
+        assert found.tolist() == pytest.approx(case["out"], abs=1e-9)
+
+
+def test_mean_lengths() -> None:
+    for case in GOLDEN["DLS_mean_length_L512"]:
+        asked = case["in"]
+        found = lengths.length_probabilities(asked["L"], lengths.temperature(asked["epoch_minus_gamma"], 0))
+        mean = (found * torch.arange(1, asked["L"] + 1)).sum().item()
+        assert mean == pytest.approx(case["out"]["mean sampled l"], abs=1e-3)
+        assert found[256:].sum().item() == pytest.approx(case["out"]["P(l>256)"], abs=1e-7)
+
+
+def test_long_lengths_do_not_underflow() -> None:
+    trap = GOLDEN["DLS_naive_trap"]
+    found = lengths.length_probabilities(1024, lengths.temperature(8, 0))
+    assert found[709:].sum().item() == pytest.approx(trap["stable P(l>=710)"], abs=1e-6)
+
+
+def test_drawn_lengths_follow_the_probabilities() -> None:
+    drawn = torch.tensor(list(islice(lengths.drawn_lengths(8, 1.0, Random(0)), 20_000)))
+    shares = torch.bincount(drawn, minlength=9)[1:] / len(drawn)
+    assert shares.tolist() == pytest.approx(lengths.length_probabilities(8, 1.0).tolist(), abs=0.01)
+
+
+def test_cuts() -> None:
+    figure = GOLDEN["DLS_fig3"]
+    sentences = figure["in"]["sentences"]
+    found = lengths.cut(sentences, sentences, iter(figure["in"]["sampled"]))
+    assert [list(segment) for segment in found] == figure["out"]["segments"]
+    for case in GOLDEN["DLS_segment"]:
+        asked = case["in"]
+        found = lengths.cut(asked["src"], asked["tgt"], chain(asked["sampled"], repeat(1)))
+        assert [list(segment) for segment in found] == case["out"]["<= (paper)"]
+
+
+def test_resolutions() -> None:
+    found = lengths.resolutions([1] * 4, [1] * 4, 100)
+    assert [list(s) for s in found] == [[0, 1, 2, 3], [0, 1], [2, 3], [0], [1], [2], [3]]
+    assert [list(s) for s in lengths.resolutions([9, 9, 9], [1, 1, 1], 18)] == [[0], [1, 2], [1], [2]]
+    assert lengths.resolutions([99], [99], 5) == [range(1)]
+
+
+# ---- examples
+
+
+def maker_for(tokenizer: Any, unit: str = "chars", **options: Any) -> ExampleMaker:
+    settings = {"controls": [], "encoder_decoder": False, "end": tokenizer.eos_token_id} | options
+    return ExampleMaker(tokenizer=tokenizer, meter=Meter(tokenizer, unit), **settings)
+
+
+def documents(count: int = 12, kind: str = "segs") -> list[Document]:
+    return [Document(row["id"], tuple(map(tuple, row["segs"]))) for row in rows(count, kind)]
+
+
+@pytest.mark.parametrize("unit", ["chars", "words", "bytes", "tokens"])
+def test_counts_end_at_the_length(byte_bpe: Any, unit: str) -> None:
+    found, skipped = maker_for(byte_bpe, unit).examples(documents(), 1, Random(0))
+    assert len(found) == sum(len(d.segments) for d in documents())
+    assert not skipped.empty
+    targets = [target.strip() for d in documents() for _, target in d.segments]
+    for example, target in zip(found, targets, strict=True):
+        meter = Meter(byte_bpe, unit)
+        expected = len(example.target) if unit == "tokens" else meter.unit.measure(target)
+        assert example.length == expected
+        assert len(example.counts) == len(example.target)
+
+
+def test_long_and_empty_examples_are_counted(byte_bpe: Any) -> None:
+    cases = [Document("a", (("Hi.", "x" * 400),)), Document("b", (("Hi.", "\u200b\u200b"),)), Document("c", (("Hi", "Ho"),))]
+    found, skipped = maker_for(byte_bpe, "words", max_tokens=60).examples(cases, 1, Random(0))
+    assert [e.name for e in found if e.name != "b"] == ["c"]
+    assert skipped.long == 1
+
+
+def test_documents_are_cut_as_the_recipe_says(byte_bpe: Any) -> None:
+    def names(**cutting: Any) -> list[str]:
+        maker = maker_for(byte_bpe, cutting=LengthsSection(**cutting), max_tokens=10_000)
+        return [e.name for e in maker.examples(documents(4), 1, Random(0))[0]]
+
+    assert len(names(kind="sentences")) == 1 + 2 + 3 + 4
+    assert len(names(kind="documents", maximum=5000)) == 4
+    assert len(names(kind="dynamic", maximum=512, gamma=50)) == 10  # cold: every sentence alone
+    assert len(names(kind="dynamic", maximum=5000, gamma=-50)) < 10
+    assert len(names(kind="resolutions", maximum=5000)) == 1 + 3 + 5 + 7  # of 3: all, 1 + 2, each of the two
+
+
+def test_spelling() -> None:
+    tokenizer = train_tokenizer([sentence(Random(n)) for n in range(200)], 300)
+    vocabulary = tokenizer.get_vocab()
+    ids = spell("The cat.<sep>A dé\n", vocabulary)
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "The cat. A dé\n"
+    assert running_counts(Meter(tokenizer, "chars"), [ids])[0][-1] == len("The cat. A dé\n")
+    assert len(spell("cat", vocabulary)) == 3
+
+
+def test_tokenizer_is_lossless() -> None:
+    tokenizer = train_tokenizer([sentence(Random(n)) for n in range(200)], 300)
+    for text in ("The cat sleeps.", "Größe, 10 €: 日本", "a  b"):
+        ids = tokenizer(text)["input_ids"]
+        assert ids[-1] == tokenizer.eos_token_id
+        assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+# ---- batches
+
+
+def layout_for(model: Any, tokens: int = 256, multiple: int = 8, **options: Any) -> Layout:
+    both = model.config.is_encoder_decoder
+    first = model.config.decoder_start_token_id if both else None
+    return Layout(tokens, multiple, both, model.config.pad_token_id, model.config.eos_token_id, first, **options)
+
+
+def examples_for(model: Any, tokenizer: Any, unit: str = "chars", count: int = 12) -> list[Example]:
+    maker = maker_for(tokenizer, unit, encoder_decoder=model.config.is_encoder_decoder)
+    return maker.examples(documents(count), 1, Random(0))[0]
+
+
+def test_batches_are_bounded_and_complete(byte_bpe: Any) -> None:
+    model = tiny("llama", byte_bpe)
+    examples = examples_for(model, byte_bpe, count=40)
+    found = batches(examples, layout_for(model), Random(0))
+    assert sorted(name for batch in found for name in batch.names) == sorted(e.name for e in examples)
+    for batch in found:
+        assert batch.padded == batch.inputs["input_ids"].numel()
+        assert batch.padded <= 256 or len(batch.names) == 1
+        assert batch.inputs["input_ids"].shape[1] % 8 == 0
+    padding = 1 - sum(b.tokens for b in found) / sum(b.padded for b in found)
+    assert padding < 0.25
+
+
+def hugging_face_loss(model: Any, examples: list[Example]) -> torch.Tensor:
+    """The model's own loss, on rows padded and labelled in the usual way."""
+    end, pad = model.config.eos_token_id, model.config.pad_token_id
+
+    def filled(lists: list[list[int]], filler: int) -> torch.Tensor:
+        width = max(map(len, lists))
+        return torch.tensor([row + [filler] * (width - len(row)) for row in lists])
+
+    if model.config.is_encoder_decoder:
+        sources = [e.source for e in examples]
+        labels = filled([[*e.target, end] for e in examples], -100)
+    else:
+        sources = [[*e.source, *e.target, end] for e in examples]
+        labels = filled([[-100] * len(e.source) + [*e.target, end] for e in examples], -100)
+    mask = filled([[1] * len(row) for row in sources], 0)
+    return model(input_ids=filled(sources, pad), attention_mask=mask, labels=labels).loss
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gpt2", "marian", "bart", "m2m100", "t5"])
+def test_loss_is_hugging_faces(family: str, byte_bpe: Any) -> None:
+    model = tiny(family, byte_bpe)
+    examples = examples_for(model, byte_bpe)
+    batch = collate(examples, layout_for(model))
+    ours = summed_loss(response_logits(model, batch), batch.labels) / batch.responses
+    assert ours.item() == pytest.approx(hugging_face_loss(model, examples).item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "marian", "bart"])
+@pytest.mark.parametrize("control", ["difference", "ratio", "whole", "progress+tokens"])
+def test_positions_are_those_the_model_would_count(family: str, control: str, byte_bpe: Any) -> None:
+    model = tiny(family, byte_bpe)
+    attach(model, CONTROLS[control](), byte_bpe)
+    meter = model.length_control.meter
+    examples = examples_for(model, byte_bpe, meter.unit.name)
+    batch = collate(examples, layout_for(model, signal=True, mask=not model.config.is_encoder_decoder))
+    counted = response_logits(model, batch)
+    del batch.inputs["decoder_position"]
+    assert torch.allclose(counted, response_logits(model, batch), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "gpt2"])
+@pytest.mark.parametrize("control", ["difference", "ratio", "whole", None])
+def test_packed_is_unpacked(family: str, control: str | None, byte_bpe: Any) -> None:
+    model = tiny(family, byte_bpe)
+    unit = "chars"
+    if control:
+        attach(model, CONTROLS[control](), byte_bpe)
+        unit = model.length_control.meter.unit.name
+    examples = examples_for(model, byte_bpe, unit)
+    plain = collate(examples, layout_for(model, signal=bool(control)))
+    layout = layout_for(model, tokens=512, signal=bool(control), packing=128)
+    packed = batches(examples, layout, Random(0))
+    assert max(len(b.names) / len(b.inputs["input_ids"]) for b in packed) > 1.5
+    expected = summed_loss(response_logits(model, plain), plain.labels).item()
+    found = sum(summed_loss(response_logits(model, b), b.labels).item() for b in packed)
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert sum(b.padded for b in packed) < plain.padded
+
+
+def test_packed_shift(byte_bpe: Any) -> None:
+    model = tiny("llama", byte_bpe)
+    examples = examples_for(model, byte_bpe)[:3]
+    batch = pack([examples], layout_for(model, signal=True, packing=160))
+    moved = batch.lengthened(torch.full_like(batch.chance, 5).long())
+    assert torch.equal(moved.packed["length"], batch.packed["length"] + 5)
+
+
+def test_muted_batch_teaches_nothing(byte_bpe: Any) -> None:
+    model = tiny("llama", byte_bpe)
+    batch = collate(examples_for(model, byte_bpe), layout_for(model)).muted()
+    assert summed_loss(response_logits(model, batch), batch.labels).item() == 0
+    assert batch.responses == 0
+
+
+def test_folded_lora_is_lora(byte_bpe: Any) -> None:
+    import peft
+
+    model = tiny("llama", byte_bpe)
+    config = peft.LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
+    model = peft.get_peft_model(model, config)
+    batch = collate(examples_for(model.get_base_model(), byte_bpe), layout_for(model.get_base_model()))
+
+    def gradients() -> list[torch.Tensor]:
+        model.zero_grad()
+        summed_loss(response_logits(model, batch), batch.labels).backward()
+        return [p.grad.clone() for p in model.parameters() if p.requires_grad]
+
+    plain = gradients()
+    assert fold(model) == 14
+    for expected, found in zip(plain, gradients(), strict=True):
+        assert torch.allclose(expected, found, atol=1e-4, rtol=1e-3)
+
+
+# ---- the stream
+
+
+def stream_for(path: Path, tokenizer: Any, workers: int = 0) -> Stream:
+    values: dict[str, Any] = {"name": "s", "out": "unused", "model": {"base": "none"}, "train": {"epochs": 1}}
+    values |= {"data": {"train": corpus(path, 60), "max_tokens": 256, "shuffle": 20}}
+    values |= {"batch": {"pool": 16, "tokens": 512, "workers": workers}}
+    recipe = parse_recipe(values)
+    model = tiny("llama", tokenizer)
+    maker = maker_for(tokenizer, max_tokens=256)
+    return Stream(recipe, maker, layout_for(model, tokens=512), count_documents(recipe)[0])
+
+
+def first_epoch(stream: Stream, place: Place) -> list[tuple[Batch, Place]]:
+    found = []
+    for batch, after in stream.from_(place):
+        if after.epoch > 1:
+            return found
+        found.append((batch, after))
+    raise AssertionError("a stream does not end")
+
+
+def test_every_example_comes_once(tmp_path: Path, byte_bpe: Any) -> None:
+    found = first_epoch(stream_for(tmp_path / "a.jsonl", byte_bpe), Place())
+    names = [name for batch, _ in found for name in batch.names]
+    assert len(names) == len(set(names)) == sum(len(row["segs"]) for row in rows(60))
+    assert found[-1][1].share == 1.0
+
+
+def test_stream_resumes_anywhere(tmp_path: Path, byte_bpe: Any) -> None:
+    stream = stream_for(tmp_path / "a.jsonl", byte_bpe)
+    whole = first_epoch(stream, Place())
+    for number in (0, 3, len(whole) // 2, len(whole) - 2):
+        rest = first_epoch(stream, whole[number][1])
+        assert [b.names for b, _ in rest] == [b.names for b, _ in whole[number + 1 :]]
+        assert [p for _, p in rest] == [p for _, p in whole[number + 1 :]]
+
+
+def test_workers_change_nothing(tmp_path: Path, byte_bpe: Any) -> None:
+    alone = first_epoch(stream_for(tmp_path / "a.jsonl", byte_bpe), Place())
+    helped = first_epoch(stream_for(tmp_path / "a.jsonl", byte_bpe, workers=2), Place())
+    assert [p for _, p in alone] == [p for _, p in helped]
+    for (a, _), (b, _) in zip(alone, helped, strict=True):
+        assert a.names == b.names
+        assert torch.equal(a.inputs["input_ids"], b.inputs["input_ids"])
+        assert torch.equal(a.rows, b.rows)
+
+
+def test_epochs_differ(tmp_path: Path, byte_bpe: Any) -> None:
+    stream = stream_for(tmp_path / "a.jsonl", byte_bpe)
+    epochs: dict[int, list[str]] = {1: [], 2: []}
+    for batch, place in stream.from_(Place()):
+        if place.epoch > 2:
+            break
+        epochs[place.epoch] += batch.names
+    assert sorted(epochs[1]) == sorted(epochs[2])
+    assert epochs[1] != epochs[2]

@@ -1,0 +1,173 @@
+"""Recipes: what they refuse, and that every one in recipes/ still runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from families import tiny
+from toy_corpora import corpus
+
+from lengthwise.checkpoint import load_model
+from lengthwise.train import RecipeError, load_recipe, plan, train
+from lengthwise.train.recipe import parse_recipe
+from lengthwise.train.schedule import learning_rate
+from lengthwise.train.state import checkpoints
+
+RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.yaml"))
+LEAST: dict[str, Any] = {
+    "name": "least",
+    "out": "runs/least",
+    "model": {"base": "smollm2"},
+    "data": {"train": "a.jsonl"},
+    "train": {"epochs": 1},
+}
+
+
+def test_least_recipe() -> None:
+    recipe = parse_recipe(LEAST)
+    assert recipe.data.train[0].files == "a.jsonl"
+    assert parse_recipe(yaml.safe_load(recipe.text())) == recipe
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"train": {"epochs": 1, "lrr": 1}}, "train: unknown key 'lrr'; did you mean 'lr'?"),
+        ({"model": {"base": "a", "lora": {"rnk": 4}}}, "model.lora: unknown key 'rnk'; did you mean 'rank'?"),
+        ({"optimizer": {}}, "unknown key 'optimizer'"),
+        ({"data": {"train": [{"files": "a", "wieght": 2}]}}, "unknown key 'wieght'; did you mean 'weight'?"),
+        ({"controls": [{"control": "encodin"}]}, "unknown control 'encodin'; did you mean 'encoding'?"),
+        ({"controls": [{"control": "encoding", "knid": "ratio"}]}, "does not take these options"),
+        ({"model": {}}, "either base"),
+        ({"model": {"base": "a", "fresh": {}}}, "either base"),
+        ({"model": {"fresh": {}, "lora": {}}}, "lora adapts a base model"),
+        ({"train": {}}, "either epochs or steps"),
+        ({"train": {"epochs": 1, "steps": 5}}, "either epochs or steps"),
+        ({"train": {"epochs": 0}}, "greater than or equal to 1; got 0"),
+        ({"train": {"epochs": 1, "schedule": "inverse_sqrt"}}, "give warmup"),
+        ({"train": {"epochs": 1, "patience": 3}}, "name data.dev files"),
+        ({"shift": {}}, "shift moves the count of a 'difference' encoding"),
+        ({"unit": "parsecs"}, "unknown unit 'parsecs'"),
+        ({"unit": "words", "controls": [{"control": "encoding", "unit": "chars"}]}, "give the unit once"),
+        ({"batch": {"tokens": 100}}, "lower the one or raise the other"),
+        ({"batch": {"packing": True}, "controls": [{"control": "encoding", "scale": "frobenius"}]}, "norm over one"),
+    ],
+)
+def test_refusals_say_what_is_wrong(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(LEAST | changes)
+    assert said in str(caught.value)
+
+
+def test_all_faults_are_named_at_once() -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(LEAST | {"train": {"lrr": 1}, "model": {"bse": "a"}})
+    assert "lrr" in str(caught.value)
+    assert "'bse'; did you mean 'base'?" in str(caught.value)
+
+
+def test_overrides(tmp_path: Path) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(yaml.safe_dump(LEAST | {"controls": [{"control": "encoding"}]}), encoding="utf-8")
+    overrides = ["train.lr=3e-4", "controls.0.kind=ratio", "data.train=b.jsonl", "model.lora.rank=4", "batch.workers=0"]
+    recipe = load_recipe(file, overrides)
+    assert recipe.train.lr == 3e-4
+    assert recipe.build_controls()[0].config()["kind"] == "ratio"
+    assert recipe.data.train[0].files == "b.jsonl"
+    assert recipe.model.lora is not None
+    assert recipe.model.lora.rank == 4
+    for wrong in ("train.lr", "controls.3.kind=ratio", "name.first=x"):
+        with pytest.raises(RecipeError):
+            load_recipe(file, [wrong])
+    with pytest.raises(RecipeError, match=r"did you mean 'lr'"):
+        load_recipe(file, ["train.l_r=1"])
+    with pytest.raises(RecipeError, match="cannot read the recipe"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+def test_learning_rates() -> None:
+    adam = {"steps": 9, "lr": 1e-3, "schedule": "inverse_sqrt", "warmup": 4000, "warmup_from": 1e-7}
+    noam = parse_recipe(LEAST | {"train": adam}).train
+    rates = [learning_rate(noam, step, 0.0) for step in (0, 2000, 4000, 16000)]
+    assert rates == pytest.approx([1e-7, (1e-3 + 1e-7) / 2, 1e-3, 5e-4])
+    linear = parse_recipe(LEAST | {"train": {"steps": 100, "lr": 3e-4}}).train
+    assert [learning_rate(linear, n, n / 100) for n in (0, 50, 100)] == pytest.approx([3e-4, 1.5e-4, 0])
+
+
+# ---- every recipe, on a toy corpus
+
+
+@pytest.fixture(scope="session")
+def toy_base(tmp_path_factory: pytest.TempPathFactory, byte_bpe: Any) -> Path:
+    """A tiny random decoder-only model with a chat template, in the place of SmolLM2."""
+    folder = tmp_path_factory.mktemp("base")
+    tiny("llama", byte_bpe).save_pretrained(folder)
+    template = "{% for m in messages %}<s>{{ m['content'] }}</s>{% endfor %}"
+    byte_bpe.save_pretrained(folder)
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toy_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the Lakew recipes start from: their own baseline, made of a toy corpus."""
+    folder = tmp_path_factory.mktemp("baseline")
+    return train(_toy(RECIPES[[r.stem for r in RECIPES].index("lakew-en-it-baseline")], folder, "", []), say=_mute)
+
+
+def _mute(text: str) -> None:
+    pass
+
+
+def _toy(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
+    """The recipe at a size that takes seconds: its corpora, model and steps are small, all else is as written."""
+    values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    kind = "title" if "titles" in recipe.stem else "prompt" if "smollm2" in recipe.stem else "segs"
+    data = corpus(folder / "toy.jsonl", 60, kind)
+    overrides = [f"out={folder / 'run'}", "batch.workers=0", "batch.multiple=8", "batch.tokens=1200"]
+    overrides += [f"data.dev={data}", "train.precision='no'", "train.compile=false", "train.epochs=null", "train.steps=3"]
+    overrides += ["train.evaluate_every=2", "train.save_every=1", "train.log_every=1", "data.duplicates=true"]
+    train_files = values["data"]["train"]
+    if isinstance(train_files, list):
+        overrides += [f"data.train.{n}.files={data}" for n in range(len(train_files))]
+    else:
+        overrides.append(f"data.train={data}")
+    if "fresh" in values["model"]:
+        overrides += ["model.fresh.size=tiny", "model.fresh.vocabulary=400", "model.fresh.max_positions=1024"]
+    else:
+        overrides.append(f"model.base={base}")
+    if values["train"].get("warmup"):
+        overrides.append("train.warmup=2")
+    return load_recipe(recipe, overrides + more)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_runs(
+    recipe: Path, tmp_path: Path, toy_base: Path, toy_translator: Path
+) -> None:
+    values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    assert values["paper"]
+    assert values["name"] == recipe.stem
+    small = _toy(recipe, tmp_path, str(toy_base if "smollm2" in recipe.stem else toy_translator), [])
+    folder = train(small, say=_mute)
+    model, tokenizer = load_model(folder)
+    assert load_recipe(folder / "recipe.yaml") == small
+    assert (folder.parent / "metrics.jsonl").exists()
+    assert len(checkpoints(tmp_path / "run")) >= 1
+    assert len(tokenizer) > 300
+    assert len(getattr(model, "length_control", None).controls if small.controls else []) == len(small.controls)
+
+
+def test_plan(tmp_path: Path, toy_base: Path) -> None:
+    recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
+    small = _toy(recipe, tmp_path, str(toy_base), ["train.steps=null", "train.epochs=2"])
+    cost = plan(small)
+    assert 0 < cost.trainable < cost.parameters
+    assert cost.documents == 60
+    train(small, say=_mute)
+    steps = int(checkpoints(tmp_path / "run")[-1].name.removeprefix("step-"))
+    assert cost.steps == pytest.approx(steps, abs=1)
+    assert cost.memory > 4 * cost.parameters
+    for word in ("parameters", "steps", "tokens", "memory", "no step was timed"):
+        assert word in str(cost)

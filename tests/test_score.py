@@ -1,0 +1,119 @@
+"""`lengthwise score` as a user runs it; the numbers are sacreBLEU's own, or counted by hand."""
+
+import json
+import re
+
+import pytest
+import sacrebleu
+
+from lengthwise.cli import main
+
+HYPS = ["Il gatto dorme.", "Dov'è la casa?", "Buongiorno a tutti"]
+REFS = ["Il gatto sta dormendo.", "Dov'è la casa?", "Buongiorno a tutti!"]
+SRCS = ["The cat is sleeping.", "Where is the house?", "Good morning everyone!"]
+
+
+@pytest.fixture
+def cli(capfd):
+    def run(*args):
+        return main([str(arg) for arg in args]), *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, lines in {"hyp": HYPS, "ref": REFS, "src": SRCS}.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def ask(files):
+    return ["score", "--hyp", files / "hyp.txt", "--ref", files / "ref.txt", "--src", files / "src.txt"]
+
+
+def values(shown):
+    return {score["name"]: score["value"] for score in json.loads(shown)["scores"]}
+
+
+def test_the_numbers_are_sacrebleus_and_have_signatures(cli, files):
+    code, shown, err = cli(*ask(files), "--length", "1.0x", "--json")
+    assert (code, err) == (0, "")
+    found = values(shown)
+    assert found["bleu"] == pytest.approx(sacrebleu.corpus_bleu(HYPS, [REFS]).score)
+    assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(HYPS, [REFS]).score)
+    assert found["mae"] == pytest.approx((5 + 5 + 4) / 3)
+    assert found["lr-src"] == pytest.approx((15 / 20 + 14 / 19 + 18 / 22) / 3)
+    assert all("|" in score["signature"] for score in json.loads(shown)["scores"])
+
+
+def test_markdown_has_value_interval_and_signature(cli, files):
+    code, shown, _ = cli(*ask(files), "--metrics", "chrf,completeness")
+    assert code == 0
+    assert re.search(r"^\| metric \| value \| 95 % interval \| n \| signature \|$", shown, re.MULTILINE)
+    assert re.search(r"^\| completeness \| 0.6667 \| \[0.000, 1.000\] \| 3 \| `completeness\\\|", shown, re.MULTILINE)
+
+
+def test_several_references(cli, files):
+    (files / "more.txt").write_text("\n".join(HYPS))
+    found = values(cli(*ask(files), "--ref", files / "more.txt", "--metrics", "bleu", "--json")[1])
+    assert found["bleu"] == pytest.approx(100)
+
+
+def test_jsonl_brings_its_budgets_along(cli, files):
+    rows = [{"text": h, "budget": "at most 15 chars", "length": len(h), "unit": "chars"} for h in HYPS]
+    (files / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = values(cli("score", "--hyp", files / "out.jsonl", "--metrics", "violation,mae", "--json")[1])
+    assert found == {"violation": pytest.approx(1 / 3), "mae": pytest.approx((0 + 1 + 3) / 3)}
+    rows = [row | {"source": s, "reference": r} for row, s, r in zip(rows, SRCS, REFS, strict=True)]
+    (files / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = values(cli("score", "--hyp", files / "out.jsonl", "--metrics", "chrf,lr-src", "--json")[1])
+    assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(HYPS, [REFS]).score)
+
+
+def test_tokens_are_as_their_writer_counted_them(cli, files):
+    rows = [{"text": h, "budget": "exactly 5 tokens", "length": n} for h, n in zip(HYPS, (5, 7, 4), strict=True)]
+    (files / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, shown, _ = cli("score", "--hyp", files / "out.jsonl", "--metrics", "mae", "--json")
+    assert (code, values(shown)["mae"]) == (0, 1.0)
+    assert "lengths:given" in json.loads(shown)["scores"][0]["signature"]
+
+
+def test_against_bins_and_plots(cli, files):
+    (files / "other.txt").write_text("\n".join(reversed(HYPS)) + "\n")
+    more = ["--length", "reference:chars", "--against", files / "other.txt", "--bins", "--plots", files / "plots"]
+    code, shown, _ = cli(*ask(files), *more, "--metrics", "chrf,mae", "--json")
+    found = json.loads(shown)
+    assert (code, found["against"]["name"]) == (0, "other.txt")
+    assert [c["name"] for c in found["against"]["comparisons"]] == ["chrf", "mae"]
+    assert all(c["b"] == values(shown)[c["name"]] for c in found["against"]["comparisons"])
+    assert sum(scores[0]["n"] for scores in found["bins"].values()) == 3
+    assert len(list((files / "plots").iterdir())) == 10
+    _, shown, _ = cli(*ask(files), *more, "--metrics", "chrf,mae")
+    assert "## By target length" in shown
+    assert re.search(r"^- mae \S+ → \S+ \(\S+ \[.+\]\) p=", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("change", "args", "says"),
+    [
+        ({"ref.txt": "one\ntwo\n"}, [], "hyp.txt has 3 texts and .*ref.txt has 2; line n"),
+        ({"src.txt": "one\n\n\nfour\n"}, [], "hyp.txt has 3 texts and .*src.txt has 4; line n"),
+        ({"other.txt": "one\n"}, ["--against", "other.txt"], "hyp.txt has 3 texts and .*other.txt has 1"),
+        ({"hyp.txt": ""}, [], "hyp.txt has 0 texts and .*ref.txt has 3"),
+        ({"hyp.txt": b"a\n\xff\nc\n"}, [], "hyp.txt:2: not UTF-8"),
+        ({}, ["--against", "nowhere.txt"], "no file .*nowhere.txt"),
+        ({}, ["--bins"], "say --length"),
+        ({}, ["--metrics", "blue"], "unknown metric 'blue'"),
+        ({}, ["--metrics", ","], "--metrics names metrics"),
+        ({}, ["--length", "at most 5 tokens"], "--tokenizer"),
+    ],
+)
+def test_bad_usage_is_one_line(cli, files, monkeypatch, change, args, says):
+    monkeypatch.chdir(files)
+    for name, content in change.items():
+        (files / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    code, out, err = cli(*ask(files), *args)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"lengthwise: .+\n", err)
+    assert re.search(says, err)

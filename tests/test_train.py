@@ -1,0 +1,309 @@
+"""The loop: it learns, survives being killed, counts right over processes, and stops with a reason."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from families import tiny
+from toy_corpora import corpus
+
+from lengthwise.attachment import controls_of
+from lengthwise.checkpoint import load_model
+from lengthwise.data import DataError
+from lengthwise.train import TrainingError, loop, train
+from lengthwise.train.recipe import Recipe, parse_recipe
+from lengthwise.train.state import average, checkpoints, read_progress, read_weights
+
+# Trains the recipe (JSON, in the first argument): in a process of its own, or in several.
+SCRIPT = """
+import json, sys, torch
+torch.set_num_threads(1)
+from lengthwise.train import train
+from lengthwise.train.recipe import parse_recipe
+train(parse_recipe(json.loads(sys.argv[1])))
+"""
+
+
+def values(folder: Path, **changes: dict[str, Any]) -> dict[str, Any]:
+    """A small recipe: a tiny fresh encoder-decoder that counts characters."""
+    sections: dict[str, Any] = {
+        "name": "small",
+        "out": str(folder / "run"),
+        "model": {"fresh": {"size": "tiny", "vocabulary": 360, "dropout": 0.1}},
+        "controls": [{"control": "encoding", "scale": 1.0}],
+        "data": {"train": corpus(folder / "train.jsonl", 100), "max_tokens": 256},
+        "batch": {"tokens": 600, "pool": 40, "workers": 0},
+        "train": {"steps": 12, "lr": 2e-3, "precision": "no", "log_every": 1, "save_every": 4, "evaluate_every": 4},
+    }
+    for key, value in changes.items():
+        sections[key] = {**sections[key], **value} if isinstance(value, dict) and key in sections else value
+    return sections
+
+
+def small(folder: Path, **changes: dict[str, Any]) -> Recipe:
+    return parse_recipe(values(folder, **changes))
+
+
+def losses(run: Path, key: str = "loss") -> dict[int, float]:
+    rows = [json.loads(row) for row in (run / "metrics.jsonl").read_text().splitlines()]
+    return {row["step"]: row[key] for row in rows if key in row}
+
+
+def test_it_learns_and_leaves_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
+    recipe = small(tmp_path, data=dev, train={"steps": 40, "evaluate_every": 20})
+    folder = train(recipe)
+    found = losses(tmp_path / "run")
+    assert list(found) == list(range(1, 41))
+    assert found[40] < 0.7 * found[1]
+    assert list(losses(tmp_path / "run", "dev_loss")) == [20, 40]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir() if path.name != "tensorboard") == [
+        "checkpoints",
+        "metrics.jsonl",
+        "model",
+        "recipe.yaml",
+        "tokenizer",
+    ]
+    model, _ = load_model(folder)
+    assert controls_of(model)[0].config()["unit"] == "chars"
+    assert "\x1b" not in capsys.readouterr().err  # nobody is watching: no moving bar
+    assert train(recipe) == folder  # done already: nothing is trained again
+    assert losses(tmp_path / "run") == found
+
+
+def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
+    base = tmp_path / "base"
+    tiny("llama", byte_bpe).save_pretrained(base)
+    byte_bpe.save_pretrained(base)
+    controls = [{"control": "encoding"}, {"control": "tokens"}]
+    recipe = small(tmp_path, shift={"maximum": 50}, controls=controls, train={"steps": 20, "lr": 1e-2})
+    for lora in ({"dropout": 0.0}, {"dropout": 0.05}):
+        out = tmp_path / f"run-{lora['dropout']}"
+        folder = train(parse_recipe(recipe.model_dump() | {"out": out, "model": {"base": str(base), "lora": lora}}))
+        found = losses(out)
+        assert found[20] < found[1]
+        model, tokenizer = load_model(folder)
+        rows = model.get_input_embeddings()(torch.tensor([tokenizer.convert_tokens_to_ids("<len:short>")]))
+        assert not torch.allclose(rows, model.get_input_embeddings()(torch.tensor([5])))
+    packed = recipe.model_dump() | {"out": tmp_path / "packed", "model": {"base": str(base)}}
+    packed["batch"] |= {"packing": True}
+    train(parse_recipe(packed))
+    assert losses(tmp_path / "packed")[20] < losses(tmp_path / "packed")[1]
+
+
+# ---- resuming
+
+
+def start(recipe: dict[str, Any]) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", SCRIPT, json.dumps(recipe)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_killed_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
+    dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
+    kept = values(tmp_path, data=dev, train={"steps": 60, "log_every": 2, "save_every": 5, "evaluate_every": 7})
+    whole = kept | {"out": str(tmp_path / "whole")}
+    run = Path(kept["out"])
+    for least in (8, 25):  # killed twice, wherever it is after so many steps
+        process = start(kept)
+        deadline = time.monotonic() + 60
+        while not (run / "metrics.jsonl").exists() or max(losses(run), default=0) < least:
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert 0 < read_progress(checkpoints(run)[-1]).step < 60
+    (run / "checkpoints" / ".step-00000099.partial").mkdir()  # as a kill in the middle of saving leaves it
+    train(parse_recipe(kept))
+    train(parse_recipe(whole))
+    assert losses(run) == losses(tmp_path / "whole")
+    assert losses(run, "dev_loss") == losses(tmp_path / "whole", "dev_loss")
+    for name, weight in read_weights(checkpoints(run)[-1]).items():
+        assert torch.equal(weight, read_weights(checkpoints(tmp_path / "whole")[-1])[name]), name
+    assert not list((run / "checkpoints").glob(".step*"))
+
+
+def test_resuming_another_recipe_is_refused(tmp_path: Path) -> None:
+    train(small(tmp_path))
+    with pytest.raises(TrainingError, match=r"train\.lr \(0\.002 → 0\.01\)"):
+        train(small(tmp_path, train={"lr": 1e-2}))
+    with pytest.raises(TrainingError, match="holds a run already"):
+        train(small(tmp_path), resume=False)
+    train(small(tmp_path, batch={"workers": 0}, train={"log_every": 3}))  # changes no result
+
+
+# ---- several processes
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def in_two_processes(script: str, *arguments: str, folder: Path) -> None:
+    file = folder / "script.py"
+    file.write_text(script, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    done = subprocess.run([*command, str(file), *arguments], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_two_processes_are_twice_the_accumulation(tmp_path: Path) -> None:
+    still = {"fresh": {"size": "tiny", "vocabulary": 360, "dropout": 0.0, "attention_dropout": 0.0}}
+    dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
+    length = {"steps": None, "epochs": 1}  # the last step has a batch for one process only
+    alone = values(tmp_path, model=still, data=dev, batch={"accumulate": 4}, train=length)
+    train(parse_recipe(alone))
+    both = values(tmp_path, model=still, data=dev, batch={"accumulate": 2}, train=length)
+    both["out"] = str(tmp_path / "both")
+    in_two_processes(SCRIPT, json.dumps(both), folder=tmp_path)
+    expected = losses(tmp_path / "run")
+    assert losses(tmp_path / "both") == pytest.approx(expected, abs=1e-5)
+    assert losses(tmp_path / "both", "dev_loss") == pytest.approx(losses(tmp_path / "run", "dev_loss"), abs=1e-5)
+    for name, weight in read_weights(checkpoints(tmp_path / "both")[-1]).items():
+        assert torch.allclose(weight, read_weights(checkpoints(tmp_path / "run")[-1])[name], atol=1e-4), name
+
+
+SHARDED = """
+import json, sys, torch, torch.distributed as dist
+from pathlib import Path
+from accelerate import Accelerator
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.device_mesh import init_device_mesh
+from lengthwise.train.loss import response_logits, summed_loss
+from lengthwise.train.model import build
+from lengthwise.train.recipe import parse_recipe
+from lengthwise.train.state import Progress, checkpoints, load_checkpoint, save_checkpoint
+from lengthwise.train.stream import Place, Stream
+
+torch.set_num_threads(1)
+accelerator = Accelerator(cpu=True)
+recipe = parse_recipe(json.loads(sys.argv[1]))
+built = build(recipe, recipe.out / "tokenizer")
+batch, _ = next(Stream(recipe, built.maker, built.layout, 100).from_(Place()))
+model = built.model.eval()
+plain = summed_loss(response_logits(model, batch), batch.labels).item()
+mesh = init_device_mesh("cpu", (2,))
+for layers in (model.get_encoder().layers, model.get_decoder().layers):
+    for layer in layers:
+        fully_shard(layer, mesh=mesh)
+fully_shard(model, mesh=mesh)
+optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+
+def step():
+    loss = summed_loss(response_logits(model, batch), batch.labels)
+    (loss / batch.responses).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
+
+assert abs(step() - plain) < 1e-2
+save_checkpoint(recipe.out, Progress(step=1), model, optimizer, accelerator)
+second = step()
+step()
+load_checkpoint(checkpoints(recipe.out)[-1], model, optimizer, accelerator)
+assert abs(step() - second) < 1e-3
+"""
+
+
+def test_sharded_weights_are_saved_and_restored(tmp_path: Path) -> None:
+    """FSDP 2 by hand, on gloo: Accelerate itself shards on GPUs only."""
+    recipe = values(tmp_path)
+    train(parse_recipe(recipe))
+    for old in checkpoints(tmp_path / "run"):
+        old.rename(tmp_path / old.name)
+    in_two_processes(SHARDED, json.dumps(recipe), folder=tmp_path)
+    whole = read_weights(next(path for path in tmp_path.glob("step-*")))
+    sharded = read_weights(checkpoints(tmp_path / "run")[-1])
+    assert {name: w.shape for name, w in whole.items()} == {name: w.shape for name, w in sharded.items()}
+
+
+# ---- what is kept
+
+
+def test_average() -> None:
+    first = {"w": torch.tensor([1.0, 3.0]), "n": torch.tensor(4), "still": torch.tensor(float("nan"))}
+    second = {"w": torch.tensor([3.0, 5.0]), "n": torch.tensor(5), "still": torch.tensor(float("nan"))}
+    mean = average([first, second])
+    assert mean["w"].tolist() == [2.0, 4.0]
+    assert int(mean["n"]) == 5
+    assert average([first])["w"].tolist() == [1.0, 3.0]
+
+
+def test_final_model_is_the_average(tmp_path: Path) -> None:
+    folder = train(small(tmp_path, train={"average": 3}))
+    saved = checkpoints(tmp_path / "run")
+    assert [path.name for path in saved] == ["step-00000004", "step-00000008", "step-00000012"]
+    model, _ = load_model(folder)
+    name = "model.decoder.layers.0.fc1.weight"
+    expected = torch.stack([read_weights(path)[name] for path in saved]).mean(0)
+    assert torch.allclose(model.state_dict()[name], expected, atol=1e-6)
+
+
+def test_best_and_last_are_kept_and_patience_ends(tmp_path: Path) -> None:
+    dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
+    rates = {"steps": 200, "lr": 1e-3, "warmup": 8, "schedule": "constant", "evaluate_every": 2, "keep": 1, "patience": 2}
+    recipe = small(tmp_path, data=dev, train=rates)
+    rate = loop.learning_rate
+    loop.learning_rate = lambda train, step, share: 1e-3 if step < 8 else 0.5  # from there on it only gets worse
+    try:
+        folder = train(recipe)
+    finally:
+        loop.learning_rate = rate
+    found = losses(tmp_path / "run", "dev_loss")
+    best = min(found, key=lambda step: found[step])
+    last = max(losses(tmp_path / "run"))
+    assert best < last < 200
+    assert [int(path.name.removeprefix("step-")) for path in checkpoints(tmp_path / "run")] == [best, last]
+    model, _ = load_model(folder)
+    name = "model.decoder.layers.0.fc1.weight"
+    assert torch.equal(model.state_dict()[name], read_weights(checkpoints(tmp_path / "run")[0])[name])
+
+
+# ---- what goes wrong
+
+
+def test_a_loss_that_is_no_number_names_its_batch(tmp_path: Path) -> None:
+    recipe = small(tmp_path, train={"lr": 1e30, "clip": None, "schedule": "constant"})
+    with pytest.raises(TrainingError, match=r"not a number.* step \d+\. The first such batch holds segs0-\d+"):
+        train(recipe)
+
+
+def test_out_of_memory_says_what_to_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB")
+
+    monkeypatch.setattr(loop, "response_logits", full)
+    with pytest.raises(TrainingError, match=r"batch\.tokens=300 batch\.accumulate=2"):
+        train(small(tmp_path))
+
+
+def test_malformed_rows(tmp_path: Path) -> None:
+    recipe = small(tmp_path, train={"steps": 2})
+    data = tmp_path / "train.jsonl"
+    good = data.read_text() * 2
+    data.write_text(good + '{"id": broken\n')
+    said: list[str] = []
+    train(recipe, say=said.append)
+    assert "malformed" in "\n".join(said)
+    assert "train.jsonl:201" in "\n".join(said)
+    data.write_text('{"id": broken\n' * 5)
+    with pytest.raises(DataError, match="not JSON"):
+        train(parse_recipe(recipe.model_dump() | {"out": tmp_path / "other"}))
+
+
+def test_examples_that_are_all_too_long(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"more than data\.max_tokens = 3"):
+        train(small(tmp_path, data={"max_tokens": 3}))

@@ -1,0 +1,39 @@
+"""Toy corpora for the training tests: a few hundred made-up lines, the same ones each time."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+_WORDS = ("the", "a", "cat", "dog", "bird", "runs", "sleeps", "sings", "over", "big", "house", "river", "and", "slowly")
+
+
+def sentence(random: Random, most: int = 9) -> str:
+    words = [_WORDS[int(random.random() * len(_WORDS))] for _ in range(2 + int(random.random() * most))]
+    return " ".join(words).capitalize() + "."
+
+
+def rows(count: int, kind: str = "segs", seed: int = 0) -> list[dict[str, Any]]:
+    """`segs`: documents of one to four sentences; `pair`: source and target; `prompt`; `title`."""
+    random = Random(seed)
+    found: list[dict[str, Any]] = []
+    for n in range(count):
+        pairs = [[(text := sentence(random)), text.upper()[: 4 + int(random.random() * len(text))]] for _ in range(4)]
+        row: dict[str, Any] = {"id": f"{kind}{seed}-{n}"}
+        if kind == "segs":
+            row["segs"] = pairs[: 1 + n % 4]
+        else:
+            row |= dict(
+                zip(
+                    {"pair": ("source", "target"), "prompt": ("prompt", "response"), "title": ("text", "title")}[kind],
+                    pairs[0],
+                    strict=True,
+                )
+            )
+        found.append(row)
+    return found
+
+
+def corpus(path: Path, count: int = 120, kind: str = "segs", seed: int = 0) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows(count, kind, seed)), encoding="utf-8")
+    return str(path)
