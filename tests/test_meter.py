@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lengthwise import utf8
+from lengthwise.decode.standing import Standing
 from lengthwise.meter import Meter, pieces
 from lengthwise.units import UNITS, unit_named
 
@@ -52,6 +53,17 @@ def check_every_prefix(meter: Meter, text: str) -> None:
             assert running[t - 1] == meter.unit.count(prefix.lstrip()), (prefix, ids[:t])
         settled = meter.settled(torch.tensor([ids[:t]]))
         assert settled.item() == meter.unit.measure(prefix), (prefix, ids[:t])
+    check_carried_on(meter, ids)
+
+
+def check_carried_on(meter: Meter, ids: list[int]) -> None:
+    """Token by token, the standing of a row is what it is when read at once."""
+    carried = Standing(meter, torch.tensor([ids[:0]], dtype=torch.long))
+    for t in range(1, len(ids) + 1):
+        carried.advance(torch.tensor([ids[:t]]))
+        fresh = Standing(meter, torch.tensor([ids[:t]]))
+        for name in ("used", "settled", "begun", "open", "character"):
+            assert getattr(carried, name).item() == getattr(fresh, name).item(), (name, ids[:t])
 
 
 @pytest.mark.parametrize("unit", COUNTED)

@@ -211,7 +211,7 @@ class Meter:
         counts = (running.gather(1, last) - self.trail[ids.gather(1, last)]).squeeze(1).clamp(min=0)
         for row in self._delicate_rows(ids, start):
             first = int(start[row]) if start is not None else 0
-            counts[row] = self._exact(b"".join(self.pieces[i] for i in ids[row, first:].tolist()), settled=True)
+            counts[row] = self.measure(self.spell(ids[row, first:].tolist()), settled=True)
         return counts
 
     def _delicate_rows(self, ids: Tensor, start: Tensor | None) -> list[int]:
@@ -225,11 +225,18 @@ class Meter:
         written, counts = b"", []
         for token in row:
             written += self.pieces[token]
-            counts.append(self._exact(written))
+            counts.append(self.measure(written))
         return counts
 
-    def _exact(self, written: bytes, settled: bool = False) -> int:
-        """The length of what was written. Bytes that are no UTF-8 cost what `_price` says: nothing, or themselves."""
+    def spell(self, row: list[int]) -> bytes:
+        """What these tokens write."""
+        return b"".join(self.pieces[token] for token in row)
+
+    def measure(self, written: bytes, settled: bool = False) -> int:
+        """The length of what was written, as if more followed or, `settled`, if it ended here.
+
+        Bytes that are no UTF-8 cost what `_price` says: nothing, or themselves.
+        """
         _, whole, split = utf8.split(b"." + written)  # the dot: a leading continuation byte is no character
         text = whole[1:].decode("utf-8", "ignore")
         stray = len(whole) - 1 - len(text.encode()) if self.unit.name == "bytes" else 0

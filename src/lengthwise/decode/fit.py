@@ -20,6 +20,7 @@ from transformers import LogitsProcessor
 from ..meter import Meter
 from ..utf8 import STATES
 from .review import Notes
+from .standing import Standing
 
 UNLIMITED = 1 << 30
 _BANNED = 1 << 29  # a price that no room can pay
@@ -71,6 +72,7 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         self.dearest = int(self.prices[self.prices < _BANNED].max())
         self.landing, self.shortest = _LANDING.get(meter.unit.name, _LANDING_OTHER)
         self._wide: tuple[Tensor, ...] | None = None
+        self._standing: Standing | None = None
         self._observed: list[tuple[Tensor, Tensor, Tensor]] | None = [] if observe else None
         self._before: tuple[Tensor, Tensor] | None = None
 
@@ -106,15 +108,14 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         ids = input_ids[:, self.start :].cpu()
         best = scores.amax(1, keepdim=True)  # (rows, 1)
         self._observe(scores, best, input_ids[:, -1:])
-        beams = len(ids) // len(self.low)
-        low, high = self.low.repeat_interleave(beams), self.high.repeat_interleave(beams)  # (rows,)
-        used, settled, state, character = self._read(ids)
-        room = high - used
-        may_end = (settled >= low) & (settled > 0) & (character == 0)
+        low, high = self._limits(len(ids))
+        at = self._read(ids)
+        state, room = self._state(at), high - at.used
+        may_end = (at.settled >= low) & at.begun & (at.character == 0)
         closed = self.closes[ids[:, -1]] if self.finish and ids.shape[1] else torch.zeros_like(may_end)
         room = room.masked_fill(closed & may_end & (room < self.shortest), -1)  # finished, and no room for another
         tight, uniform = int(room.min()) < self.dearest, int(state.min()) == int(state.max())
-        pull = self._pull(used, room, low)
+        pull = self._pull(at.used, room, low)
 
         numbers = torch.stack([room, state, may_end.long(), closed.long()]).to(scores.device)  # one transfer
         price = prices[int(state[0])] if uniform else prices[numbers[1]]  # (vocabulary,) or (rows, vocabulary)
@@ -127,7 +128,7 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
             # Here letters cost nothing: only those go on that the model itself wants.
             unwanted = (scores < best + math.log(_WANTED)) & ~closes
             kept = kept.masked_fill(unwanted & last_word.to(scores.device).unsqueeze(1), -torch.inf)
-        if (idle := self._idle(ids, used, low, state)) is not None:
+        if (idle := self._idle(ids, at.used, low, state)) is not None:
             kept[:, : idle.shape[1]].masked_fill_(idle.to(scores.device), -torch.inf)
         if pull is not None:
             kept[:, closers] += pull.to(scores.device)
@@ -141,6 +142,12 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
             kept[:, eos[0]] = kept[:, eos[0]].masked_fill(stuck, 0.0)
         return kept
 
+    def _limits(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Least and most, each (rows,): a text has as many rows as it has beams or candidates."""
+        if rows == len(self.low):
+            return self.low, self.high
+        return self.low.repeat_interleave(rows // len(self.low)), self.high.repeat_interleave(rows // len(self.low))
+
     def _tables_for(self, scores: Tensor) -> tuple[Tensor, ...]:
         """Prices, closing tokens, plain closers and ends on the model's device, as wide as its logits."""
         if self._wide is None:
@@ -150,18 +157,20 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
             self._wide = tuple(table.to(scores.device) for table in tables)
         return self._wide
 
-    def _read(self, ids: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(units used, units if it ended here, price state, UTF-8 state), each (rows,)."""
-        meter = self.meter
-        if not ids.shape[1]:
-            none = ids.new_zeros(len(ids))
-            return none, none, none + _FRESH, none
-        running = meter.running(ids)
-        character = meter.character(ids)
-        state = meter.opens[ids[:, -1]].long() if meter.opens is not None else torch.zeros_like(character)
-        state = torch.where(meter.blank[ids].all(1), _FRESH, state)
-        state = torch.where(character > 0, _SPLIT + character, state)
-        return running[:, -1], meter.settled(ids, running=running), state, character
+    def _read(self, ids: Tensor) -> Standing:
+        """Where the rows stand. Kept from step to step where rows stay in place."""
+        before = self._standing
+        if self._observed is not None and before is not None and before.width == ids.shape[1] - 1:
+            before.advance(ids)
+            return before
+        self._standing = Standing(self.meter, ids)
+        return self._standing
+
+    @staticmethod
+    def _state(at: Standing) -> Tensor:
+        """Which row of prices applies: (rows,)."""
+        state = torch.where(at.begun, at.open.long(), _FRESH)
+        return torch.where(at.character > 0, _SPLIT + at.character, state)
 
     def _idle(self, ids: Tensor, used: Tensor, low: Tensor, state: Tensor) -> Tensor | None:
         """Tokens that start no word, in rows that need a new one with every token to reach their minimum in time.

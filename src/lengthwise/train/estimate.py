@@ -97,7 +97,7 @@ def training_flops(model: Any, batch: Batch) -> float:
     A parameter takes 2 a token forward, 2 backward for the inputs, and 2 for its own gradient if it is trained.
     """
     core = core_of(model)
-    head = core.get_output_embeddings().weight.numel() * batch.responses
+    head = core.config.hidden_size * _vocabulary(core) * batch.responses
     sides = _sides(core, batch)
     body = sum(_body(module) * tokens for module, tokens, _ in sides)
     attention = sum(2 * _layers(module) * core.config.hidden_size * width * tokens for module, tokens, width in sides)
@@ -123,6 +123,10 @@ def _body(module: nn.Module) -> int:
     return sum(p.numel() for name, p in module.named_parameters() if id(p) not in looked_up and "lora_" not in name)
 
 
+def _vocabulary(core: Any) -> int:
+    return int(core.config.get_text_config().vocab_size)
+
+
 def _layers(module: nn.Module) -> int:
     return max((len(m) for m in module.modules() if isinstance(m, nn.ModuleList)), default=0)
 
@@ -137,7 +141,7 @@ def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
     layers = sum(_layers(module) for module, _, _ in _sides(core, batch))
     kept = 2 if recipe.train.checkpointing else 17  # values a token, layer and unit of width: Korthikanti et al. 2022
     activations = batch.padded * core.config.hidden_size * kept * size * layers
-    logits = batch.responses * core.get_output_embeddings().weight.shape[0] * (size + 8)
+    logits = batch.responses * _vocabulary(core) * (size + 8)
     return int(weights + learning + activations + logits)
 
 

@@ -78,7 +78,10 @@ def finish(recipe: Recipe) -> Path:
         best = state.read_progress(found[-1]).best_step
         chosen = [path for path in found if state.step_of(path) == best] or found[-1:]
     built = build(recipe, recipe.out / "tokenizer" if recipe.model.fresh else None)
-    built.model.load_state_dict(state.average([state.read_weights(path) for path in chosen]), strict=False)
+    trained = state.average([state.read_weights(path) for path in chosen])
+    unknown = built.model.load_state_dict(trained, strict=False).unexpected_keys
+    if unknown:
+        raise TrainingError(f"{chosen[-1]} holds weights that the recipe's model does not have: {unknown[0]}, …")
     folder = save(built.model, built.tokenizer, recipe.out / "model", base=recipe.model.base)
     shutil.copy(recipe.out / "recipe.yaml", folder / "recipe.yaml")
     return folder

@@ -63,8 +63,7 @@ def _readers(recipe: Recipe, model: Any, tokenizer: Any) -> tuple[ExampleMaker, 
     config, controls = core_of(model).config, controls_of(model)
     attached = length_control(model)
     counting = attached is not None and attached.meter is not None
-    rows = core_of(model).get_input_embeddings().num_embeddings
-    meter = Meter(tokenizer, recipe.unit, rows)  # its own, not the model's: that one moves to the device
+    meter = Meter(tokenizer, recipe.unit)  # not the model's: that one moves to the device
     maker = ExampleMaker(
         tokenizer=tokenizer,
         meter=meter,

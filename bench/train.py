@@ -1,0 +1,281 @@
+"""How fast does training go? Lengthwise against the Hugging Face Trainer: same model, batches and precision, in one run.
+
+    python bench/train.py                     two tables in about four minutes on one GPU
+    python bench/train.py --toy               the same with toy sizes, on a CPU
+    python bench/train.py --data pairs.jsonl  texts of your own in place of made-up ones
+
+Two workloads: SmolLM2-135M with LoRA (of its shape, with random weights, unless --base smollm2: speed is the same), and
+Transformer-base from scratch. Both sides learn from the same batches with the same length signal; the Trainer has them
+ready made, while ours reads, tokenises, counts and batches as it goes, and says what share of the time it waited for
+that. Each contestant runs in a process of its own. Utilisation counts the arithmetic of real tokens, by the usual rule
+(6 a parameter, 4 where it is frozen), against the peak of the device; for an unknown device, against a measured one.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+
+PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40": 181e12}  # bfloat16, dense
+SMOLLM2 = {"hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30, "num_attention_heads": 9}
+SMOLLM2 |= {"num_key_value_heads": 3, "max_position_embeddings": 8192, "vocab_size": 49152}
+TOY = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+TOY |= {"num_key_value_heads": 2, "max_position_embeddings": 1024, "vocab_size": 2000}
+
+
+# ---- data and recipes
+
+
+def made_up(path: Path, rows: int, words: tuple[int, int]) -> None:
+    """Pairs of texts in made-up words, frequent and rare ones."""
+    random = Random(0)
+    syllables = [a + b for a in "bcdfglmnprstv" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
+    known = ["".join(random.choices(syllables, k=1 + n % 4)) for n in range(30_000)]
+
+    def text(most: int) -> str:
+        picked = [known[int(len(known) * random.random() ** 3)] for _ in range(5 + int(random.random() * most))]
+        return " ".join(picked).capitalize() + "."
+
+    with path.open("w", encoding="utf-8") as stream:
+        for n in range(rows):
+            stream.write(json.dumps({"id": str(n), "source": text(words[0]), "target": text(words[1])}) + "\n")
+
+
+def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """The recipe of each workload, as plain values."""
+    data = options.data or str(folder / "data.jsonl")
+    if not options.data:
+        made_up(Path(data), 400 if options.toy else 60_000, (60, 120))
+    cuda = torch.cuda.is_available()
+    tokens, steps = (1024, options.warm + options.steps) if options.toy else (options.tokens, options.warm + options.steps)
+    common = {
+        "data": {"train": data, "max_tokens": 512, "duplicates": True},
+        "controls": [{"control": "encoding", "kind": "difference", "placement": "answer"}],
+        "batch": {"tokens": tokens, "pool": 4096, "multiple": 64, "workers": 0 if options.toy else 6},
+        "train": {
+            "steps": steps,
+            "precision": "bf16" if cuda else "no",
+            "compile": cuda,
+            "log_every": max(1, options.steps // 5),
+            "save_every": 10**9,
+        },
+    }
+    base = options.base or str(shaped_like_smollm2(folder / "smollm2-shape", data, options.toy))
+    size = {"size": "tiny", "vocabulary": 2000} if options.toy else {"size": "base", "vocabulary": 32_000}
+    return {
+        "SmolLM2-135M, LoRA": common
+        | {"name": "smollm2-lora", "out": str(folder / "lora")}
+        | {"model": {"base": base, "lora": {"rank": 16, "alpha": 32, "dropout": options.lora_dropout}}},
+        "Transformer-base, from scratch": common
+        | {"name": "base", "out": str(folder / "base"), "model": {"fresh": {**size, "tokenizer_documents": 20_000}}},
+    }
+
+
+def shaped_like_smollm2(folder: Path, data: str, toy: bool) -> Path:
+    """A model of SmolLM2's shape with random weights, and a tokenizer of the data: nothing to download."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from lengthwise.data import read
+    from lengthwise.train.tokenizer import train_tokenizer
+
+    shape = TOY if toy else SMOLLM2
+    texts = (text for document in islice(read(data), 20_000) for pair in document.segments for text in pair)
+    tokenizer = train_tokenizer(texts, shape["vocab_size"] - 8)
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    LlamaForCausalLM(LlamaConfig(**shape, **special, tie_word_embeddings=True)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+# ---- the contestants, each in its own process
+
+
+def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
+    """Our own `train`, from the files on; read off its log."""
+    from lengthwise.train import train
+    from lengthwise.train.recipe import parse_recipe
+
+    recipe = parse_recipe(values)
+    train(recipe, say=lambda text: None)
+    rows = [json.loads(row) for row in (recipe.out / "metrics.jsonl").read_text("utf-8").splitlines()]
+    timed = [row for row in rows if row["step"] > warm and "loss" in row]
+    return {
+        "tokens_per_second": statistics.median(row["tokens_per_second"] for row in timed),
+        "waiting": statistics.mean(row["waiting_for_data"] for row in timed),
+        "memory": _memory(),
+    }
+
+
+def theirs(values: dict[str, Any], warm: int) -> dict[str, float]:
+    """The Trainer, on the same batches, ready made."""
+    from transformers import Trainer, TrainingArguments
+
+    from lengthwise.train.estimate import training_flops
+    from lengthwise.train.model import build
+    from lengthwise.train.recipe import parse_recipe
+    from lengthwise.train.stream import Place, Stream
+
+    values["train"]["steps"] = min(values["train"]["steps"], warm // 4 + 16)  # it needs no compiler to warm up
+    recipe, warm = parse_recipe(values), max(1, warm // 4)
+    built = build(recipe)
+    _unfold(built.model)
+    stream = Stream(recipe, built.maker, built.layout, 1)
+    batches = [batch for batch, _ in islice(stream.from_(Place()), recipe.train.steps)]
+    clock: list[tuple[float, int]] = []
+    arguments = TrainingArguments(
+        output_dir=str(recipe.out / "trainer"),
+        max_steps=recipe.train.steps,
+        per_device_train_batch_size=1,
+        bf16=recipe.train.precision == "bf16",
+        learning_rate=recipe.train.lr,
+        optim="adamw_torch_fused" if torch.cuda.is_available() else "adamw_torch",
+        max_grad_norm=recipe.train.clip or 0,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_num_workers=0 if not torch.cuda.is_available() else 2,
+        use_cpu=not torch.cuda.is_available(),
+    )
+    trainer = Trainer(
+        model=built.model,
+        args=arguments,
+        train_dataset=[_as_trainer_wants(batch, built.layout) for batch in batches],
+        data_collator=lambda rows: rows[0],
+        callbacks=[_stopwatch(clock)],
+    )
+    trainer.get_train_dataloader = _in_order(trainer)  # no shuffling: the same batches in the same order
+    trainer.train()
+    timed = batches[warm : len(clock)]
+    seconds = clock[-1][0] - clock[warm - 1][0]
+    tokens = sum(batch.tokens for batch in timed)
+    return {
+        "tokens_per_second": tokens / seconds,
+        "memory": _memory(),
+        "flops_per_token": sum(training_flops(built.model, batch) for batch in timed) / tokens,
+        "padding": 1 - tokens / sum(batch.padded for batch in timed),
+    }
+
+
+def _unfold(model: Any) -> None:
+    from peft.tuners.lora import Linear
+
+    for module in model.modules():
+        if isinstance(module, Linear):
+            module.__dict__.pop("forward", None)
+
+
+def _as_trainer_wants(batch: Any, layout: Any) -> dict[str, torch.Tensor]:
+    """Labels for every place, masks for all padding, as the usual collators give them."""
+    inputs = dict(batch.inputs)
+    both = layout.encoder_decoder
+    ids = inputs["decoder_input_ids" if both else "input_ids"]
+    flat = torch.full((ids.numel(),), -100)
+    # The causal loss compares place n with the label of n + 1.
+    flat[batch.rows if both else (batch.rows + 1).clamp(max=ids.numel() - 1)] = batch.labels
+    inputs["labels"] = flat.view_as(ids)
+    if not both:
+        inputs["attention_mask"] = (ids != layout.pad).long()
+    return inputs
+
+
+def _stopwatch(clock: list[tuple[float, int]]) -> Any:
+    from transformers import TrainerCallback
+
+    class Stopwatch(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            clock.append((time.perf_counter(), state.global_step))
+
+    return Stopwatch()
+
+
+def _in_order(trainer: Any) -> Any:
+    from torch.utils.data import DataLoader
+
+    def loader() -> Any:
+        options = {"collate_fn": trainer.data_collator, "num_workers": trainer.args.dataloader_num_workers}
+        return trainer.accelerator.prepare(DataLoader(trainer.train_dataset, batch_size=1, shuffle=False, **options))
+
+    return loader
+
+
+def _memory() -> float:
+    return torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
+
+
+# ---- the table
+
+
+def peak() -> tuple[str, float]:
+    if not torch.cuda.is_available():
+        side = 768
+        matrix = torch.randn(side, side)
+        times = []
+        for _ in range(5):
+            began = time.perf_counter()
+            matrix @ matrix
+            times.append(time.perf_counter() - began)
+        return "CPU", 2 * side**3 / min(times)
+    name = torch.cuda.get_device_name()
+    return name, next((flops for key, flops in PEAKS.items() if key in name), float("nan"))
+
+
+def contest(who: str, values: dict[str, Any], warm: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--contestant", who, "--recipe", json.dumps(values), "--warm", str(warm)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{who} failed:\n{done.stderr[-4000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--toy", action="store_true", help="toy sizes, for a CPU")
+    parser.add_argument("--data", help="a JSON Lines file of pairs")
+    parser.add_argument("--base", help="a real model for the first workload, as smollm2")
+    parser.add_argument("--tokens", type=int, default=49_152, help="padded tokens a batch")
+    parser.add_argument("--steps", type=int, default=40, help="timed steps of ours")
+    parser.add_argument("--warm", type=int, default=20, help="steps before the clock starts: the compiler's")
+    parser.add_argument("--lora-dropout", type=float, default=0.0, help="above 0 the adapter is not folded")
+    parser.add_argument("--only", help="workloads whose name holds this")
+    parser.add_argument("--contestant", choices=("ours", "theirs"), help=argparse.SUPPRESS)
+    parser.add_argument("--recipe", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.contestant:
+        run = {"ours": ours, "theirs": theirs}[options.contestant]
+        print(json.dumps(run(json.loads(options.recipe), options.warm)))
+        return
+    if options.toy:
+        options.steps, options.warm = 10, 5
+    device, speed = peak()
+    print(f"{device}, peak {speed / 1e12:.3g} TFLOP/s, torch {torch.__version__}, batches of {options.tokens:,} tokens")
+    print("| workload | Trainer tok/s | ours tok/s | ratio | Trainer util. | ours util. | waiting for data | padding | GiB |")
+    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, values in recipes(Path(folder), options).items():
+            if options.only and options.only.lower() not in name.lower():
+                continue
+            b, a = contest("theirs", values, options.warm), contest("ours", values, options.warm)
+            theirs_, ours_ = b["tokens_per_second"], a["tokens_per_second"]
+            used = [rate * b["flops_per_token"] / speed for rate in (theirs_, ours_)]
+            print(
+                f"| {name} | {theirs_:,.0f} | {ours_:,.0f} | {ours_ / theirs_:.2f} | {used[0]:.1%} | {used[1]:.1%} "
+                f"| {a['waiting']:.1%} | {b['padding']:.1%} | {b['memory']:.1f} / {a['memory']:.1f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
