@@ -1,6 +1,8 @@
 """Small real tokenizers of the three kinds that models use, trained here on a few lines of many languages."""
 
+import copy
 import io
+from functools import cache
 
 import pytest
 import sentencepiece as spm
@@ -25,9 +27,8 @@ OTHER_SCRIPTS = """
 """.strip().splitlines()
 
 
-@pytest.fixture(scope="session")
-def byte_bpe() -> PreTrainedTokenizerFast:
-    """Byte-level BPE (GPT-2, Llama 3, SmolLM2, Qwen): other scripts fall apart into bytes of split characters."""
+@cache
+def _byte_bpe() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -44,6 +45,7 @@ def byte_bpe() -> PreTrainedTokenizerFast:
     )
 
 
+@cache
 def _sentencepiece(kind: str, **options: object) -> PreTrainedTokenizerFast:
     model = io.BytesIO()
     spm.SentencePieceTrainer.train(
@@ -84,13 +86,22 @@ def _sentencepiece(kind: str, **options: object) -> PreTrainedTokenizerFast:
     )
 
 
-@pytest.fixture(scope="session")
+# Each test file has its own copy: `attach` may add tokens to it.
+
+
+@pytest.fixture(scope="module")
+def byte_bpe() -> PreTrainedTokenizerFast:
+    """Byte-level BPE (GPT-2, Llama 3, SmolLM2, Qwen): other scripts fall apart into bytes of split characters."""
+    return copy.deepcopy(_byte_bpe())
+
+
+@pytest.fixture(scope="module")
 def sp_unigram() -> PreTrainedTokenizerFast:
     """SentencePiece unigram (Marian, T5, NLLB)."""
-    return _sentencepiece("unigram", vocab_size=600, byte_fallback=True, hard_vocab_limit=False)
+    return copy.deepcopy(_sentencepiece("unigram", vocab_size=600, byte_fallback=True, hard_vocab_limit=False))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sp_bpe() -> PreTrainedTokenizerFast:
     """SentencePiece BPE with byte fallback (Llama 2, Mistral)."""
-    return _sentencepiece("bpe", vocab_size=700, byte_fallback=True)
+    return copy.deepcopy(_sentencepiece("bpe", vocab_size=700, byte_fallback=True))

@@ -30,10 +30,13 @@ def demo(
         for answer in answers:
             print_json(answer.as_json())
         return
+    from rich.box import HORIZONTALS
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("target", "answer", "length", "fits", "complete", title=question, show_lines=True, title_style="bold")
+    # Rules across only: in a picture, upright lines go astray with the reader's font.
+    look = {"box": HORIZONTALS, "show_lines": True, "title_style": "bold", "title_justify": "left"}
+    table = Table("target", "answer", "length", "fits", "complete", title=question, **look)  # type: ignore[arg-type]
     for answer in answers:
         marks = ("yes" if answer.fits else "no", "yes" if answer.complete else "no")
         table.add_row(answer.budget, answer.text, f"{answer.length} {answer.unit}", *marks)
