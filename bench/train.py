@@ -1,6 +1,6 @@
-"""How fast does training go? Lengthwise against the Hugging Face Trainer: same model, batches and precision, in one run.
+"""How fast does training go? Lengthwise against the Hugging Face Trainer on the same model, batches and precision.
 
-    python bench/train.py                     two tables in about four minutes on one GPU
+    python bench/train.py                     a table in about four minutes on one GPU
     python bench/train.py --toy               the same with toy sizes, on a CPU
     python bench/train.py --data pairs.jsonl  texts of your own in place of made-up ones
 
@@ -56,40 +56,44 @@ def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
     if not options.data:
         made_up(Path(data), 400 if options.toy else 60_000, (60, 120))
     cuda = torch.cuda.is_available()
-    tokens, steps = (1024, options.warm + options.steps) if options.toy else (options.tokens, options.warm + options.steps)
     common = {
         "data": {"train": data, "max_tokens": 512, "duplicates": True},
         "controls": [{"control": "encoding", "kind": "difference", "placement": "answer"}],
-        "batch": {"tokens": tokens, "pool": 4096, "multiple": 64, "workers": 0 if options.toy else 6},
+        "batch": {"tokens": options.tokens, "pool": 4096, "multiple": 16, "workers": 0 if options.toy else 6},
         "train": {
-            "steps": steps,
+            "steps": options.warm + options.steps,
             "precision": "bf16" if cuda else "no",
             "compile": cuda,
             "log_every": max(1, options.steps // 5),
             "save_every": 10**9,
         },
     }
-    base = options.base or str(shaped_like_smollm2(folder / "smollm2-shape", data, options.toy))
-    size = {"size": "tiny", "vocabulary": 2000} if options.toy else {"size": "base", "vocabulary": 32_000}
-    return {
-        "SmolLM2-135M, LoRA": common
-        | {"name": "smollm2-lora", "out": str(folder / "lora")}
-        | {"model": {"base": base, "lora": {"rank": 16, "alpha": 32, "dropout": options.lora_dropout}}},
-        "Transformer-base, from scratch": common
-        | {"name": "base", "out": str(folder / "base"), "model": {"fresh": {**size, "tokenizer_documents": 20_000}}},
+    tokenizer = tokenizer_of(data, 1900 if options.toy else 32_000)
+    base = options.base or str(shaped_like_smollm2(folder / "smollm2-shape", tokenizer, options.toy))
+    models = {
+        "SmolLM2-135M, LoRA": {"base": base, "lora": {"rank": 16, "alpha": 32, "dropout": options.lora_dropout}},
+        "Transformer-base, from scratch": {"fresh": {"size": "tiny" if options.toy else "base"}},
     }
+    if options.full:
+        models["SmolLM2-135M, all weights"] = {"base": base}
+    for name in models:
+        tokenizer.save_pretrained(folder / name / "tokenizer")  # where a fresh model looks for it: trained only once
+    return {name: common | {"name": name, "out": str(folder / name), "model": model} for name, model in models.items()}
 
 
-def shaped_like_smollm2(folder: Path, data: str, toy: bool) -> Path:
-    """A model of SmolLM2's shape with random weights, and a tokenizer of the data: nothing to download."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
+def tokenizer_of(data: str, vocabulary: int) -> Any:
     from lengthwise.data import read
     from lengthwise.train.tokenizer import train_tokenizer
 
+    texts = (text for document in islice(read(data), 5_000) for pair in document.segments for text in pair)
+    return train_tokenizer(texts, vocabulary)
+
+
+def shaped_like_smollm2(folder: Path, tokenizer: Any, toy: bool) -> Path:
+    """A model of SmolLM2's shape with random weights, and a tokenizer of the data: nothing to download."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     shape = TOY if toy else SMOLLM2
-    texts = (text for document in islice(read(data), 20_000) for pair in document.segments for text in pair)
-    tokenizer = train_tokenizer(texts, shape["vocab_size"] - 8)
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     LlamaForCausalLM(LlamaConfig(**shape, **special, tie_word_embeddings=True)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -126,7 +130,7 @@ def theirs(values: dict[str, Any], warm: int) -> dict[str, float]:
 
     values["train"]["steps"] = min(values["train"]["steps"], warm // 4 + 16)  # it needs no compiler to warm up
     recipe, warm = parse_recipe(values), max(1, warm // 4)
-    built = build(recipe)
+    built = build(recipe, recipe.out / "tokenizer")
     _unfold(built.model)
     stream = Stream(recipe, built.maker, built.layout, 1)
     batches = [batch for batch, _ in islice(stream.from_(Place()), recipe.train.steps)]
@@ -249,6 +253,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="timed steps of ours")
     parser.add_argument("--warm", type=int, default=20, help="steps before the clock starts: the compiler's")
     parser.add_argument("--lora-dropout", type=float, default=0.0, help="above 0 the adapter is not folded")
+    parser.add_argument("--full", action="store_true", help="a third workload: all weights of SmolLM2")
     parser.add_argument("--only", help="workloads whose name holds this")
     parser.add_argument("--contestant", choices=("ours", "theirs"), help=argparse.SUPPRESS)
     parser.add_argument("--recipe", help=argparse.SUPPRESS)
@@ -258,10 +263,10 @@ def main() -> None:
         print(json.dumps(run(json.loads(options.recipe), options.warm)))
         return
     if options.toy:
-        options.steps, options.warm = 10, 5
+        options.steps, options.warm, options.tokens = 10, 5, 1024
     device, speed = peak()
     print(f"{device}, peak {speed / 1e12:.3g} TFLOP/s, torch {torch.__version__}, batches of {options.tokens:,} tokens")
-    print("| workload | Trainer tok/s | ours tok/s | ratio | Trainer util. | ours util. | waiting for data | padding | GiB |")
+    print("| workload | Trainer tok/s | ours tok/s | ratio | Trainer util. | ours util. | waiting | padding | GiB |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, values in recipes(Path(folder), options).items():

@@ -1,6 +1,7 @@
-"""From documents to batches: golden cuts and shifts, counts as the model would count, losses as Hugging Face takes them."""
+"""From documents to batches: golden cuts and shifts, the model's own counts, Hugging Face's own losses."""
 
 import json
+from dataclasses import replace
 from itertools import chain, islice, repeat
 from pathlib import Path
 from random import Random
@@ -8,9 +9,8 @@ from typing import Any
 
 import pytest
 import torch
-from families import CONTROLS, tiny
-from toy_corpora import corpus, rows, sentence
 
+from families import CONTROLS, tiny
 from lengthwise.attachment import attach
 from lengthwise.controls import EncodingControl, Signal
 from lengthwise.data import Document
@@ -24,6 +24,7 @@ from lengthwise.train.recipe import LengthsSection, parse_recipe
 from lengthwise.train.shift import shifts, sigma, truncated_half_normal
 from lengthwise.train.stream import Place, Stream, count_documents
 from lengthwise.train.tokenizer import train_tokenizer
+from toy_corpora import corpus, rows, sentence
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_train.json").read_text())
 
@@ -41,14 +42,16 @@ def test_sigma() -> None:
 def test_truncated_half_normal() -> None:
     for case in GOLDEN["truncated_halfnormal_inverse_cdf"]:
         asked = case["in"]
-        found = truncated_half_normal(torch.tensor([asked["u"]], dtype=torch.float64), asked["sigma"], asked["max_shift"])
+        found = truncated_half_normal(
+            torch.tensor([asked["u"]], dtype=torch.float64), asked["sigma"], asked["max_shift"]
+        )
         assert found.item() == pytest.approx(case["out"], abs=1e-5)
 
 
 def test_shifts_are_truncated_not_clipped() -> None:
     drawn = shifts(torch.rand(20_000, generator=torch.Generator().manual_seed(0)), 1.0, 0.1, 2048, 1024)
     assert drawn.dtype == torch.long
-    assert 0 <= int(drawn.min())
+    assert int(drawn.min()) >= 0
     assert int(drawn.max()) <= 1024
     assert (drawn == 1024).float().mean() < 0.01
     assert int(shifts(torch.rand(1000), 0.0, 0.1, 2048, 1024).max()) == 0
@@ -138,7 +141,11 @@ def test_counts_end_at_the_length(byte_bpe: Any, unit: str) -> None:
 
 
 def test_long_and_empty_examples_are_counted(byte_bpe: Any) -> None:
-    cases = [Document("a", (("Hi.", "x" * 400),)), Document("b", (("Hi.", "\u200b\u200b"),)), Document("c", (("Hi", "Ho"),))]
+    cases = [
+        Document("a", (("Hi.", "x" * 400),)),
+        Document("b", (("Hi.", "\u200b\u200b"),)),
+        Document("c", (("Hi", "Ho"),)),
+    ]
     found, skipped = maker_for(byte_bpe, "words", max_tokens=60).examples(cases, 1, Random(0))
     assert [e.name for e in found if e.name != "b"] == ["c"]
     assert skipped.long == 1
@@ -183,7 +190,10 @@ def layout_for(model: Any, tokens: int = 256, multiple: int = 8, **options: Any)
 
 
 def examples_for(model: Any, tokenizer: Any, unit: str = "chars", count: int = 12) -> list[Example]:
+    attached = getattr(model, "length_control", None)
+    controls = list(attached.controls) if attached is not None else []
     maker = maker_for(tokenizer, unit, encoder_decoder=model.config.is_encoder_decoder)
+    maker = replace(maker, controls=[c for c in controls if c.name == "encoding"])
     return maker.examples(documents(count), 1, Random(0))[0]
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 import yaml
-from families import tiny
-from toy_corpora import corpus
 
+from families import tiny
 from lengthwise.checkpoint import load_model
 from lengthwise.train import RecipeError, load_recipe, plan, train
 from lengthwise.train.recipe import parse_recipe
 from lengthwise.train.schedule import learning_rate
 from lengthwise.train.state import checkpoints
+from toy_corpora import corpus
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.yaml"))
 LEAST: dict[str, Any] = {
@@ -98,7 +98,7 @@ def test_learning_rates() -> None:
 # ---- every recipe, on a toy corpus
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def toy_base(tmp_path_factory: pytest.TempPathFactory, byte_bpe: Any) -> Path:
     """A tiny random decoder-only model with a chat template, in the place of SmolLM2."""
     folder = tmp_path_factory.mktemp("base")
@@ -109,7 +109,7 @@ def toy_base(tmp_path_factory: pytest.TempPathFactory, byte_bpe: Any) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def toy_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the Lakew recipes start from: their own baseline, made of a toy corpus."""
     folder = tmp_path_factory.mktemp("baseline")
@@ -126,7 +126,13 @@ def _toy(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
     kind = "title" if "titles" in recipe.stem else "prompt" if "smollm2" in recipe.stem else "segs"
     data = corpus(folder / "toy.jsonl", 60, kind)
     overrides = [f"out={folder / 'run'}", "batch.workers=0", "batch.multiple=8", "batch.tokens=1200"]
-    overrides += [f"data.dev={data}", "train.precision='no'", "train.compile=false", "train.epochs=null", "train.steps=3"]
+    overrides += [
+        f"data.dev={data}",
+        "train.precision='no'",
+        "train.compile=false",
+        "train.epochs=null",
+        "train.steps=3",
+    ]
     overrides += ["train.evaluate_every=2", "train.save_every=1", "train.log_every=1", "data.duplicates=true"]
     train_files = values["data"]["train"]
     if isinstance(train_files, list):
@@ -143,9 +149,7 @@ def _toy(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
-def test_every_recipe_runs(
-    recipe: Path, tmp_path: Path, toy_base: Path, toy_translator: Path
-) -> None:
+def test_every_recipe_runs(recipe: Path, tmp_path: Path, toy_base: Path, toy_translator: Path) -> None:
     values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
     assert values["paper"]
     assert values["name"] == recipe.stem
@@ -157,6 +161,21 @@ def test_every_recipe_runs(
     assert len(checkpoints(tmp_path / "run")) >= 1
     assert len(tokenizer) > 300
     assert len(getattr(model, "length_control", None).controls if small.controls else []) == len(small.controls)
+
+
+def test_separator_must_be_a_token(tmp_path: Path, toy_base: Path) -> None:
+    recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
+    odd = _toy(recipe, tmp_path, str(toy_base), ["lengths.kind=documents", "lengths.separator=<sep>"])
+    with pytest.raises(RecipeError, match="no token of this model"):
+        train(odd, say=_mute)
+
+
+def test_accelerate_reads_the_fsdp_config() -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    config = load_config_from_file(str(RECIPES[0].parent / "accelerate" / "fsdp.yaml"))
+    assert config.distributed_type == "FSDP"
+    assert config.fsdp_config["fsdp_version"] == 2
 
 
 def test_plan(tmp_path: Path, toy_base: Path) -> None:

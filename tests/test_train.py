@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 import torch
-from families import tiny
-from toy_corpora import corpus
 
+from families import tiny
 from lengthwise.attachment import controls_of
 from lengthwise.checkpoint import load_model
 from lengthwise.data import DataError
 from lengthwise.train import TrainingError, loop, train
 from lengthwise.train.recipe import Recipe, parse_recipe
 from lengthwise.train.state import average, checkpoints, read_progress, read_weights
+from toy_corpora import corpus
 
 # Trains the recipe (JSON, in the first argument): in a process of its own, or in several.
 SCRIPT = """
@@ -90,6 +90,10 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
         folder = train(parse_recipe(recipe.model_dump() | {"out": out, "model": {"base": str(base), "lora": lora}}))
         found = losses(out)
         assert found[20] < found[1]
+        stored = read_weights(checkpoints(out)[-1])
+        assert not [
+            name for name in stored if "lora_" not in name and "length" not in name and "trainable_tok" not in name
+        ]
         model, tokenizer = load_model(folder)
         rows = model.get_input_embeddings()(torch.tensor([tokenizer.convert_tokens_to_ids("<len:short>")]))
         assert not torch.allclose(rows, model.get_input_embeddings()(torch.tensor([5])))
@@ -156,7 +160,9 @@ def in_two_processes(script: str, *arguments: str, folder: Path) -> None:
     file.write_text(script, encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
-    done = subprocess.run([*command, str(file), *arguments], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [*command, str(file), *arguments], env=environment, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -254,7 +260,15 @@ def test_final_model_is_the_average(tmp_path: Path) -> None:
 
 def test_best_and_last_are_kept_and_patience_ends(tmp_path: Path) -> None:
     dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
-    rates = {"steps": 200, "lr": 1e-3, "warmup": 8, "schedule": "constant", "evaluate_every": 2, "keep": 1, "patience": 2}
+    rates = {
+        "steps": 200,
+        "lr": 1e-3,
+        "warmup": 8,
+        "schedule": "constant",
+        "evaluate_every": 2,
+        "keep": 1,
+        "patience": 2,
+    }
     recipe = small(tmp_path, data=dev, train=rates)
     rate = loop.learning_rate
     loop.learning_rate = lambda train, step, share: 1e-3 if step < 8 else 0.5  # from there on it only gets worse

@@ -160,6 +160,8 @@ def _filled(rows: Sequence[list[int]], filler: int, multiple: int) -> Tensor:
 
 def _positions(example: Example) -> list[int]:
     """Units written at each token of prompt and response; in the prompt below 0: what of it is still to be read."""
+    if not any(example.costs):
+        return [0] * len(example.source) + example.counts
     before, to_read = [], 0
     for cost in reversed(example.costs):
         before.append(-to_read)

@@ -150,7 +150,7 @@ def _device_speed(recipe: Recipe) -> tuple[str, float]:
     cuda = torch.cuda.is_available()
     half = recipe.train.precision == "bf16"
     side = 8192 if cuda else 768
-    matrix = torch.randn(side, side, device="cuda" if cuda else "cpu", dtype=torch.bfloat16 if half and cuda else None)
+    matrix = torch.randn(side, side, device="cuda" if cuda else "cpu", dtype=torch.bfloat16 if half else None)
     best = float("inf")
     for _ in range(4):
         began = time.perf_counter()

@@ -63,6 +63,8 @@ class ExampleMaker:
     max_tokens: int = 1024
 
     def __post_init__(self) -> None:
+        placements = {getattr(control, "placement", None) for control in self.controls}
+        self._through_prompt = "whole" in placements and not self.encoder_decoder
         self._letters: dict[str, int] = self.tokenizer.get_vocab() if self.characters else {}
 
     def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
@@ -83,8 +85,8 @@ class ExampleMaker:
         return found, skipped
 
     def _costs(self, source: Ids) -> Ids:
-        if self.encoder_decoder:
-            return []
+        if not self._through_prompt:
+            return [0] * len(source)
         # In tokens every prompt token counts, special ones too, as in Butcher et al.
         return [1] * len(source) if self.meter.unit.name == "tokens" else self.meter.prices[source].tolist()
 

@@ -82,6 +82,9 @@ def finish(recipe: Recipe) -> Path:
     unknown = built.model.load_state_dict(trained, strict=False).unexpected_keys
     if unknown:
         raise TrainingError(f"{chosen[-1]} holds weights that the recipe's model does not have: {unknown[0]}, …")
-    folder = save(built.model, built.tokenizer, recipe.out / "model", base=recipe.model.base)
+    base = recipe.model.base
+    if base and Path(base).is_dir():
+        base = str(Path(base).absolute())  # an adapter must find it from anywhere
+    folder = save(built.model, built.tokenizer, recipe.out / "model", base=base)
     shutil.copy(recipe.out / "recipe.yaml", folder / "recipe.yaml")
     return folder

@@ -68,6 +68,7 @@ class _Run:
         model = built.model.to(self.device).train()
         optimizer = optimiser(recipe.train, trainable(model), self.device)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
+        self.trained = trainable(self.model)  # anew: sharding replaces them
         torch.manual_seed(recipe.seed + 7919 * self.rank)  # dropout differs between processes
         self.progress = self._restore()
         self.log = Log(recipe.out, self.progress.step, show=True) if accelerator.is_main_process else None
@@ -140,7 +141,7 @@ class _Run:
             with waiting:
                 self._backward(self._moved(batch, share), responses)
         if self.recipe.train.clip:
-            self.accelerator.clip_grad_norm_(trainable(self.model), self.recipe.train.clip)
+            self.accelerator.clip_grad_norm_(self.trained, self.recipe.train.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.progress.step += 1
@@ -195,6 +196,8 @@ class _Run:
             self.log.write(self.progress.step, self._share(), **values)
 
     def _over_processes(self, numbers: Tensor) -> Tensor:
+        if self.world == 1:
+            return numbers
         summed: Tensor = self.accelerator.reduce(numbers.to(self.device), "sum").cpu()
         return summed
 
@@ -215,16 +218,17 @@ class _Run:
         for batch in self.dev:
             with self._autocast():
                 logits = response_logits(unwrapped_if_whole(self.model), batch.to(self.device))
-            sums += torch.tensor([float(summed_loss(logits, batch.labels.to(self.device))), batch.responses])
+            loss = self.loss(logits, batch.labels.to(self.device), 0.0)
+            sums += torch.tensor([float(loss), batch.responses])
         self.model.train()
         total, count = self._over_processes(sums).tolist()
-        loss, progress = total / max(count, 1), self.progress
-        if math.isfinite(loss) and (progress.best is None or loss < progress.best):
-            progress.best, progress.best_step, progress.stale = loss, progress.step, 0
+        mean, progress = total / max(count, 1), self.progress
+        if math.isfinite(mean) and (progress.best is None or mean < progress.best):
+            progress.best, progress.best_step, progress.stale = mean, progress.step, 0
         else:
             progress.stale += 1
-        self._write(dev_loss=loss)
-        self.say(f"step {progress.step:,}: dev loss {loss:.4f}{' (best)' if progress.stale == 0 else ''}")
+        self._write(dev_loss=mean)
+        self.say(f"step {progress.step:,}: dev loss {mean:.4f}{' (best)' if progress.stale == 0 else ''}")
         self.since = _Clock()
 
     def _save(self, *, done: bool) -> None:

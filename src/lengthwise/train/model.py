@@ -78,6 +78,12 @@ def _readers(recipe: Recipe, model: Any, tokenizer: Any) -> tuple[ExampleMaker, 
 
 
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control], counting: bool) -> Layout:
+    separator = recipe.lengths.separator.strip()
+    if separator and recipe.lengths.kind != "sentences" and separator not in maker.tokenizer.get_vocab():
+        raise RecipeError(
+            f"lengths.separator {separator!r} is no token of this model (fresh ones have '<sep>'); "
+            "use ' ', or a token that it has"
+        )
     if recipe.batch.packing and maker.encoder_decoder:
         raise RecipeError("batch.packing is for decoder-only models; an encoder-decoder reads one example a row")
     pad = maker.tokenizer.pad_token_id
@@ -189,7 +195,6 @@ def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
         lora_dropout=lora.dropout,
         target_modules=lora.targets,
         trainable_token_indices=tokens or None,
-        base_model_name_or_path=recipe.model.base,
     )
     adapted = get_peft_model(model, config)
     if not lora.dropout:
@@ -203,7 +208,9 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
 
 def compile_layers(model: nn.Module) -> None:
     """Compiles each layer in place: all share one compiled program, and what stands between them stays plain Python."""
-    for module in core_of(model).modules():
-        if isinstance(module, nn.ModuleList):
+    # All layers of a model are variants of one program: encoder and decoder, training and dev, fixed widths and any.
+    torch._dynamo.config.recompile_limit = 64
+    for name, module in core_of(model).named_modules():
+        if isinstance(module, nn.ModuleList) and not name.startswith("length_control"):
             for layer in module:
                 layer.compile(dynamic=None)

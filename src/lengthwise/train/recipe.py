@@ -5,6 +5,7 @@ A recipe is a YAML file; a key it does not know is an error that names the neare
 """
 
 import difflib
+import inspect
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -49,7 +50,7 @@ class Lora(Section):
 
     rank: Positive = 16
     alpha: Positive = 32
-    dropout: Share = 0.05  # 0 trains about twice as fast: the adapter is then folded into the weight in each step
+    dropout: Share = 0.05  # at 0 the adapter is folded into the weight in each step: fewer, larger kernels
     targets: str | list[str] = "all-linear"
 
 
@@ -231,7 +232,8 @@ class Recipe(Section):
         name = config.get("control")
         if name not in CONTROLS:
             raise ValueError(f"unknown control {name!r}; {_nearest(str(name), CONTROLS)}")
-        return {"unit": self.unit, **config} if name == "encoding" else dict(config)
+        counts = "unit" in inspect.signature(CONTROLS[name].__init__).parameters
+        return {"unit": self.unit, **config} if counts else dict(config)
 
     def text(self) -> str:
         """The recipe as YAML, every value spelled out."""

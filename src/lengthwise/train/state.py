@@ -57,7 +57,10 @@ def save_checkpoint(run: Path, progress: Progress, model: Any, optimizer: Any, a
     place = run / "checkpoints" / f"step-{progress.step:08d}"
     partial = place.with_name(f".{place.name}.partial")
     options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=True)
-    weights = get_model_state_dict(model, options=options)
+    # PyTorch overlooks a frozen weight's second name, that of an output layer tied to frozen embeddings.
+    frozen = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
+    state = get_model_state_dict(model, options=options)
+    weights = {name: value for name, value in state.items() if name not in frozen}
     moments = get_optimizer_state_dict(model, optimizer, options=options)
     if accelerator.is_main_process:
         shutil.rmtree(partial, ignore_errors=True)

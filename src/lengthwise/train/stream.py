@@ -7,9 +7,9 @@ without making the pools before it. Corpora are never held in memory. Knows noth
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from random import Random
 from typing import Any
 
@@ -24,22 +24,25 @@ from .recipe import Corpora, Corpus, Recipe
 
 @dataclass(frozen=True)
 class Place:
-    """How far a run has come in its data: the next batch is number `batch` of `pool` of `epoch`."""
+    """How far a run has come in its data: the next batch is number `batch` of `pool` of `epoch`, or the next pool's."""
 
     epoch: int = 1
     pool: int = 0
     batch: int = 0
-    documents: int = 0  # in whole pools so far, of all epochs
+    documents: int = 0  # in the pools before this one, of all epochs
     share: float = 0.0  # of the epoch
 
 
 @dataclass
 class Pool:
-    """Documents that were batched together."""
+    """Documents that were batched together: number `number` of `epoch`, after `before` documents of all epochs."""
 
+    epoch: int
+    number: int
+    before: int
     documents: int
     batches: list[Batch]
-    skipped: Skipped = field(default_factory=Skipped)
+    skipped: Skipped
 
 
 class Stream:
@@ -51,24 +54,31 @@ class Stream:
 
     def from_(self, place: Place) -> Iterator[tuple[Batch, Place]]:
         """Each batch, and the place behind it."""
-        while True:
-            any_here = place.pool > 0
-            for pool in self._pools(place):
-                self.skipped += pool.skipped
-                after = place.documents + pool.documents
-                before_share, count = place.pool * self.recipe.batch.pool, len(pool.batches)
-                for number in range(place.batch, count):
-                    share = (before_share + pool.documents * (number + 1) / count) / max(self.per_epoch, 1)
-                    place = Place(place.epoch, place.pool, number + 1, place.documents, min(share, 1.0))
-                    any_here = True
-                    yield pool.batches[number], place
-                place = Place(place.epoch, place.pool + 1, 0, after, place.share)
-            if not any_here:
-                raise DataError(
-                    f"no example of {_names(self.recipe.data.train)} can be used: {self.skipped.empty:,} are empty and "
-                    f"{self.skipped.long:,} have more than data.max_tokens = {self.recipe.data.max_tokens} tokens"
+        fruitless = place.pool == 0 and place.batch == 0  # nothing in this epoch so far
+        for pool in self._pools(place):
+            if pool.number == 0 and pool.epoch > place.epoch:
+                if fruitless:
+                    raise DataError(self._nothing())
+                fruitless = True
+            self.skipped += pool.skipped
+            first = place.batch if (pool.epoch, pool.number) == (place.epoch, place.pool) else 0
+            for number in range(first, len(pool.batches)):
+                fruitless = False
+                yield (
+                    pool.batches[number],
+                    Place(pool.epoch, pool.number, number + 1, pool.before, self._share(pool, number)),
                 )
-            place = Place(place.epoch + 1, 0, 0, place.documents, 0.0)
+
+    def _share(self, pool: Pool, number: int) -> float:
+        """Of the epoch, after batch `number` of the pool."""
+        read = pool.number * self.recipe.batch.pool + pool.documents * (number + 1) / len(pool.batches)
+        return min(read / max(self.per_epoch, 1), 1.0)
+
+    def _nothing(self) -> str:
+        return (
+            f"no example of {_names(self.recipe.data.train)} can be used: {self.skipped.empty:,} are empty and "
+            f"{self.skipped.long:,} have more than data.max_tokens = {self.recipe.data.max_tokens} tokens"
+        )
 
     def _pools(self, place: Place) -> Iterable[Pool]:
         dataset = _Pools(self.recipe, self.maker, self.layout, place)
@@ -81,7 +91,11 @@ class Stream:
 
 
 class _Pools(IterableDataset[Pool]):
-    """The pools of one epoch from a place on; each worker of n makes every nth, so their order is always the same."""
+    """The pools from a place on, epoch after epoch.
+
+    Of n workers each makes every nth, so their order is always the same. Each reads all documents, which takes little;
+    and since they run on from one epoch to the next, nobody waits there.
+    """
 
     def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, place: Place) -> None:
         self.recipe, self.maker, self.layout, self.place = recipe, maker, layout, place
@@ -89,21 +103,26 @@ class _Pools(IterableDataset[Pool]):
     def __iter__(self) -> Iterator[Pool]:
         info = get_worker_info()
         own, workers = (info.id, info.num_workers) if info else (0, 1)
-        size, place = self.recipe.batch.pool, self.place
-        documents = epoch_documents(self.recipe, place.epoch, consumed=place.pool * size)
-        number = 0
-        while chunk := list(islice(documents, size)):
-            if number % workers == own:
-                pool = self._pool(chunk, place.pool + number, place.documents + number * size)
+        for turn, (epoch, number, before, documents) in enumerate(self._chunks()):
+            if turn % workers == own:
+                pool = self._pool(epoch, number, before, documents)
                 yield _as_arrays(pool) if info else pool
-            number += 1
 
-    def _pool(self, documents: list[Document], number: int, before: int) -> Pool:
-        recipe, epoch = self.recipe, self.place.epoch
-        random = Random(f"{recipe.seed}/{epoch}/{number}")
-        tick = recipe.lengths.tick
+    def _chunks(self) -> Iterator[tuple[int, int, int, list[Document]]]:
+        """(epoch, number in it, documents before, documents) of each pool."""
+        size, number, before = self.recipe.batch.pool, self.place.pool, self.place.documents
+        for epoch in count(self.place.epoch):
+            documents = epoch_documents(self.recipe, epoch, consumed=number * size)
+            while chunk := list(islice(documents, size)):
+                yield epoch, number, before, chunk
+                number, before = number + 1, before + len(chunk)
+            number = 0
+
+    def _pool(self, epoch: int, number: int, before: int, documents: list[Document]) -> Pool:
+        random = Random(f"{self.recipe.seed}/{epoch}/{number}")
+        tick = self.recipe.lengths.tick
         examples, skipped = self.maker.examples(documents, epoch if tick is None else 1 + before / tick, random)
-        return Pool(len(documents), batches(examples, self.layout, random), skipped)
+        return Pool(epoch, number, before, len(documents), batches(examples, self.layout, random), skipped)
 
 
 def epoch_documents(recipe: Recipe, epoch: int, *, consumed: int = 0) -> Iterator[Document]:
@@ -132,8 +151,7 @@ def count_documents(recipe: Recipe) -> tuple[int, Report]:
     report = Report()
     if recipe.data.documents_per_epoch is not None:
         return recipe.data.documents_per_epoch, report
-    count = sum(1 for corpus in recipe.data.train for _ in _opened(corpus, recipe, report))
-    return count, report
+    return sum(1 for corpus in recipe.data.train for _ in _opened(corpus, recipe, report)), report
 
 
 def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
@@ -163,8 +181,8 @@ def _same(item: Any) -> Any:
 
 
 def _as_arrays(pool: Pool) -> Pool:
-    return Pool(pool.documents, [batch.each(lambda tensor: tensor.numpy()) for batch in pool.batches], pool.skipped)
+    return replace(pool, batches=[batch.each(lambda tensor: tensor.numpy()) for batch in pool.batches])
 
 
 def _as_tensors(pool: Pool) -> Pool:
-    return Pool(pool.documents, [batch.each(torch.from_numpy) for batch in pool.batches], pool.skipped)
+    return replace(pool, batches=[batch.each(torch.from_numpy) for batch in pool.batches])
