@@ -253,7 +253,7 @@ def _prepare_inputs(
         )
     ids = input_ids.to(new_ids.device)  # `generate` may keep its books elsewhere
     signal = _signal(model, ids, decoder_length, None, decoder_start, mask).last(new_ids.shape[1])
-    inputs |= {ids_key: None, embeds_key: _embed(model, new_ids, signal)}
+    inputs |= {ids_key: None, embeds_key: embed(model, new_ids, signal)}
     if _replaces_positions(model):
         inputs["decoder_silent"] = True
     return inputs
@@ -321,7 +321,7 @@ def _encode_call(
         )
     if start is None and model.config.is_encoder_decoder:
         start = torch.full_like(length, 1 - read)
-    kwargs[embeds_key] = _embed(model, ids, _signal(model, ids, length, position, start, kwargs.get(mask_key)))
+    kwargs[embeds_key] = embed(model, ids, _signal(model, ids, length, position, start, kwargs.get(mask_key)))
 
 
 def _signal(
@@ -353,7 +353,7 @@ def _columns(ids: Tensor, start: Tensor) -> Tensor:
     return torch.arange(ids.shape[1], device=ids.device) - start.unsqueeze(1)
 
 
-def _embed(model: Model, ids: Tensor, signal: Signal) -> Tensor:
+def embed(model: Model, ids: Tensor, signal: Signal) -> Tensor:
     """The decoder's embeddings of `ids`, with what the controls add: (batch, time, dim)."""
     decoder = model.get_decoder()
     embeds: Tensor = decoder.get_input_embeddings()(ids)

@@ -84,7 +84,9 @@ def _lengths(length: Count, position: Tensor) -> Tensor:
 
 def _sinusoid(x: Tensor, base: float | Tensor, dim: int, layout: Layout, cosine: Cosine) -> Tensor:
     """sin and cos of x · base^(−exponent): (...) -> (..., dim); a tensor `base` is (..., 1)."""
-    for_sin, for_cos = _exponents(dim, layout, cosine)
+    # Made where it is used, so that nothing waits for a transfer; MPS has no float64.
+    home = torch.device("cpu") if x.device.type == "mps" else x.device
+    for_sin, for_cos = _exponents(dim, layout, cosine, home)
     sin = _angle(x, base, for_sin).sin()  # (..., dim/2)
     cos = _angle(x, base, for_cos).cos()
     if layout == "fairseq":
@@ -92,10 +94,10 @@ def _sinusoid(x: Tensor, base: float | Tensor, dim: int, layout: Layout, cosine:
     return torch.stack((sin, cos), -1).flatten(-2)
 
 
-def _exponents(dim: int, layout: str, cosine: str) -> tuple[Tensor, Tensor]:
+def _exponents(dim: int, layout: str, cosine: str, device: torch.device) -> tuple[Tensor, Tensor]:
     if dim % 2 or dim < 4:
         raise ValueError(f"an encoding needs an even dimension of at least 4; got {dim}")
-    k = torch.arange(dim // 2, dtype=torch.float64)
+    k = torch.arange(dim // 2, dtype=torch.float64, device=device)
     match layout, cosine:
         case "interleaved", "shared":
             return 2 * k / dim, 2 * k / dim
@@ -112,8 +114,5 @@ def _exponents(dim: int, layout: str, cosine: str) -> tuple[Tensor, Tensor]:
 def _angle(x: Tensor, base: float | Tensor, exponent: Tensor) -> Tensor:
     """x · base^(−exponent), reduced to one turn in float64 and only then rounded to float32: (..., dim/2)."""
     home = x.device
-    if home.type == "mps":  # has no float64
-        x, base = x.cpu(), base.cpu() if isinstance(base, Tensor) else base
-    base = base.double() if isinstance(base, Tensor) else base
-    frequency = base ** -exponent.to(x.device)
-    return torch.remainder(x.double().unsqueeze(-1) * frequency, 2 * math.pi).float().to(home)
+    x, base = x.to(exponent.device), base.to(exponent.device).double() if isinstance(base, Tensor) else base
+    return torch.remainder(x.double().unsqueeze(-1) * base**-exponent, 2 * math.pi).float().to(home)

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional
 
-from ..attachment import _embed, core_of
+from ..attachment import embed, core_of
 from ..controls import Signal
 from .batches import Batch
 
@@ -51,4 +51,4 @@ def _embed_each(core: Any, ids: Tensor, packed: dict[str, Tensor]) -> Tensor:
     """Embeddings of packed rows: each token is a row of its own, with its own example's length. (rows, width, dim)."""
     one = {key: value.reshape(-1, 1) for key, value in packed.items()}  # (rows × width, 1)
     signal = Signal(one["position"], one["length"].squeeze(1), one["column"], one["live"])
-    return _embed(core, ids.reshape(-1, 1), signal).reshape(*ids.shape, -1)
+    return embed(core, ids.reshape(-1, 1), signal).reshape(*ids.shape, -1)
