@@ -65,7 +65,13 @@ def main() -> None:
 
     print(f"{options.device}, batch {options.batch}, {tokens} new tokens, median of {options.rounds} rounds")
     print("| unit | plain step, ms | inside fit, ms | share % | step with fit / plain |\n|---|---|---|---|---|")
-    for unit, most in (("tokens", tokens), ("chars", 5 * tokens), ("words", tokens)):
+    for unit, most in (
+        ("tokens", tokens),
+        ("chars", 5 * tokens),
+        ("words", tokens),
+        ("graphemes", 5 * tokens),
+        ("tweet", 5 * tokens),
+    ):
         high = torch.full((options.batch,), most)
         rounds = []
         for _ in range(options.rounds + 1):

@@ -205,7 +205,7 @@ def test_soft_control_is_generate_with_the_length(writer, model, byte_bpe):
     budgets = [exactly(len(target), "chars") for _, target in PAIRS]
     found = PlainWriter(writer, told=True).write([source for source, _ in PAIRS], budgets)
     for (source, target), text in zip(PAIRS, found, strict=True):
-        limit = 2 * len(target) + 16
+        limit = writer._row(0, source, f"exactly {len(target)} chars", None).limit
         [ids] = by_hand(model, byte_bpe, source, limit, decoder_length=torch.tensor([len(target)]))
         assert text.text == spelt(byte_bpe, ids)
         assert text.runaway == (byte_bpe.eos_token_id not in ids.tolist())
@@ -249,7 +249,7 @@ def test_a_length_penalty_takes_the_best_of_the_n_best(family, form, byte_bpe, s
     for source, _ in PAIRS[:3]:
         options = {"num_beams": 4, "num_return_sequences": 4, "length_penalty": 0.5}
         scored = []
-        for ids in by_hand(plain, tokenizer, source, 2 * 12 + 16, **options):
+        for ids in by_hand(plain, tokenizer, source, made._row(0, source, "at most 12 chars", None).limit, **options):
             end = ids.tolist().index(2) + 1 if 2 in ids.tolist() else len(ids)
             total = log_prob(plain, tokenizer, source, ids[:end])
             scored.append((LENGTH_PENALTIES[form](total, end, 0.5), spelt(tokenizer, ids[:end])))
@@ -259,10 +259,9 @@ def test_a_length_penalty_takes_the_best_of_the_n_best(family, form, byte_bpe, s
 
 def test_reranking_takes_the_one_nearest_to_the_source(writer, model, byte_bpe):
     source = "The old house and the sea in the spring."
-    texts = [
-        spelt(byte_bpe, ids)
-        for ids in by_hand(model, byte_bpe, source, 2 * 40 + 16, num_beams=6, num_return_sequences=6)
-    ]
+    limit = writer._row(0, source, "at most 40 chars", None).limit
+    search = {"num_beams": 6, "num_return_sequences": 6}
+    texts = [spelt(byte_bpe, ids) for ids in by_hand(model, byte_bpe, source, limit, **search)]
     [found] = PlainWriter(writer, told=False, beams=6, best=6).write([source], "at most 40 chars")
     assert found.text == texts[rerank(source, texts)]
 

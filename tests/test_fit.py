@@ -24,7 +24,7 @@ def write_noise(tokenizer, unit, budgets, *, seed=0, finish=True, steps=1500, fa
     generator = torch.Generator().manual_seed(seed)
     low, high = limits(budgets)
     eos = tokenizer.eos_token_id
-    fit = Fit(Meter(tokenizer, unit), low, high, start=1, eos=[eos], finish=finish, limit=steps)
+    fit = Fit(Meter(tokenizer, unit), low, high, start=1, eos=[eos], finish=finish, limit=torch.full_like(low, steps))
     ids = torch.full((len(budgets), 1), tokenizer.bos_token_id)
     for _ in range(steps):
         scores = 3 * torch.randn(len(budgets), len(tokenizer), generator=generator)
@@ -150,7 +150,7 @@ def test_every_search_of_generate(tiny, byte_bpe, unit, search):
     low, high = limits(budgets)
     prompts = byte_bpe(["A text.", "Another, longer text", "x"], padding=True, return_tensors="pt")
     start = prompts["input_ids"].shape[1]
-    fit = Fit(Meter(byte_bpe, unit), low, high, start=start, eos=[2], limit=300)
+    fit = Fit(Meter(byte_bpe, unit), low, high, start=start, eos=[2], limit=torch.full_like(low, 300))
     search = {"do_sample": False} | search
     ids = tiny.generate(**prompts, logits_processor=[fit], max_new_tokens=300, eos_token_id=2, pad_token_id=0, **search)
     repeats = len(ids) // 3

@@ -51,7 +51,7 @@ def check_every_prefix(meter: Meter, text: str) -> None:
         prefix = written.decode()
         if prefix.strip():  # what follows is counted as if text went on, so the end is not stripped here
             assert running[t - 1] == meter.unit.count(prefix.lstrip()), (prefix, ids[:t])
-        settled = meter.settled(torch.tensor([ids[:t]]))
+        settled = Standing(meter, torch.tensor([ids[:t]])).settled
         assert settled.item() == meter.unit.measure(prefix), (prefix, ids[:t])
     check_carried_on(meter, ids)
 

@@ -1,6 +1,7 @@
 """Texts and budgets in, texts that fit out: on tiny random models, and once on the real one."""
 
 import copy
+import threading
 
 import pytest
 import torch
@@ -68,6 +69,67 @@ def test_the_same_seed_writes_the_same_text_and_leaves_the_callers_random_state_
     assert first != writer.write(TEXTS, "at most 60 chars", temperature=1.0, seed=2)
 
 
+def test_a_row_draws_its_own_numbers(writer):
+    """The same seed writes the same text, whatever else is in the batch."""
+    [alone] = writer.write("A dog.", "at most 60 chars", temperature=1.0, seed=1)
+    together = writer.write(["A dog.", *TEXTS], "at most 60 chars", temperature=1.0, seed=1)
+    assert together[0].text == alone.text
+
+
+def test_a_tokenizer_without_a_padding_token(byte_bpe):
+    tokenizer = copy.deepcopy(byte_bpe)
+    model = tiny("gpt2", tokenizer)
+    tokenizer.pad_token = None
+    assert all(w.fits for w in Writer(model, tokenizer).write(TEXTS, "at most 30 chars"))
+
+
+def test_a_model_that_cannot_end_is_refused(byte_bpe):
+    tokenizer, model = copy.deepcopy(byte_bpe), tiny("llama", byte_bpe)
+    tokenizer.eos_token = model.generation_config.eos_token_id = None
+    with pytest.raises(ValueError, match="end-of-text"):
+        Writer(model, tokenizer)
+
+
+@pytest.mark.parametrize("family", ["m2m100", "bart"])
+@pytest.mark.parametrize("search", [{}, {"num_beams": 3}, {"temperature": 1.0}])
+def test_a_forced_language_token_is_no_text(sp_unigram, family, search):
+    model = tiny(family, sp_unigram)
+    model.generation_config.forced_bos_token_id = 1
+    for written in Writer(model, sp_unigram).write(TEXTS, "exactly 6 tokens", seed=0, **search):
+        assert (written.length, written.fits, bool(written.text)) == (6, True, True)
+
+
+def test_rows_without_a_maximum_beside_rows_with_one(writer):
+    written = writer.write(TEXTS, ["at least 5 words", "at most 5 words", "at least 9 words", "exactly 4 words"])
+    assert all(w.fits for w in written)
+    assert not any("<" in w.text for w in written)  # no special token
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_each_row_keeps_to_its_own_window(byte_bpe, family):
+    model = tiny(family, byte_bpe)
+    written = Writer(model, byte_bpe).write(["word " * 30, "x"], "at most 500 chars")
+    prompt = len(byte_bpe("word " * 30)["input_ids"])
+    assert all(w.fits for w in written)
+    assert written[0].tokens + prompt <= model.config.max_position_embeddings
+
+
+@pytest.mark.parametrize("unit", ["tokens", "bytes", "chars", "graphemes", "words", "cells", "chars-nospace"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_tiny_budgets_give_something_whole(writer, unit, n):
+    for seed in range(8):
+        [written] = writer.write("A dog.", f"exactly {n} {unit}", temperature=1.5, top_p=1.0, seed=seed)
+        assert written.fits, written
+        assert written.text
+        assert "\ufffd" not in written.text
+
+
+@pytest.mark.parametrize("option", ["max_new_tokens", "logits_processor", "num_return_sequences"])
+def test_options_that_the_budget_sets_are_refused(writer, option):
+    with pytest.raises(ValueError, match=option):
+        writer.write("A dog.", "at most 5 words", **{option: 3})
+
+
 @pytest.mark.parametrize("search", [{"num_beams": 3}, {"num_beams": 3, "candidates": 3}, {"temperature": 0.9}])
 def test_every_search(writer, search):
     assert all(w.fits for w in writer.write(TEXTS, "exactly 30 chars", seed=0, **search))
@@ -77,6 +139,22 @@ def test_every_search(writer, search):
 def test_a_stream_is_the_text(writer, budget):
     [written] = writer.write("A dog.", budget)
     assert "".join(writer.stream("A dog.", budget)) == written.text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_drawn_stream_is_the_text(writer, seed):
+    drawn = {"temperature": 1.3, "top_p": 1.0, "seed": seed}
+    [written] = writer.write("A dog.", "at most 200 chars", **drawn)
+    assert "".join(writer.stream("A dog.", "at most 200 chars", **drawn)) == written.text
+
+
+def test_an_abandoned_stream_stops_writing(byte_bpe):
+    model = tiny("llama", byte_bpe)
+    writer = Writer(model, byte_bpe)
+    parts = writer.stream("A dog.", "at most 400 chars", temperature=1.5, seed=0)
+    next(parts)
+    parts.close()
+    assert threading.active_count() == 1 or not any(t.daemon and "work" in t.name for t in threading.enumerate())
 
 
 def test_a_stream_raises_what_is_wrong_with_the_row(writer):
@@ -118,11 +196,10 @@ def test_bad_calls(writer, budgets, options, message):
 # ---- endings
 
 
-def end(text, budget, *, liking=None, end_liking=0.0):
+def end(text, budget, *, freedom=None, end_liking=0.0):
     """What `choose` makes of a text written a character at a time."""
-    liking = [1.0] * len(text) if liking is None else liking
-    draft = Draft(text, list(range(len(text))), liking, end_liking, 0.0)
-    chosen = choose(draft, Budget.parse(budget), lambda t, n: len(t.strip()), lambda ids: text[: len(ids)])
+    draft = Draft(text, range(1, len(text) + 1), freedom or [1.0] * len(text), end_liking, 0.0)
+    chosen = choose(draft, Budget.parse(budget), lambda t, n: len(t.strip()))
     return chosen.text, chosen.fits, chosen.complete
 
 
@@ -140,8 +217,8 @@ def test_no_finished_prefix_in_the_window_is_said_and_not_hidden():
 
 def test_a_forced_full_stop_is_no_end():
     text = "It is made of a."
-    assert end(text, "exactly 16 chars", liking=[1.0] * 15 + [0.001]) == (text, True, False)
-    assert end(text, "exactly 16 chars", liking=[1.0] * 15 + [0.3]) == (text, True, True)
+    assert end(text, "exactly 16 chars", freedom=[1.0] * 15 + [0.001]) == (text, True, False)
+    assert end(text, "exactly 16 chars", freedom=[1.0] * 15 + [0.3]) == (text, True, True)
 
 
 def test_the_models_own_end_counts_without_a_full_stop():

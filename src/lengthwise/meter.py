@@ -112,7 +112,8 @@ class Meter:
       prices    units the token adds in the middle of a text; a character split over tokens is paid by its first byte
       lead      units of white space at its start, free at the start of a text
       trail     units of white space at its end, free at the end of a text
-      blank     the token is empty or white space only
+      blank     it is empty or white space only, and so free at both ends of a text; in tokens nothing is but the empty
+      white     it is empty or white space only
       joins     (words) it starts inside a word if the token before leaves one open
       opens     (words) it leaves a word open
       utf8      (states, vocabulary) the state of the character it leaves behind; -1 where its bytes cannot follow
@@ -143,6 +144,7 @@ class Meter:
         columns = list(zip(*rows, strict=True))
         self.prices, self.lead, self.trail = (torch.tensor(c, dtype=torch.long) for c in columns[:3])
         self.blank, self.delicate = (torch.tensor(c, dtype=torch.bool) for c in columns[3:5])
+        self.white = torch.tensor([not piece.decode("utf-8", "replace").strip() for piece in self.pieces])
         self.utf8 = utf8.transitions(self.pieces)
         words = self.unit.name == "words"
         texts = [p.decode("utf-8", "replace") for p in self.pieces] if words else []
@@ -193,25 +195,11 @@ class Meter:
 
         `start` (batch,): the column of the first token that counts; what stands before it (a prompt) is free.
         """
-        counts = self._costs(ids, start).cumsum(1)
+        counts = self.costs(ids, start).cumsum(1)
         for row in self._delicate_rows(ids, start):
             first = int(start[row]) if start is not None else 0
             exact = self._recount(ids[row, first:].tolist())
             counts[row, first:] = torch.tensor(exact, dtype=counts.dtype, device=counts.device)
-        return counts
-
-    def settled(self, ids: Tensor, start: Tensor | None = None, running: Tensor | None = None) -> Tensor:
-        """The length if the text ended here, white space at its end stripped: (batch,)."""
-        if not ids.shape[1]:
-            return ids.new_zeros(len(ids))
-        running = self.running(ids, start) if running is None else running
-        if self.unit.name == "tokens":
-            return running[:, -1]
-        last = ids.shape[1] - 1 - (~self.blank[ids]).flip(1).int().argmax(1, keepdim=True)  # not blank
-        counts = (running.gather(1, last) - self.trail[ids.gather(1, last)]).squeeze(1).clamp(min=0)
-        for row in self._delicate_rows(ids, start):
-            first = int(start[row]) if start is not None else 0
-            counts[row] = self.measure(self.spell(ids[row, first:].tolist()), settled=True)
         return counts
 
     def _delicate_rows(self, ids: Tensor, start: Tensor | None) -> list[int]:
@@ -247,7 +235,8 @@ class Meter:
             text = text.rstrip()
         return self.unit.count(text) + self._unknown(split) + stray
 
-    def _costs(self, ids: Tensor, start: Tensor | None) -> Tensor:
+    def costs(self, ids: Tensor, start: Tensor | None = None) -> Tensor:
+        """What each token adds, delicate neighbours aside: (batch, time)."""
         cost = self.prices[ids]  # (batch, time)
         blank = self.blank[ids]
         if start is not None:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from .budget import Budget
-from .decode.write import Writer, Written, _Row
+from .decode.streaming import Tap
+from .decode.write import Search, Writer, Written, _Row
 from .metrics import rerank, rescore, truncate
 from .sentences import finished
 from .units import measure
@@ -69,13 +70,12 @@ class PlainWriter(Writer):
         return _Sourced(**vars(row), source=text)
 
     def _write_batch(
-        self, rows: list[_Row], candidates: int, finish: bool, options: dict[str, Any]
+        self, rows: list[_Row], candidates: int, finish: bool, search: Search, tap: Tap | None = None
     ) -> dict[int, Written]:
-        prompts = {"input_ids": [row.prompt for row in rows]}
-        padded = self.tokenizer.pad(prompts, padding_side="left", return_tensors="pt").to(self.model.device)
-        inputs = {key: padded[key] for key in ("input_ids", "attention_mask")}
-        found = self._search(inputs | (self._signal(rows) if self.told else {}), max(row.limit for row in rows))
-        start = 1 if self.model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
+        inputs, start = self._inputs(rows)
+        if not self.told:
+            inputs.pop("decoder_length", None)
+        found = self._search(inputs, max(row.limit for row in rows))
         written = found.sequences[:, start:].tolist()
         scores = getattr(found, "sequences_scores", None)
         scores = [0.0] * len(written) if scores is None else scores.tolist()
@@ -112,7 +112,9 @@ class PlainWriter(Writer):
         # transformers gives log P / steps^α
         log_prob = score * steps ** (self.penalty[1] if self.penalty else 0.0)
         tokens = min(end, limit)
-        return _Hypothesis(self._spell(ids[:tokens]).rstrip(), tokens, end < min(len(ids), limit), log_prob, steps)
+        # Not by pieces, as `Writer` does: without a hard budget a model may write bytes that are no text.
+        text = self.tokenizer.decode(ids[:tokens], skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return _Hypothesis(text.strip(), tokens, end < min(len(ids), limit), log_prob, steps)
 
     def _chosen(self, row: _Sourced, hypotheses: list[_Hypothesis]) -> PlainText:
         place = 0

@@ -4,13 +4,14 @@ Sees one text and what is known of how it was written; chooses an end and says w
 Never cuts in silence: a text that stops in the middle of a sentence is returned with `complete` false.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..budget import Budget
 from ..sentences import finished, finished_ends
 
-# A token is forced when the model itself preferred another by more than this factor: a full stop in the middle of a
+# A token is forced when the budget made it this much likelier than the model had it: a full stop in the middle of a
 # clause, letters that fill up the room. An end is the model's own when none of its last tokens was forced.
 FORCED = 1 / 50
 LAST = 8
@@ -21,10 +22,10 @@ class Draft:
     """A text as the model wrote it, before an end is chosen."""
 
     text: str
-    ids: Sequence[int]
-    liking: Sequence[float]  # for each token: its probability over that of the model's favourite
-    end_liking: float  # the same for the end-of-text token behind them; 0 if the model wrote none
-    score: float  # mean log of `liking`: how near the text is to what the model would write unasked
+    reach: Sequence[int]  # for each token: how much of the text is there after it
+    freedom: Sequence[float]  # for each token: near 0 where it was forced on the model
+    end_liking: float  # probability of the end over that of the favourite; 0 if the model wrote none
+    score: float  # mean over the tokens: how near the text is to what the model would write unasked
 
 
 @dataclass(frozen=True)
@@ -44,46 +45,35 @@ class Ending:
         return True, self.complete, -float(budget.distance(self.length))
 
 
-def choose(
-    draft: Draft, budget: Budget, measure: Callable[[str, int], int], spell: Callable[[Sequence[int]], str]
-) -> Ending:
-    """The best ending of `draft`: all of it, or one of its finished prefixes.
+def choose(draft: Draft, budget: Budget, measure: Callable[[str, int], int], floor: int = 0) -> Ending:
+    """The best ending of `draft`: all of it, or one of its finished prefixes of `floor` characters or more.
 
-    `measure(text, tokens)` gives a length in the budget's unit; `spell(ids)` the text of tokens.
+    `measure(text, tokens)` gives a length in the budget's unit.
     """
     whole = draft.text.rstrip()
-    lengths = _token_ends(draft, spell) if whole else []
 
     def ending(text: str, tokens: int, complete: bool) -> Ending:
         length = measure(text, tokens)
-        return Ending(text, length, tokens, budget.fits(length), complete)
+        return Ending(text, length, tokens, bool(text) and budget.fits(length), complete)
 
-    options = [ending(whole, len(draft.ids), _complete(draft, whole))]
-    for end in finished_ends(whole):
-        if end < len(whole) and (tokens := _tokens_to(lengths, end)) and _free(draft, tokens):
-            options.append(ending(whole[:end], tokens, True))
+    options = [ending(whole, len(draft.reach), _complete(draft, whole))]
+    options += [ending(whole[:end], tokens, True) for end, tokens in free_ends(draft, whole) if floor <= end]
     return max(options, key=lambda option: option.rank(budget))
+
+
+def free_ends(draft: Draft, text: str) -> list[tuple[int, int]]:
+    """(characters, tokens) of the finished prefixes of `text`, less the whole, that the model wrote freely."""
+    ends = [(end, bisect_left(draft.reach, end) + 1) for end in finished_ends(text) if end < len(text)]
+    return [(end, tokens) for end, tokens in ends if _free(draft, tokens)]
 
 
 def _complete(draft: Draft, whole: str) -> bool:
     """Did the model mean to stop here, or at least end its sentence?"""
-    if not whole:
-        return False
-    if not _free(draft, len(draft.ids)):
+    if not whole or not _free(draft, len(draft.reach)):
         return False
     return finished(whole) or draft.end_liking >= FORCED
 
 
 def _free(draft: Draft, tokens: int) -> bool:
     """Was none of the last tokens up to here forced on the model?"""
-    return all(liked >= FORCED for liked in draft.liking[max(0, tokens - LAST) : tokens])
-
-
-def _token_ends(draft: Draft, spell: Callable[[Sequence[int]], str]) -> list[int]:
-    """The number of characters written after each token."""
-    return [len(spell(draft.ids[:n])) for n in range(1, len(draft.ids) + 1)]
-
-
-def _tokens_to(lengths: list[int], end: int) -> int | None:
-    """How many tokens write the first `end` characters."""
-    return next((n for n, length in enumerate(lengths, 1) if length >= end), None)
+    return all(freedom >= FORCED for freedom in draft.freedom[max(0, tokens - LAST) : tokens])

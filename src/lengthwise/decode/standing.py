@@ -23,17 +23,20 @@ class Standing:
         self.meter = meter
         self.width = ids.shape[1]
         none = ids.new_zeros(len(ids))
-        self.delicate = none.bool()
+        self.used, self.settled, self.character = none, none.clone(), none.clone()
+        self.begun = self.open = self.delicate = none.bool()
         if not self.width:
-            self.used = self.settled = self.character = none
-            self.begun = self.open = none.bool()
             return
-        running = meter.running(ids)
-        self.used, self.settled = running[:, -1], meter.settled(ids, running=running)
-        self.begun = ~meter.blank[ids].all(1)
+        running = meter.costs(ids).cumsum(1)  # (rows, time)
+        written = ~meter.blank[ids]
+        last = self.width - 1 - written.flip(1).int().argmax(1, keepdim=True)  # the last token that is not blank
+        self.used = running[:, -1].clone()
+        self.settled = (running.gather(1, last) - meter.trail[ids.gather(1, last)]).squeeze(1).clamp(min=0)
+        self.begun = (~meter.white[ids]).any(1)
         self.open = none.bool() if meter.opens is None else meter.opens[ids[:, -1]]
         self.character = meter.character(ids)
         self.delicate = meter.delicate[ids].any(1)
+        self._recount(ids)
 
     def advance(self, ids: Tensor) -> None:
         """Carries on by the last token of `ids`, the same rows with one column more."""
@@ -48,12 +51,11 @@ class Standing:
             self.open = meter.opens[last] & ~blank
         self.used = self.used + cost
         self.settled = torch.where(blank, self.settled, self.used - meter.trail[last])
-        self.begun = self.begun | ~blank
+        self.begun = self.begun | ~meter.white[last]
         if meter.splits_characters:
             self.character = meter.utf8[self.character, last].clamp(min=0)
         self.delicate = self.delicate | meter.delicate[last]
-        if bool(self.delicate.any()):
-            self._recount(ids)
+        self._recount(ids)
 
     def _recount(self, ids: Tensor) -> None:
         """Rows in which tokens flow into each other are measured as text."""

@@ -4,25 +4,26 @@ Ties the pieces together: the prompt as the model wants it, the attached control
 choice of an end of `ending.py`, the choice among candidates. A bad row costs that row only.
 """
 
-import contextlib
-import queue
-import threading
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from ..attachment import controls_of
 from ..budget import Budget, as_budget
 from ..meter import Meter
-from ..sentences import finished_ends
+from .drawing import Draw, chances
 from .ending import Draft, Ending, choose
 from .fit import UNLIMITED, Fit
 from .review import Notes, review
+from .streaming import Tap, spelled, stream
 
 SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, when the caller names no temperature
+OURS = ("logits_processor", "max_new_tokens", "max_length", "num_return_sequences", "streamer", "stopping_criteria")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,16 @@ class _Row:
     limit: int  # tokens to write at most
 
 
+@dataclass(frozen=True)
+class Search:
+    """How texts are looked for. `drawn`: temperature, top_p, top_k, or None where nothing is drawn by us."""
+
+    beams: int
+    drawn: dict[str, Any] | None
+    seed: int
+    options: dict[str, Any]  # the rest, for `generate`
+
+
 class Writer:
     """A model that keeps to budgets. Made by `lengthwise.load`, or from any transformers model and its tokenizer."""
 
@@ -68,6 +79,8 @@ class Writer:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.model.eval()
+        if not self._eos():
+            raise ValueError(f"{self.name} names no end-of-text token; set tokenizer.eos_token, or it cannot stop")
         self._meters: dict[str, Meter] = {}
 
     # ---- the public verbs
@@ -96,21 +109,20 @@ class Writer:
             raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
         if candidates < 1:
             raise ValueError(f"candidates must be at least 1; got {candidates}")
+        search = _search(candidates, seed, generation)
         results: dict[int, Written] = {}
         rows: list[_Row] = []
         for place, (text, budget) in enumerate(zip(texts, asked, strict=True)):
             try:
                 rows.append(self._row(place, text, budget, system))
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
                 results[place] = self._failed(budget, str(error))
         if progress and results:
             progress(len(results))
-        options = _sampling(candidates, generation)
-        with _seeded(seed, self.model.device):
-            for batch in self._batches(rows, candidates):
-                results.update(self._write_batch(batch, candidates, finish, options))
-                if progress:
-                    progress(len(batch))
+        for batch in self._batches(rows, max(candidates, search.beams)):
+            results.update(self._write_batch(batch, candidates, finish, search))
+            if progress:
+                progress(len(batch))
         return [results[place] for place in range(len(texts))]
 
     def stream(
@@ -126,33 +138,11 @@ class Writer:
 
         What was yielded is never taken back: joined, it is the text that `write` would return.
         """
-        row = self._row(0, text, budget, system)
-        tokens: queue.Queue[int | Written | BaseException] = queue.Queue()
-        options = _sampling(1, generation)
-
-        def work() -> None:
-            try:
-                with _seeded(seed, self.model.device):
-                    results = self._write_batch([row], 1, True, options | {"streamer": _Streamer(tokens)})
-                tokens.put(results[0])
-            except BaseException as error:  # handed to the reader's thread, which raises it
-                tokens.put(error)
-
-        threading.Thread(target=work, daemon=True).start()
-        meter, ids, shown = self.meter(row.budget.unit), [], 0
-        while isinstance(item := tokens.get(), int):
-            ids.append(item)
-            sofar = self._spell(ids).rstrip()
-            for end in finished_ends(sofar):
-                # An end before the target stays: any end chosen later lies behind it.
-                length = meter.unit.measure(sofar[:end]) if meter.unit.name != "tokens" else len(ids)
-                if shown < end < len(sofar) and length <= row.budget.target:
-                    yield sofar[shown:end]
-                    shown = end
-        if isinstance(item, BaseException):
-            raise item
-        if item.text[shown:]:
-            yield item.text[shown:]
+        row, search = self._row(0, text, budget, system), _search(1, seed, generation)
+        if search.beams > 1:
+            raise ValueError("beams are compared at the end, so nothing can be streamed; leave num_beams at 1")
+        tap = Tap(self.meter(row.budget.unit), row.budget, self._measure(row.budget.unit))
+        yield from stream(tap, lambda: self._write_batch([row], 1, True, search, tap)[0].text)
 
     def meter(self, unit: str) -> Meter:
         """The meter that counts `unit` for this model's tokenizer."""
@@ -163,6 +153,8 @@ class Writer:
     # ---- one row in
 
     def _row(self, place: int, text: str, budget: str | Budget, system: str | None) -> _Row:
+        if not isinstance(text, str):
+            raise TypeError(f"a text is a string; got {type(text).__name__}")
         if not text.strip():
             raise ValueError("the text is empty; there is nothing to write about")
         text.encode()  # half a surrogate pair is no text: a ValueError, here and for this row only
@@ -182,12 +174,15 @@ class Writer:
             return self.tokenizer(f"{system}\n\n{text}" if system else text)["input_ids"]
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": text})
-        return self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"]
+        try:
+            chat = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+        except Exception as error:  # a template is a program of the model's makers, and fails in its own ways
+            raise ValueError(f"the model's chat template refuses this prompt: {error}") from error
+        return chat["input_ids"]
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
         """Tokens that may be written: what the budget can use and the model's window leaves."""
-        window = getattr(self.model.config, "max_position_embeddings", None) or UNLIMITED
-        taken = 0 if self.model.config.is_encoder_decoder else len(prompt)
+        window, taken = self._window(), self._taken(prompt)
         if len(prompt) >= window:
             raise ValueError(f"the text is too long for the model: {len(prompt)} tokens, and it reads {window}")
         least = self._fewest_tokens(budget)
@@ -197,54 +192,93 @@ class Writer:
                 f"and the model's window of {window} leaves {window - taken - 1}"
             )
         longest = budget.high if budget.high is not None else 2 * budget.low + 200
-        # Words come in pieces, characters in bytes: a generous bound; the hard budget ends most rows long before it.
-        per_unit = {"tokens": 1, "bytes": 1, "words": 6}.get(budget.unit, 2)
+        # The most that a unit can take: words come in pieces, characters in up to four bytes, graphemes in characters.
+        # The hard budget ends nearly all rows long before.
+        per_unit = {"tokens": 1, "bytes": 1, "words": 8, "graphemes": 8}.get(budget.unit, 4)
         return int(min(per_unit * longest + 16, window - taken - 1))
 
     def _fewest_tokens(self, budget: Budget) -> int:
-        dearest = int(self.meter(budget.unit).prices.max())
-        return -(-int(budget.low) // max(dearest, 1))
+        """What the minimum takes in tokens on the dear side of usual; a text of the very longest tokens is no text."""
+        prices = self.meter(budget.unit).prices
+        dear = int(prices[prices > 0].float().quantile(0.95)) if budget.low else 1
+        return -(-int(budget.low) // max(dear, 1))
 
-    def _batches(self, rows: list[_Row], candidates: int) -> Iterator[list[_Row]]:
-        """Rows of one unit and like size together, so that little is padded; `batch_size` sequences at a time."""
-        size = max(1, self.batch_size // candidates)
-        rows = sorted(rows, key=lambda row: (row.budget.unit, row.limit, len(row.prompt)))
-        while rows:
-            batch = [row for row in rows[:size] if row.budget.unit == rows[0].budget.unit]
+    def _batches(self, rows: list[_Row], each: int) -> Iterator[list[_Row]]:
+        """Rows of one unit and like size together, so that little is padded; `batch_size` sequences at a time.
+
+        A row that has ended is padded until the last one has, and even its padding must stay inside the window.
+        """
+        batch: list[_Row] = []
+        for row in sorted(rows, key=lambda row: (row.budget.unit, row.limit, len(row.prompt))):
+            together = [*batch, row]
+            overruns = row.limit > min(self._window() - self._taken(r.prompt) for r in together)
+            if batch and (len(batch) * each >= self.batch_size or row.budget.unit != batch[0].budget.unit or overruns):
+                yield batch
+                batch = []
+            batch.append(row)
+        if batch:
             yield batch
-            rows = rows[len(batch) :]
+
+    def _window(self) -> int:
+        """The tokens that the model can see."""
+        return getattr(self.model.config, "max_position_embeddings", None) or UNLIMITED
+
+    def _taken(self, prompt: list[int]) -> int:
+        """How much of the window a prompt takes from the answer."""
+        return 0 if self.model.config.is_encoder_decoder else len(prompt)
 
     # ---- a batch through the model
 
     def _write_batch(
-        self, rows: list[_Row], candidates: int, finish: bool, options: dict[str, Any]
+        self, rows: list[_Row], candidates: int, finish: bool, search: Search, tap: Tap | None = None
     ) -> dict[int, Written]:
-        device = self.model.device
-        prompts = [row.prompt for row in rows]
-        inputs = dict(self.tokenizer.pad({"input_ids": prompts}, padding_side="left", return_tensors="pt").to(device))
-        inputs = {key: inputs[key] for key in ("input_ids", "attention_mask")} | self._signal(rows)
-        start = 1 if self.model.config.is_encoder_decoder else inputs["input_ids"].shape[1]
-        low = torch.tensor([int(row.budget.low) for row in rows], device=device)
-        high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows], device=device)
-        eos, pad, beams = self._eos(), self._pad(), options["num_beams"] > 1
-        meter, limit = self.meter(rows[0].budget.unit), max(row.limit for row in rows)
-        fit = Fit(meter, low, high, start=start, eos=eos, limit=limit, finish=finish, observe=not beams)
+        inputs, start = self._inputs(rows)
+        limit = torch.tensor([row.limit for row in rows])
+        low = torch.tensor([int(row.budget.low) for row in rows])
+        high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows])
+        eos, steps = self._eos(), int(limit.max()) + 2  # a language token before and an end behind the text
+        meter, alone = self.meter(rows[0].budget.unit), search.beams == 1
+        fit = Fit(meter, low, high, start=start, eos=eos, limit=limit, finish=finish, observe=alone)
+        processors: list[Any] = [fit]
+        if search.drawn is not None:  # every candidate is a row of its own, with its own random numbers
+            inputs = {key: value.repeat_interleave(candidates, 0) for key, value in inputs.items()}
+            seeds = [_mixed(search.seed, row.place, n) for row in rows for n in range(candidates)]
+            processors += [*_warpers(search.drawn), Draw(chances(seeds, steps), start)]
+        listening: dict[str, Any] = {}
+        if tap is not None:
+            tap.fit = fit
+            listening = {"streamer": tap, "stopping_criteria": [tap]}
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs,
-                logits_processor=[fit],
-                max_new_tokens=limit,
-                num_return_sequences=candidates,
+                logits_processor=processors,
+                max_new_tokens=steps,
+                num_beams=search.beams,
+                num_return_sequences=candidates if search.drawn is None else 1,
                 eos_token_id=eos,
-                pad_token_id=pad,
-                **options,
+                pad_token_id=self._pad(),
+                **listening,
+                **search.options,
             )
             notes = fit.notes(written[:, -1])
             if notes is None:
                 again = {key: value.repeat_interleave(candidates, 0) for key, value in inputs.items()}
                 notes = review(self.model, again, written, start, eos)
-        drafts = self._drafts(written[:, start:], notes, set(eos))
-        return {row.place: self._best(row, drafts[n * candidates : (n + 1) * candidates]) for n, row in enumerate(rows)}
+        drafts = self._drafts(written[:, start:], notes, meter, set(eos))
+        shown = tap.shown if tap is not None else 0
+        return {row.place: self._best(row, drafts[n * candidates :][:candidates], shown) for n, row in enumerate(rows)}
+
+    def _inputs(self, rows: list[_Row]) -> tuple[dict[str, Tensor], int]:
+        """What `generate` reads, padded on the left, and the column of the first token it will write."""
+        width = max(len(row.prompt) for row in rows)
+        pads = [width - len(row.prompt) for row in rows]
+        ids = [[self._pad()] * pad + row.prompt for pad, row in zip(pads, rows, strict=True)]
+        mask = [[0] * pad + [1] * (width - pad) for pad in pads]
+        both = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+        inputs = {key: value.to(self.model.device) for key, value in both.items()} | self._signal(rows)
+        if not self.model.config.is_encoder_decoder:
+            return inputs, width
+        return inputs, 1 if self.model.generation_config.forced_bos_token_id is None else 2
 
     def _signal(self, rows: list[_Row]) -> dict[str, Tensor]:
         """What attached controls want to know: the target lengths, if they count in this unit."""
@@ -256,40 +290,30 @@ class Writer:
     def _eos(self) -> list[int]:
         eos = self.model.generation_config.eos_token_id
         eos = self.tokenizer.eos_token_id if eos is None else eos
-        return list(eos) if isinstance(eos, list | tuple) else [eos]
+        return [] if eos is None else list(eos) if isinstance(eos, list | tuple) else [eos]
 
     def _pad(self) -> int:
         return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self._eos()[0]
 
-    def _drafts(self, written: Tensor, notes: Notes, eos: set[int]) -> list[Draft]:
+    def _drafts(self, written: Tensor, notes: Notes, meter: Meter, eos: set[int]) -> list[Draft]:
         drafts = []
         columns = zip(written.tolist(), *(t.tolist() for t in vars(notes).values()), strict=True)
-        for row, liking, end_liking, scores in columns:
+        for row, freedom, end_liking, scores in columns:
             end = next((i for i, token in enumerate(row) if token in eos), len(row))
-            drafts.append(
-                Draft(
-                    text=self._spell(row[:end]),
-                    ids=row[:end],
-                    liking=liking[:end],
-                    end_liking=end_liking[end] if end < len(row) else 0.0,
-                    score=sum(scores[:end]) / max(end, 1),
-                )
-            )
+            text, reach = spelled(meter, row[:end])
+            last = end_liking[end] if end < len(row) else 0.0
+            drafts.append(Draft(text, reach, freedom[:end], last, sum(scores[:end]) / max(end, 1)))
         return drafts
-
-    def _spell(self, ids: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text.lstrip()
 
     # ---- the best of the drafts
 
-    def _best(self, row: _Row, drafts: list[Draft]) -> Written:
-        unit = self.meter(row.budget.unit).unit
+    def _measure(self, unit: str) -> Callable[[str, int], int]:
+        """(text, tokens) -> length."""
+        meter = self.meter(unit)
+        return lambda text, tokens: tokens if meter.unit.name == "tokens" else meter.unit.measure(text)
 
-        def measure(text: str, tokens: int) -> int:
-            return tokens if unit.name == "tokens" else unit.measure(text)
-
-        endings = [choose(draft, row.budget, measure, self._spell) for draft in drafts]
+    def _best(self, row: _Row, drafts: list[Draft], shown: int) -> Written:
+        endings = [choose(draft, row.budget, self._measure(row.budget.unit), shown) for draft in drafts]
         order = sorted(range(len(drafts)), key=lambda n: (*endings[n].rank(row.budget), drafts[n].score))[::-1]
         ranked = [self._written(row.budget, endings[n]) for n in order]
         return Written(**(vars(ranked[0]) | {"candidates": ranked[1:]}))
@@ -302,43 +326,34 @@ class Writer:
         return Written("", 0, unit, str(budget), False, False, self.name, 0, error=error)
 
 
-class _Streamer:
-    """What `generate` calls with each new token."""
-
-    def __init__(self, tokens: "queue.Queue[Any]") -> None:
-        self.tokens, self.prompt_seen = tokens, False
-
-    def put(self, value: Tensor) -> None:
-        if self.prompt_seen:
-            for token in value.flatten().tolist():
-                self.tokens.put(token)
-        self.prompt_seen = True
-
-    def end(self) -> None:
-        pass
-
-
-def _sampling(candidates: int, generation: dict[str, Any]) -> dict[str, Any]:
-    """`generate`'s options: greedy unless beams, a temperature or several candidates are asked for."""
-    options = {"num_beams": 1} | generation  # not what a model's generation_config happens to say
-    beams, temperature = options["num_beams"], options.pop("temperature", None)
+def _search(candidates: int, seed: int | None, generation: dict[str, Any]) -> Search:
+    """Greedy unless beams, a temperature or several candidates are asked for."""
+    if taken := [name for name in OURS if name in generation]:
+        raise ValueError(f"{taken[0]} is set by the budget; it cannot be given")
+    # `generate` itself never draws: `Draw` does, and a model's own settings are not asked.
+    quiet = {"do_sample": False, **dict.fromkeys(("temperature", "top_p", "top_k"))}
+    options = dict(generation)
+    beams, temperature = options.pop("num_beams", 1), options.get("temperature")
     if beams == 1 and candidates > 1 and temperature == 0:
         raise ValueError("candidates differ only if drawn: give a temperature above 0, or as many beams")
     if 1 < beams < candidates:
         raise ValueError(f"{candidates} candidates need as many beams; got {beams}")
-    drawn = bool(temperature) or (beams == 1 and candidates > 1 and temperature is None)
-    if not options.setdefault("do_sample", drawn):
-        return options | {"temperature": None, "top_p": None, "top_k": None}
-    return SAMPLING | ({} if temperature is None else {"temperature": temperature}) | options
+    seed = secrets.randbits(62) if seed is None else seed
+    wanted = options.pop("do_sample", bool(temperature) or (candidates > 1 and temperature is None))
+    knobs = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
+    if beams > 1 or not wanted:
+        if beams > 1 and temperature:
+            raise ValueError("beams search and a temperature draws; give one of them")
+        return Search(beams, None, seed, options | quiet)
+    drawn = SAMPLING | {name: value for name, value in knobs.items() if value is not None}
+    return Search(1, drawn, seed, options | quiet)
 
 
-@contextlib.contextmanager
-def _seeded(seed: int | None, device: torch.device) -> Iterator[None]:
-    """The same seed writes the same text, and the caller's random state is left alone."""
-    if seed is None:
-        yield
-        return
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(seed)
-        yield
+def _warpers(drawn: dict[str, Any]) -> list[Any]:
+    makers = (("temperature", TemperatureLogitsWarper), ("top_k", TopKLogitsWarper), ("top_p", TopPLogitsWarper))
+    return [make(drawn[name]) for name, make in makers if drawn.get(name) not in (None, 1.0)]
+
+
+def _mixed(seed: int, place: int, candidate: int) -> int:
+    """One seed of a row's own; with a single text and candidate, the caller's."""
+    return (seed + 1_000_003 * place + 7_919 * candidate) % 2**63

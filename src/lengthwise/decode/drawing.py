@@ -1,0 +1,36 @@
+"""Drawing tokens at random, so that a text depends on its seed and on nothing else.
+
+`generate` draws from torch's one random state, which rows of a batch and threads of a program share. Here every row has
+its own numbers, made ahead: the same seed writes the same text, alone or in a batch.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import LogitsProcessor
+
+
+class Draw(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
+    """Leaves one token a row, drawn by its probability; to be the last of the processors, before a greedy choice.
+
+    `chances` (rows, steps): uniform numbers in [0, 1). `start`: the column of the first written token.
+    """
+
+    def __init__(self, chances: Tensor, start: int) -> None:
+        self.chances, self.start = chances, start
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        step = input_ids.shape[1] - self.start
+        if step < 0:  # a language token, which nobody chooses
+            return scores
+        below = scores.double().softmax(1).cumsum(1)  # (rows, vocabulary)
+        chance = self.chances[:, step : step + 1].to(below) * below[:, -1:]
+        drawn = (below <= chance).sum(1, keepdim=True).clamp(max=scores.shape[1] - 1)
+        return torch.full_like(scores, -torch.inf).scatter(1, drawn, 0.0)
+
+
+def chances(seeds: list[int], steps: int) -> Tensor:
+    """Each row's own uniform numbers: (rows, steps)."""
+    rows = [torch.rand(steps, dtype=torch.float64, generator=torch.Generator().manual_seed(s)) for s in seeds]
+    return torch.stack(rows)

@@ -1,0 +1,97 @@
+"""Prices: what each token takes from the room, by what the text is in the middle of.
+
+Made once for a meter and kept. It knows tokens and their texts; which rows have how much room is `fit.py`'s.
+"""
+
+from enum import IntEnum
+from functools import lru_cache
+
+import regex
+import torch
+from torch import Tensor
+
+from ..meter import Meter
+from ..utf8 import STATES
+from .standing import Standing
+
+BANNED = 1 << 29  # a price that no room can pay
+
+# Tokens after which a text may stop: a full stop of some script, with quotes and brackets that close behind it.
+_CLOSER = regex.compile(r"\s?[.!?…。！？｡۔؟।]['\"”’»›)\]）」』]*")
+_PLAIN_CLOSER = regex.compile(r"[.!?。！？۔؟।]")
+_UNPRINTABLE = regex.compile(r"(?![\t\n\r])\p{Cc}")
+
+
+class State(IntEnum):
+    """What the next token comes after. From `SPLIT` on: inside a character, in UTF-8 state 1 and more."""
+
+    CLOSED = 0
+    OPEN = 1  # inside a word, where words are counted
+    FRESH = 2  # nothing is written yet
+    SPLIT = 3
+
+
+class Prices:
+    """The tables of one meter. With `finish`, a token that cannot end the text keeps a unit for a full stop."""
+
+    def __init__(self, meter: Meter, finish: bool) -> None:
+        texts = [piece.decode("utf-8", "replace") for piece in meter.pieces]
+        self.meter = meter
+        self.closes = torch.tensor([bool(_CLOSER.fullmatch(t)) for t in texts])  # (vocabulary,)
+        self.closers = torch.tensor([i for i, t in enumerate(texts) if _PLAIN_CLOSER.fullmatch(t)]).long()
+        self.lacks = torch.tensor([state[0] for state in STATES])  # bytes missing, by UTF-8 state
+        self.rows = self._rows(texts, finish)  # (states, vocabulary); int32
+        self.dearest = int(self.rows[self.rows < BANNED].max())
+
+    def _rows(self, texts: list[str], finish: bool) -> Tensor:
+        """A token that cannot end the text also reserves what it takes to end it: a full stop, the missing bytes of a
+        character, something to follow a space.
+        """
+        meter, unit, closer = self.meter, self.meter.unit.name, self.closes
+        ends_word = closer | torch.tensor([bool(t) and (t[-1].isalnum() or t[-1] in "'’\ufffd") for t in texts])
+        closed = ends_word if unit == "words" else closer if finish else meter.trail == 0  # words: a stop is free
+        price = meter.prices + (~closed).long()
+        inside = price - meter.joins.long() if meter.joins is not None else price
+        # The first token may take the whole room, "Yes", but must be something, and no full stop.
+        fresh = (meter.prices - meter.lead).masked_fill(meter.white | closer, BANNED)
+        if unit in ("bytes", "tokens"):
+            fresh = fresh + (meter.utf8[0] > 0).long()  # what follows inside a character is charged for a full stop
+        # The rest of a character is paid for already, and so is the full stop behind it.
+        rest = inside - ((meter.prices == 0) & ~closed).long()
+        rows = [price, inside, fresh, *[rest] * (len(STATES) - 1)]
+        never = torch.tensor([not t or bool(_UNPRINTABLE.search(t)) for t in texts])
+        for n, state in enumerate([0, 0, 0, *range(1, len(STATES))]):
+            after = meter.utf8[state]  # (vocabulary,)
+            if unit in ("bytes", "tokens"):  # what a character still lacks has a price of its own
+                rows[n] = rows[n] + self.lacks[after]
+            rows[n] = rows[n].masked_fill(never | (after < 0), BANNED)
+        return torch.stack(rows).int()
+
+    @staticmethod
+    def state(at: Standing) -> Tensor:
+        """Which row of prices applies: (rows,)."""
+        state = torch.where(at.begun, at.open.long(), State.FRESH)
+        return torch.where(at.character > 0, State.SPLIT - 1 + at.character, state)
+
+    def late(self, at: Standing, left: Tensor, low: Tensor) -> Tensor | None:
+        """Tokens that a row with few tokens left cannot take and still reach its minimum, or end a character.
+
+        `left` (rows,): tokens that may still be written. (rows, vocabulary); None where no row is in a hurry.
+        """
+        lacking = self.lacks[at.character]  # (rows,)
+        hurry = (low > at.used) & (left <= low - at.used + lacking + 2)
+        if not bool((hurry | (left <= 4)).any()):
+            return None
+        after = self.meter.utf8[at.character]  # (rows, vocabulary)
+        endless = self.lacks[after.clamp(min=0)] > (left - 1).unsqueeze(1)
+        gain = self.meter.prices.expand_as(after)
+        if self.meter.joins is not None:
+            gain = gain - at.open.long().unsqueeze(1) * self.meter.joins.long()
+        idle = ((gain < 1) | (after > 0)) & (at.character == 0).unsqueeze(1)
+        return endless | (idle & hurry.unsqueeze(1))
+
+
+@lru_cache(maxsize=32)
+def prices_of(meter: Meter, finish: bool) -> Prices:
+    """The prices of this very meter; reading a vocabulary takes a quarter of a second."""
+    return Prices(meter, finish)

@@ -1,0 +1,88 @@
+"""Streaming: a text sentence by sentence, while it is being written.
+
+A sentence is let go once it is sure to stay: the model wrote its end freely, more text follows, and no end that the
+budget could prefer lies before it. What was let go is never taken back.
+"""
+
+import codecs
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor
+from transformers import StoppingCriteria
+
+from ..budget import Budget
+from ..meter import Meter
+from .ending import Draft, free_ends
+from .fit import Fit
+
+
+class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
+    """What `generate` hands each new token to; and what tells it to stop when nobody listens any more."""
+
+    fit: Fit  # set by the writer, before writing begins
+
+    def __init__(self, meter: Meter, budget: Budget, measure: Callable[[str, int], int]) -> None:
+        self.meter, self.budget, self.measure = meter, budget, measure
+        self.parts: queue.Queue[str | BaseException | None] = queue.Queue()
+        self.shown = 0  # characters let go
+        self.closed = threading.Event()
+        self._ids: list[int] = []
+        self._begun = False
+
+    def put(self, value: Tensor) -> None:
+        """Called with the prompt first, then with each token."""
+        if self._begun:
+            self._ids += value.flatten().tolist()
+            self._let_go()
+        self._begun = True
+
+    def end(self) -> None:
+        """Called when all is written; what remains is for the writer to say."""
+
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
+        return input_ids.new_full((len(input_ids),), self.closed.is_set(), dtype=bool)
+
+    def _let_go(self) -> None:
+        freedom = self.fit.freedom()  # known for all tokens but the last
+        text, reach = spelled(self.meter, self._ids[: len(freedom)])
+        draft, text = Draft(text, reach, freedom, 0.0, 0.0), text.rstrip()
+        for end, tokens in free_ends(draft, text):
+            settled = len(text[end:].split()) > 1  # a word has followed: nothing can undo this end
+            if settled and end > self.shown and self.measure(text[:end], tokens) <= self.budget.target:
+                self.parts.put(text[self.shown : end])
+                self.shown = end
+
+
+def spelled(meter: Meter, ids: list[int]) -> tuple[str, list[int]]:
+    """The text of these tokens, without white space before it, and how much of it is there after each token."""
+    decoder, text, reach = codecs.getincrementaldecoder("utf-8")("replace"), "", []
+    for token in ids:
+        text = (text + decoder.decode(meter.pieces[token])) if text else decoder.decode(meter.pieces[token]).lstrip()
+        reach.append(len(text))
+    return text + decoder.decode(b"", final=True), reach
+
+
+def stream(tap: Tap, write: Callable[[], str]) -> Iterator[str]:
+    """Runs `write`, which returns the whole text, in a thread of its own, and yields the parts that `tap` lets go."""
+
+    def work() -> None:
+        try:
+            tap.parts.put(write()[tap.shown :])
+            tap.parts.put(None)
+        except BaseException as error:  # handed to the reader's thread, which raises it
+            tap.parts.put(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    try:
+        while (part := tap.parts.get()) is not None:
+            if isinstance(part, BaseException):
+                raise part
+            if part:
+                yield part
+    finally:  # an abandoned stream does not write on
+        tap.closed.set()
+        worker.join()
