@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from families import CONTROLS, ENCODER_DECODERS, FAMILIES, PAIRS, tiny
+from lengthwise import checkpoint
 from lengthwise.attachment import controls_of, detach
-from lengthwise.checkpoint import load_model, save
+from lengthwise.checkpoint import load, load_model, save
 from lengthwise.controls import EncodingControl, LengthTokens
 from test_attachment import World, world_of
 
@@ -132,6 +133,72 @@ def test_saving_again_replaces_only_our_folders(world: World, tmp_path: Path) ->
     (tmp_path / "letters" / "dear.txt").write_text("Dear")
     with pytest.raises(ValueError, match="was not written by Lengthwise"):
         save(world.model, world.tokenizer, tmp_path / "letters")
+
+
+def test_saving_again_keeps_what_others_put_there(world: World, byte_bpe: Any, tmp_path: Path) -> None:
+    tiny("llama", byte_bpe).save_pretrained(tmp_path / "base")
+    folder = save(world.model, world.tokenizer, tmp_path / "model")
+    plain = {path.name for path in folder.iterdir()}
+    (folder / "notes.txt").write_text("a good one")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref: main")
+    (folder / "model_card.json").symlink_to("notes.txt")
+    theirs = {"notes.txt", ".git", "model_card.json"}
+    (folder / "model-00001-of-00002.safetensors").write_bytes(b"of a larger model")
+    save(world.model, world.tokenizer, folder)
+    assert {path.name for path in folder.iterdir()} == plain | theirs
+    with_lora(world)
+    save(world.model, world.tokenizer, folder, base=str(tmp_path / "base"))
+    assert not (folder / "model.safetensors").exists()
+    (folder / "README.md").write_text("how it was made")
+    save(world.model, world.tokenizer, folder, base=str(tmp_path / "base"))
+    assert (folder / "README.md").read_text() == "how it was made"
+    same_beams(world, folder)
+    world.model = world.model.merge_and_unload()
+    save(world.model, world.tokenizer, folder)
+    assert {path.name for path in folder.iterdir()} == plain | theirs | {"README.md"}
+    assert (folder / "model_card.json").read_text() == "a good one"
+    assert (folder / ".git" / "HEAD").read_text() == "ref: main"
+    same_beams(world, folder)
+    assert {path.name for path in tmp_path.iterdir()} == {"base", "model"}
+
+
+def test_the_old_folder_goes_only_when_strangers_are_safe(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = save(world.model, world.tokenizer, tmp_path / "model")
+    (folder / "notes.txt").write_text("a good one")
+
+    def fail(*args: Any) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="no"):
+        save(world.model, world.tokenizer, folder)
+    assert [path.read_text() for path in tmp_path.rglob("notes.txt")] == ["a good one"]
+
+
+@pytest.mark.parametrize(("there", "asked", "used"), [(True, None, "cuda"), (False, None, "cpu"), (True, "cpu", "cpu")])
+def test_a_writer_runs_on_cuda_when_it_is_there(
+    there: bool, asked: str | None, used: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.device] = []
+
+    def fake(folder: Path, *, device: torch.device) -> tuple[Any, Any]:
+        seen.append(device)
+        return world.model, world.tokenizer
+
+    folder = save(world.model, world.tokenizer, tmp_path / "model")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    monkeypatch.setattr(checkpoint, "load_model", fake)
+    load(str(folder), device=asked)
+    assert [device.type for device in seen] == [used]
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "load_model", lambda *args, **options: pytest.fail("too late"))
+    with pytest.raises(ValueError, match="cannot run on device 'gpu' here: Expected one of cpu, cuda"):
+        load("smollm2", device="gpu")
 
 
 def edit(file: Path, **entries: Any) -> None:

@@ -20,6 +20,7 @@ import transformers
 from lengthwise import UNITS, __version__, checkpoint
 from lengthwise.cli import main
 from lengthwise.decode.write import Written
+from lengthwise.searching import draws
 
 LINE = "Describe a lighthouse.\n"
 FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates"]
@@ -75,9 +76,9 @@ class Scripted:
     name, batch_size = "scripted", 4
 
     def __init__(self, answers):
-        self.answers, self.calls = answers, []
+        self.answers, self.calls, self.devices = answers, [], []
 
-    def write(self, texts, budgets, *, seed, **options):
+    def write(self, texts, budgets, *, seed=None, **options):
         self.calls.append((texts, str(budgets), seed, options))
         return [self.answers[text] for text in texts]
 
@@ -89,7 +90,7 @@ def scripted(monkeypatch):
     def put(answers):
         writer = Scripted(answers)
         monkeypatch.setattr("lengthwise.models.resolve", lambda name: name)
-        monkeypatch.setattr(checkpoint, "load", lambda name: writer)
+        monkeypatch.setattr(checkpoint, "load", lambda name, device: writer.devices.append(device) or writer)
         return writer
 
     return put
@@ -171,12 +172,13 @@ def test_help_has_an_example_and_no_clutter(cli, args):
         (["write", "--length", "at most 9 words"], "prompt"),
         (["write", "x", "--length", "at most 9 words", "--candidates", "0"], "--candidates"),
         (["write", "x", "--length", "at most 9 words", "--temperature", "-1"], "--temperature"),
-        (["write", "x", "--length", "at most 9 words", "--temperature", "inf"], "--temperature"),
+        (["write", "x", "--length", "at most 9 words", "--temperature", "inf"], "temperature must be"),
         (["write", "x", "--length", "at most 9 words", "--temperature", "1", "--beams", "2"], "give one of them"),
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--beams", "2"], "as many beams"),
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--temperature", "0"], "above 0"),
         (["write", "x", "--length", "at most 9 words", "--model", "smolm2"], "did you mean smollm2?"),
         (["write", "x", "--length", "at most 9 words", "--model", "./nowhere"], "no model at './nowhere'"),
+        (["demo", "--model", "./nowhere", "--device", "cpu"], "no model at './nowhere'"),
         (["measure", "x", "--unit", "ells"], "unknown unit 'ells'"),
         (["measure", "x", "--unit", "tokens"], "--tokenizer smollm2"),
         (["measure", "x", "--tokenizer", "./nowhere"], "no model at './nowhere'"),
@@ -197,6 +199,40 @@ def test_a_folder_with_a_broken_model_is_one_line_too(cli, tmp_path):
     code, out, err = cli("write", "x", "--length", "at most 9 words", "--model", str(tmp_path))
     assert (code, out) == (2, "")
     assert re.fullmatch(r"lengthwise: .+\n", err)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "hpu", ""])
+def test_a_device_that_is_not_there_is_one_line_too(cli, tiny, device):
+    code, out, err = cli("write", "x", "--length", "at most 9 words", "--model", tiny, "--device", device)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"lengthwise: cannot run on device .+; the device 'cpu' always works\n", err)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "drawn"),
+    [
+        ({}, False),
+        ({"temperature": 0}, False),
+        ({"temperature": 0.5}, True),
+        ({"candidates": 2}, True),
+        ({"candidates": 2, "temperature": 0.5}, True),
+        ({"beams": 3, "candidates": 3}, False),
+        ({"beams": 3, "temperature": 0}, False),
+        ({"candidates": 0}, "candidates must be at least 1; got 0"),
+        ({"beams": 0}, "beams must be at least 1; got 0"),
+        ({"temperature": -1}, "temperature must be a number, 0 or above; got -1"),
+        ({"temperature": float("nan")}, "temperature must be a number"),
+        ({"beams": 2, "temperature": 1}, "give one of them"),
+        ({"beams": 2, "candidates": 3}, "3 candidates need as many beams; got 2"),
+        ({"candidates": 3, "temperature": 0}, "differ only if drawn"),
+    ],
+)
+def test_what_is_drawn_and_what_contradicts_itself(numbers, drawn):
+    if isinstance(drawn, str):
+        with pytest.raises(ValueError, match=drawn):
+            draws(**numbers)
+    else:
+        assert draws(**numbers) is drawn
 
 
 # ---- write: one prompt
@@ -254,6 +290,19 @@ def test_options_reach_the_writer(cli, scripted):
     ]
 
 
+def test_the_device_reaches_the_loader(cli, scripted, tmp_path, monkeypatch):
+    def stop(*args, **options):
+        raise ValueError("far enough")
+
+    monkeypatch.setattr("lengthwise.evaluate.evaluate", stop)
+    writer = scripted({"x": written()})
+    for device in (["--device", "cuda:1"], []):
+        cli("write", "x", "--length", "at most 20 chars", *device)
+        cli("demo", "x", *device)
+        assert cli("evaluate", str(tmp_path), "x.tsv", "--length", "1.0x", *device)[2] == "lengthwise: far enough\n"
+    assert writer.devices == ["cuda:1"] * 3 + [None] * 3
+
+
 def test_on_a_terminal_a_dim_line_says_how_long_it_is(tiny):
     terminal, end = pty.openpty()
     ask = ["write", "A light.", "--length", "at most 20 chars", "--model", tiny]
@@ -289,7 +338,15 @@ def test_a_text_that_does_not_fit_is_printed_and_told(cli, scripted):
 
 
 @pytest.mark.parametrize(
-    ("options", "sizes"), [([], [4, 4, 2]), (["--candidates", "2"], [2] * 5), (["--beams", "9"], [1] * 10)]
+    ("options", "sizes"),
+    [
+        ([], [4, 4, 2]),
+        (["--temperature", "0"], [4, 4, 2]),
+        (["--candidates", "2", "--beams", "2"], [2] * 5),
+        (["--beams", "9"], [1] * 10),
+        (["--candidates", "2"], [1] * 10),  # drawn: one by one
+        (["--temperature", "0.5"], [1] * 10),
+    ],
 )
 def test_lines_that_are_there_are_written_together(cli, scripted, options, sizes):
     writer = scripted({LINE.strip(): written()})
@@ -297,6 +354,20 @@ def test_lines_that_are_there_are_written_together(cli, scripted, options, sizes
     assert (code, out.count("\n"), err) == (0, 10, "")
     assert [len(call[0]) for call in writer.calls] == sizes
     assert [call[2] for call in writer.calls] == [7 + sum(sizes[:n]) for n in range(len(sizes))]
+
+
+@pytest.mark.parametrize("how", [["--temperature", "1.5"], ["--candidates", "2"]])
+def test_what_is_drawn_for_a_line_depends_on_no_other(cli, tiny, how):
+    ask = ["--length", "at most 30 chars", "--model", tiny, "--json", *how]
+
+    def texts(stdin):
+        return cli("write", "-", *ask, "--seed", "5", stdin=stdin)[1].splitlines()
+
+    first, second, third = texts("A light.\nThe sea.\nA dog.\n")
+    assert texts("A light.\n") == [first]
+    assert texts("\nThe sea.\n")[1] == second
+    assert texts("What lies under the sea, and why?\nA light.\nA dog.\n")[2] == third
+    assert cli("write", "A dog.", *ask, "--seed", "7")[1].splitlines() == [third]
 
 
 def test_no_lines_no_texts(cli, scripted):

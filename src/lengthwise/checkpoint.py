@@ -10,9 +10,11 @@ all. This file does not know what a control does, nor where models come from (`m
 import json
 import os
 import shutil
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -27,15 +29,43 @@ if TYPE_CHECKING:
 FORMAT = 1
 _ABOUT = "lengthwise.json"
 _WEIGHTS = "lengthwise.safetensors"
+_README = "README.md"
+# What a save may leave behind that would be read with, or instead of, what the next one writes there.
+_OURS = (
+    *(_ABOUT, _WEIGHTS, "recipe.yaml"),
+    *("config.json", "generation_config.json", "adapter_config.json"),
+    *("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"),
+    *("pytorch_model.bin", "pytorch_model-*-of-*.bin", "pytorch_model.bin.index.json", "adapter_model.bin"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("tokenizer.model", "spiece.model", "sentencepiece*.model", "source.spm", "target.spm"),
+    *("vocab.json", "vocab.txt", "target_vocab.json", "merges.txt"),
+    *("chat_template.jinja", "chat_template.json", "additional_chat_templates"),
+)
 
 
-def load(name: str, **options: Any) -> "Writer":
-    """A writer for the model called `name`: a folder, a bundled model, or one that can be fetched."""
+def load(name: str, *, device: Any = None, **options: Any) -> "Writer":
+    """A writer for the model called `name`: a folder, a bundled model, or one that can be fetched.
+
+    `device`: where it shall run; when nobody says, on a GPU that CUDA can use, else on the CPU.
+    """
     from .decode.write import Writer
     from .models import resolve
 
-    model, tokenizer = load_model(resolve(name), **options)
+    place = _device(device)  # first: finding the model can mean to download it
+    model, tokenizer = load_model(resolve(name), device=place, **options)
     return Writer(model, tokenizer, name=name)
+
+
+def _device(wanted: Any) -> torch.device:
+    if wanted is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(0, device=device)  # a device can have a name and not be there
+    except (RuntimeError, AssertionError, ImportError) as error:  # whichever it is for this device
+        why = str(error).partition("\n")[0].partition(". ")[0]
+        raise ValueError(f"cannot run on device {str(wanted)!r} here: {why}; the device 'cpu' always works") from error
+    return device
 
 
 # ---- save
@@ -45,7 +75,7 @@ def save(model: Any, tokenizer: Any, folder: str | Path, *, base: str | None = N
     """Writes the model, or its PEFT adapter, with its controls and tokenizer to `folder`.
 
     `base`: what to call an adapter's base model, where the path it was loaded from means nothing elsewhere.
-    All is written beside `folder` first and moved there when complete.
+    All is written beside `folder` first and moved there when complete. What others put into the folder stays in it.
     """
     folder = Path(folder).absolute()
     if folder.exists() and any(folder.iterdir()) and not (folder / _ABOUT).exists():
@@ -104,7 +134,17 @@ def _replace(folder: Path, complete: Path) -> None:
     except OSError:
         old.rename(folder)
         raise
+    _keep_strangers(old, folder)
     shutil.rmtree(old)
+
+
+def _keep_strangers(old: Path, new: Path) -> None:
+    """Moves what no save has written from the `old` folder to the `new` one; only then may the old one go."""
+    for path in list(old.iterdir()):
+        written = (new / path.name).exists() or any(fnmatchcase(path.name, name) for name in _OURS)
+        # PEFT makes a README out of a form, which people fill in: theirs is worth more than an empty one.
+        if not written or path.name == _README:
+            path.replace(new / path.name)
 
 
 # ---- load

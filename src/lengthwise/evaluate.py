@@ -50,8 +50,7 @@ class How:
             raise ValueError("candidates are chosen for how they fit the hard budget; a baseline has none")
         if self.rerank is not None and self.rerank < 2:
             raise ValueError(f"re-ranking chooses among at least 2 texts; got {self.rerank}")
-        if 1 < self.beams < self.candidates:
-            raise ValueError(f"{self.candidates} candidates need as many beams; got {self.beams}")
+        draws(self.candidates, self.beams)
         self.penalty()
 
     @property
@@ -79,6 +78,7 @@ class How:
             options: dict[str, Any] = {"candidates": self.candidates, "num_beams": self.beams}
             return lambda texts, budgets, **more: writer.write(texts, budgets, system=self.system, **options, **more)
         from .plain import PlainWriter
+from .searching import draws
 
         penalty = self.penalty()
         beams = max(self.beams, self.rerank or 1, BEAMS if penalty and self.beams == 1 else 1)

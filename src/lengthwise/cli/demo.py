@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .loading import load
+from .loading import Device, load
 from .terminal import Json, console, print_json
 
 DEMO_BUDGETS = ("at most 100 chars", "at most 40 words", "60-90 words")
@@ -15,6 +15,7 @@ def demo(
     question: Annotated[str, typer.Argument(help="What to ask.")] = "Why do leaves change colour in autumn?",
     model: Annotated[str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")] = "smollm2",
     svg: Annotated[str | None, typer.Option(metavar="FILE", help="Save the table as a picture, too.")] = None,
+    device: Device = None,
     as_json: Json = False,
 ) -> None:
     """Answer one question at three budgets.
@@ -23,7 +24,7 @@ def demo(
     lengthwise demo
     lengthwise demo "How do bees make honey?"
     """
-    writer = load(model)
+    writer = load(model, device)
     with console().status("writing"):
         answers = writer.write([question] * len(DEMO_BUDGETS), DEMO_BUDGETS)
     if as_json:

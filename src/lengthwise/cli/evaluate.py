@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .loading import folder, load
+from .loading import Device, folder, load
 from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, print_json, progress_bar
 
 
@@ -32,6 +32,7 @@ def evaluate(
     ] = None,
     metrics: Annotated[str | None, typer.Option(metavar="A,B", help="Only these. [default: all that apply]")] = None,
     against: Annotated[Path | None, typer.Option(metavar="DIR", help="Test the difference to this evaluation.")] = None,
+    device: Device = None,
     as_json: Json = False,
 ) -> None:
     """Score a model on a test set, at the lengths you say.
@@ -52,7 +53,7 @@ def evaluate(
     how = How(system, beams, candidates, soft, truncate, length_penalty, rerank)
     names = names_of(fields)
     weights = mark(folder(model))
-    writer = load(model)
+    writer = load(model, device)
     with progress_bar() as bar:
         task = bar.add_task("writing", total=None)
         found = run(

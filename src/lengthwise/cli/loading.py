@@ -6,7 +6,9 @@ A wrong name is told before torch takes its seconds. Where models come from, `le
 import os
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from .terminal import console
 
@@ -15,14 +17,19 @@ if TYPE_CHECKING:
 
     from ..decode.write import Writer
 
+Device = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Where to run: cpu, cuda, cuda:1, ... [default: cuda if it is there, else cpu]"),
+]
 
-def load(name: str) -> "Writer":
+
+def load(name: str, device: str | None = None) -> "Writer":
     folder(name)  # a wrong name is told before torch takes its seconds, and a download may show how far it is
     with console().status("loading the model"):
         hush()
         from ..checkpoint import load
 
-        return load(name)
+        return load(name, device=device)
 
 
 def folder(name: str) -> "Path":

@@ -1,6 +1,5 @@
 """`lengthwise write`: one prompt or the lines of stdin, each answered within a length."""
 
-import math
 import queue
 import sys
 import threading
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .loading import load
+from ..searching import draws
+from .loading import Device, load
 from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, print_json, stdin
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def write(
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed draws the same text.")] = 0,
     system: Annotated[str | None, typer.Option(help="Instructions that come before the prompt.")] = None,
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams, do not draw.")] = 1,
+    device: Device = None,
     as_json: Json = False,
 ) -> None:
     """Write a text that fits.
@@ -43,7 +44,8 @@ def write(
     lengthwise write - --length "40-60 words" --candidates 4 < prompts.txt > texts.jsonl
 
     One prompt gives a text, or with --json an object; prompts from stdin give a line of JSON each, in their order.
-    Lines that arrive together are written together, and when drawn at random share their random numbers.
+    Lines that arrive together are written together; drawn at random, each by itself, with seeds that count up from
+    --seed: the text of a line depends on no other line.
     Ends with 3 if a text does not fit: the best one is printed all the same.
     """
     from ..budget import as_budget
@@ -55,29 +57,23 @@ def write(
     for argument in (prompt, system or ""):
         decoded(argument.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
-    generation = _generation(candidates, temperature, beams)
+    drawn = draws(candidates, beams, temperature)  # or told here, before a model is loaded, why that cannot be
+    generation = _generation(temperature, beams)
     lines = _Lines() if prompt == "-" else None  # stdin is read while the model loads
-    writer = load(model)
+    writer = load(model, device)
     writes = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
     if lines is None:
         all_fit = _write_one(writes, prompt, seed, as_json)
     else:
-        size = max(1, writer.batch_size // max(candidates, beams))
+        # What is drawn for a row depends on its place in the batch, and which lines are there together is chance.
+        size = 1 if drawn else max(1, writer.batch_size // max(candidates, beams))
         all_fit = _write_lines(writes, lines, size, seed)
     if not all_fit:
         raise typer.Exit(SOME_DO_NOT_FIT)
 
 
-def _generation(candidates: int, temperature: float | None, beams: int) -> dict[str, Any]:
-    """The options of `generate`, once they agree: told here, before a model is loaded."""
-    if temperature is not None and not math.isfinite(temperature):
-        raise UsageError(f"--temperature must be a number; got {temperature}")
-    if beams > 1 and temperature:
-        raise UsageError("--beams searches and --temperature draws; give one of them")
-    if 1 < beams < candidates:
-        raise UsageError(f"{candidates} candidates need as many beams; got {beams}")
-    if beams == 1 and candidates > 1 and temperature == 0:
-        raise UsageError("candidates differ only if drawn: give a --temperature above 0, or --beams")
+def _generation(temperature: float | None, beams: int) -> dict[str, Any]:
+    """The options of `generate`: those that were given."""
     return {
         **({} if temperature is None else {"temperature": temperature}),
         **({} if beams == 1 else {"num_beams": beams}),

@@ -16,6 +16,7 @@ from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWa
 from ..attachment import controls_of
 from ..budget import Budget, as_budget
 from ..meter import Meter
+from ..searching import draws
 from .drawing import Draw, chances
 from .ending import Draft, Ending, choose
 from .fit import UNLIMITED, Fit
@@ -107,8 +108,6 @@ class Writer:
         asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
         if len(asked) != len(texts):
             raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
-        if candidates < 1:
-            raise ValueError(f"candidates must be at least 1; got {candidates}")
         search = _search(candidates, seed, generation)
         results: dict[int, Written] = {}
         rows: list[_Row] = []
@@ -333,20 +332,12 @@ def _search(candidates: int, seed: int | None, generation: dict[str, Any]) -> Se
     # `generate` itself never draws: `Draw` does, and a model's own settings are not asked.
     quiet = {"do_sample": False, **dict.fromkeys(("temperature", "top_p", "top_k"))}
     options = dict(generation)
-    beams, temperature = options.pop("num_beams", 1), options.get("temperature")
-    if beams == 1 and candidates > 1 and temperature == 0:
-        raise ValueError("candidates differ only if drawn: give a temperature above 0, or as many beams")
-    if 1 < beams < candidates:
-        raise ValueError(f"{candidates} candidates need as many beams; got {beams}")
+    beams = options.pop("num_beams", 1)
+    drawn = options.pop("do_sample", draws(candidates, beams, options.get("temperature")))
     seed = secrets.randbits(62) if seed is None else seed
-    wanted = options.pop("do_sample", bool(temperature) or (candidates > 1 and temperature is None))
     knobs = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
-    if beams > 1 or not wanted:
-        if beams > 1 and temperature:
-            raise ValueError("beams search and a temperature draws; give one of them")
-        return Search(beams, None, seed, options | quiet)
-    drawn = SAMPLING | {name: value for name, value in knobs.items() if value is not None}
-    return Search(1, drawn, seed, options | quiet)
+    given = {name: value for name, value in knobs.items() if value is not None}
+    return Search(beams, SAMPLING | given if drawn and beams == 1 else None, seed, options | quiet)
 
 
 def _warpers(drawn: dict[str, Any]) -> list[Any]:
