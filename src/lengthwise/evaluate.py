@@ -18,6 +18,7 @@ from .metrics import LENGTH_PENALTIES, Texts, score
 from .metrics.tally import Tally, as_score, mean_of
 from .outputs import Folder, Key, Output, key_of
 from .report import Report, report
+from .searching import draws
 from .units import measure, unit_named
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ class How:
             options: dict[str, Any] = {"candidates": self.candidates, "num_beams": self.beams}
             return lambda texts, budgets, **more: writer.write(texts, budgets, system=self.system, **options, **more)
         from .plain import PlainWriter
-from .searching import draws
 
         penalty = self.penalty()
         beams = max(self.beams, self.rerank or 1, BEAMS if penalty and self.beams == 1 else 1)

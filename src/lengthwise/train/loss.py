@@ -11,9 +11,11 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional
 
-from ..attachment import embed, core_of
+from ..attachment import core_of, embed
 from ..controls import Signal
 from .batches import Batch
+
+_READY_MASKS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}
 
 
 def response_logits(model: Any, batch: Batch) -> Tensor:
@@ -22,9 +24,18 @@ def response_logits(model: Any, batch: Batch) -> Tensor:
     inputs: dict[str, Any] = dict(batch.inputs)
     if batch.packed:
         inputs["inputs_embeds"] = _embed_each(core, inputs.pop("input_ids"), batch.packed)
+    if (mask := inputs.get("attention_mask")) is not None and _takes_ready_masks(core.config):
+        inputs["attention_mask"] = mask.bool()[:, None, None, :]  # (batch, heads, queries, keys)
     with _only_rows(core, batch.rows):
         logits: Tensor = model(**inputs, use_cache=False).logits
     return logits
+
+
+def _takes_ready_masks(config: Any) -> bool:
+    """Whether a mask of four dimensions is used as it is. Of a plain one transformers asks if it hides anything, and
+    waits for the device's answer. Not T5: it adds the mask to its position bias.
+    """
+    return config.model_type in _READY_MASKS and config._attn_implementation == "sdpa"
 
 
 def summed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
