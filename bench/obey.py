@@ -1,6 +1,6 @@
 """Do budgets hold? The model as shipped, 60 prompts, four budgets: asked for in the prompt, and written with `fit`.
 
-    python bench/obey.py [--model smollm2] [--device cuda] [--json OUT]
+    python bench/obey.py [--model smollm2] [--device cuda] [--only fit] [--json OUT]
 
 Prints the table of docs/RESULTS.md. "Asked" is the status quo: the length stands in the prompt, `generate` is free to
 write 512 tokens.
@@ -68,6 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--only", default="", help="systems whose name begins so, as: fit")
     parser.add_argument("--json", type=Path, help="also write every text here, as JSON lines")
     options = parser.parse_args()
     writer = load(options.model, device=options.device)
@@ -77,6 +78,8 @@ def main() -> None:
     log = options.json.open("w") if options.json else None
     for budget in map(Budget.parse, BUDGETS):
         for name in ["asked in the prompt", *SYSTEMS]:
+            if not name.startswith(options.only):
+                continue
             began = time.perf_counter()
             if name in SYSTEMS:
                 written = writer.write(PROMPTS, budget, seed=0, **SYSTEMS[name])

@@ -4,11 +4,15 @@ docs/cli.md      the help of every command
 docs/demo.svg    a real run of the demo (only with --demo: it runs the model)
 """
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent
+TREE = "## The tree\n\n```\n"
 WIDTH = "100"
 
 
@@ -41,7 +45,49 @@ def cli() -> str:
     return "\n".join(parts)
 
 
+FOLDERS = {
+    "src/lengthwise": "the package",
+    "recipes": "one commented YAML an experiment; accelerate/ has the settings for several GPUs",
+    "bench": "speed and obedience, beside plain `generate` and the Hugging Face Trainer",
+    "docs": "RESULTS.md (measured tables), LOG.md (what failed), HOWTOs, cli.md (every command's help)",
+    "tests": "mirrors src/",
+}
+
+
+def tree() -> str:
+    """The tree of the README, as it should be."""
+    lines = []
+    for folder, about in FOLDERS.items():
+        lines.append(f"{folder + '/':<22} {about}")
+        if folder in ("src/lengthwise", "bench"):
+            lines += _files(ROOT / folder, "  ")
+    return "\n".join(lines)
+
+
+def _files(folder: Path, indent: str) -> list[str]:
+    lines = []
+    for path in sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name)):
+        if path.suffix == ".py" and (path.name != "__init__.py" or folder.name == "lengthwise"):
+            lines.append(f"{indent + path.name:<22} {_about(path)}")
+        elif (path / "__init__.py").exists():
+            lines.append(f"{indent + path.name + '/':<22} {_about(path / '__init__.py')}")
+            lines += _files(path, indent + "  ")
+    return lines
+
+
+def _about(file: Path) -> str:
+    """The first sentence of a file's docstring, without the name that it may open with."""
+    first = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
+    first = " ".join(first.split())
+    name, _, rest = first.partition(": ")
+    first = rest if rest and len(name.split()) <= 4 else first
+    return re.split(r"(?<!al)\. |; ", first)[0].rstrip(".")
+
+
 def main() -> None:
+    readme = ROOT / "README.md"
+    before, _, after = readme.read_text(encoding="utf-8").partition(TREE)
+    readme.write_text(before + TREE + tree() + "\n```" + after.partition("\n```")[2], encoding="utf-8")
     (HERE / "cli.md").write_text(cli(), encoding="utf-8")
     if "--demo" in sys.argv:
         subprocess.run([sys.executable, "-m", "lengthwise", "demo", "--svg", str(HERE / "demo.svg")], check=True)
