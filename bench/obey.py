@@ -23,6 +23,7 @@ PROMPTS = Path(__file__).with_name("prompts.txt").read_text().splitlines()
 BUDGETS = ["at most 280 chars", "at most 40 words", "exactly 60 tokens", "50-80 words"]
 ROW = "| {budget} | {system} | {within:.0f} | {complete:.0f} | {both:.0f} | {length:.0f} | {seconds:.0f} |"
 SYSTEMS = {"fit": {}, "fit, 8 candidates": {"candidates": 8}}
+NAMES = ["asked in the prompt", *SYSTEMS]
 
 
 def asked(writer: lengthwise.Writer, budget: Budget, free: int = 512) -> list[tuple[str, int, bool]]:
@@ -68,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--only", default="", help="systems whose name begins so, as: fit")
+    parser.add_argument("--only", choices=NAMES, action="append", help="this system; may be given again")
     parser.add_argument("--json", type=Path, help="also write every text here, as JSON lines")
     options = parser.parse_args()
     writer = load(options.model, device=options.device)
@@ -77,9 +78,7 @@ def main() -> None:
     print("| budget | system | within % | complete % | both % | mean length | s |\n|---|---|---|---|---|---|---|")
     log = options.json.open("w") if options.json else None
     for budget in map(Budget.parse, BUDGETS):
-        for name in ["asked in the prompt", *SYSTEMS]:
-            if not name.startswith(options.only):
-                continue
+        for name in options.only or NAMES:
             began = time.perf_counter()
             if name in SYSTEMS:
                 written = writer.write(PROMPTS, budget, seed=0, **SYSTEMS[name])

@@ -299,7 +299,7 @@ def test_out_of_memory_says_what_to_change(tmp_path: Path, monkeypatch: pytest.M
     def full(*arguments: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB")
 
-    monkeypatch.setattr(loop, "response_logits", full)
+    monkeypatch.setattr(loop, "unbiased_logits", full)
     with pytest.raises(TrainingError, match=r"batch\.tokens=300 batch\.accumulate=2"):
         train(small(tmp_path))
 

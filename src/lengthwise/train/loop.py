@@ -16,12 +16,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from . import state
 from .batches import Batch
 from .folder import TrainingError, claim, finish, tokenizer_folder
 from .log import Log
-from .loss import response_logits, summed_loss, unwrapped
+from .loss import summed_loss, unbiased_logits, unwrapped
 from .model import Built, build, compile_layers, trainable
 from .recipe import Recipe
 from .schedule import learning_rate, optimiser
@@ -29,6 +30,8 @@ from .shift import shifts
 from .stream import Place, Stream, count_documents, dev_batches
 
 Say = Callable[[str], None]
+# Without cuDNN's, which plans anew for every shape: half a second on an H200, and hardly two batches have one shape.
+ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
@@ -41,7 +44,8 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
     claim(recipe, resume, accelerator)
     run = _Run(recipe, accelerator, tell)
     try:
-        run.go()
+        with sdpa_kernel(ATTENTION):
+            run.go()
     except torch.OutOfMemoryError as error:
         raise TrainingError(_memory_advice(recipe, error)) from error
     finally:
@@ -157,8 +161,8 @@ class _Run:
 
     def _backward(self, batch: Batch, responses: int) -> None:
         with self._autocast():
-            logits = response_logits(self.model, batch)
-        loss = self.loss(logits, batch.labels, self.recipe.train.label_smoothing)
+            logits, bias = unbiased_logits(self.model, batch)
+        loss = self.loss(logits, batch.labels, self.recipe.train.label_smoothing, bias)
         # Gradients are averaged over processes; times their number, they are the sum again.
         self.accelerator.backward(loss * (self.world / responses))
         self.unread.append((batch.names, batch.responses, loss.detach()))
@@ -217,8 +221,8 @@ class _Run:
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self.dev:
             with self._autocast():
-                logits = response_logits(unwrapped_if_whole(self.model), batch.to(self.device))
-            loss = self.loss(logits, batch.labels.to(self.device), 0.0)
+                logits, bias = unbiased_logits(unwrapped_if_whole(self.model), batch.to(self.device))
+            loss = self.loss(logits, batch.labels.to(self.device), 0.0, bias)
             sums += torch.tensor([float(loss), batch.responses])
         self.model.train()
         total, count = self._over_processes(sums).tolist()

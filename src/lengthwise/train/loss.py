@@ -20,15 +20,22 @@ _READY_MASKS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}
 
 def response_logits(model: Any, batch: Batch) -> Tensor:
     """What the model predicts at `batch.rows`: (responses, vocabulary). `model` may be wrapped for many processes."""
+    logits, bias = unbiased_logits(model, batch)
+    return logits if bias is None else logits + bias
+
+
+def unbiased_logits(model: Any, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    """The same, and what BART's family would still add to it: a float32 row, which would double the size of it all."""
     core = core_of(unwrapped(model))
     inputs: dict[str, Any] = dict(batch.inputs)
     if batch.packed:
         inputs["inputs_embeds"] = _embed_each(core, inputs.pop("input_ids"), batch.packed)
     if (mask := inputs.get("attention_mask")) is not None and _takes_ready_masks(core.config):
         inputs["attention_mask"] = mask.bool()[:, None, None, :]  # (batch, heads, queries, keys)
-    with _only_rows(core, batch.rows):
+    bias = getattr(core, "final_logits_bias", None)
+    with _only_rows(core, batch.rows, bias is not None) as kept:
         logits: Tensor = model(**inputs, use_cache=False).logits
-    return logits
+    return (kept[0] if kept else logits), bias
 
 
 def _takes_ready_masks(config: Any) -> bool:
@@ -38,9 +45,10 @@ def _takes_ready_masks(config: Any) -> bool:
     return config.model_type in _READY_MASKS and config._attn_implementation == "sdpa"
 
 
-def summed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+def summed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, bias: Tensor | None = None) -> Tensor:
     """The cross entropy of all responses together, in float32."""
-    return functional.cross_entropy(logits.float(), labels, reduction="sum", label_smoothing=smoothing)
+    scores = logits.float() if bias is None else logits.float() + bias
+    return functional.cross_entropy(scores, labels, reduction="sum", label_smoothing=smoothing)
 
 
 def unwrapped(model: Any) -> Any:
@@ -48,14 +56,25 @@ def unwrapped(model: Any) -> Any:
 
 
 @contextmanager
-def _only_rows(core: Any, rows: Tensor) -> Iterator[None]:
-    """The output layer is given these of the batch × time hidden states alone."""
+def _only_rows(core: Any, rows: Tensor, keep: bool) -> Iterator[list[Tensor]]:
+    """The output layer is given these of the batch × time hidden states alone. With `keep`, what it says is set aside
+    in the list, and the model goes on with none of it.
+    """
+    kept: list[Tensor] = []
+
+    def set_aside(module: Any, args: Any, logits: Tensor) -> Tensor:
+        kept.append(logits)
+        return logits[:0]
+
     head = core.get_output_embeddings()
-    handle = head.register_forward_pre_hook(lambda module, args: (args[0].flatten(0, 1).index_select(0, rows),))
+    handles = [head.register_forward_pre_hook(lambda module, args: (args[0].flatten(0, 1).index_select(0, rows),))]
+    if keep:
+        handles.append(head.register_forward_hook(set_aside))
     try:
-        yield
+        yield kept
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
 
 
 def _embed_each(core: Any, ids: Tensor, packed: dict[str, Tensor]) -> Tensor:
