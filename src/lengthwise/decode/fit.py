@@ -62,7 +62,7 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         self._wide: tuple[Tensor, ...] | None = None
         self._standing: Standing | None = None
         self._observed: list[tuple[Tensor, Tensor, Tensor]] | None = [] if observe else None
-        self._before: tuple[Tensor, Tensor, Tensor] | None = None
+        self._before: tuple[Tensor, ...] | None = None  # scores, what was kept of them, the best of each
 
     # ---- one step
 
@@ -99,11 +99,11 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         if self.finish:
             allowed = allowed & (numbers[3].bool().unsqueeze(1) | (ends >= best + _WANTED))
         kept[:, eos] = ends.masked_fill(~(allowed | (rooms < 0)), -torch.inf)
-        if tight or late is not None:  # nothing fits and no end is allowed: end here, and the verdict will say so
-            stuck = kept.amax(1) == -torch.inf
-            kept[:, eos[0]] = kept[:, eos[0]].masked_fill(stuck, 0.0)
+        top = kept.amax(1)  # a pass over the vocabulary is what a step costs: this one serves twice
+        stuck = top == -torch.inf  # nothing fits and no end is allowed: end here, and the verdict will say so
+        kept[:, eos[0]] = kept[:, eos[0]].masked_fill(stuck, 0.0)
         if self._observed is not None:
-            self._before = (scores, kept, best)
+            self._before = (scores, kept, best.squeeze(1), top.masked_fill(stuck, 0.0))
         return kept
 
     def _tables_for(self, scores: Tensor) -> tuple[Tensor, ...]:
@@ -168,10 +168,9 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         """
         assert self._before is not None
         assert self._wide is not None
-        raw, kept, best = self._before
+        raw, kept, best, top = self._before
         own, made = (table.gather(1, taken).squeeze(1) for table in (raw, kept))
-        best = best.squeeze(1)
-        freedom = ((own - best) - (made - kept.amax(1))).clamp(max=0).exp()
+        freedom = ((own - best) - (made - top)).clamp(max=0).exp()
         return freedom, (raw[:, self._wide[3]].amax(1) - best).exp(), own - best
 
     def freedom(self) -> list[float]:
