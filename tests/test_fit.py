@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
+from families import tiny
 from lengthwise.budget import Budget
 from lengthwise.decode.fit import UNLIMITED, Fit
 from lengthwise.meter import Meter
@@ -122,29 +122,12 @@ def test_logits_wider_than_the_tokenizer(byte_bpe):
     assert kept[0, len(byte_bpe) :].eq(-torch.inf).all()
 
 
-@pytest.fixture(scope="module")
-def tiny(byte_bpe):
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(byte_bpe),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=512,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
-    return LlamaForCausalLM(config).eval()
-
-
 @pytest.mark.parametrize(
     "search",
     [{}, {"do_sample": True, "num_return_sequences": 3}, {"num_beams": 4}, {"num_beams": 4, "do_sample": True}],
 )
 @pytest.mark.parametrize("unit", ["tokens", "chars", "words", "bytes"])
-def test_every_search_of_generate(tiny, byte_bpe, unit, search):
+def test_every_search_of_generate(byte_bpe, unit, search):
     torch.manual_seed(0)
     budgets = [f"exactly 25 {unit}", f"at most 9 {unit}", f"12-15 {unit}"]
     low, high = limits(budgets)
@@ -152,7 +135,9 @@ def test_every_search_of_generate(tiny, byte_bpe, unit, search):
     start = prompts["input_ids"].shape[1]
     fit = Fit(Meter(byte_bpe, unit), low, high, start=start, eos=[2], limit=torch.full_like(low, 300))
     search = {"do_sample": False} | search
-    ids = tiny.generate(**prompts, logits_processor=[fit], max_new_tokens=300, eos_token_id=2, pad_token_id=0, **search)
+    ids = tiny("llama", byte_bpe).generate(
+        **prompts, logits_processor=[fit], max_new_tokens=300, eos_token_id=2, pad_token_id=0, **search
+    )
     repeats = len(ids) // 3
     for n, row in enumerate(ids[:, start:]):
         text, length = text_and_length(byte_bpe, unit, row)

@@ -5,7 +5,7 @@ This file knows nothing of models or tokenizers; counting while a model writes i
 """
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,8 +161,3 @@ def measure(text: str, unit: str = "chars", *, tokenizer: Any = None) -> int:
     if found.name == "tokens" and tokenizer is not None:
         return len(tokenizer(text.strip(), add_special_tokens=False)["input_ids"])
     return found.measure(text)
-
-
-def signatures() -> Iterator[str]:
-    """The signature of every unit: two lengths may be compared when their signatures are equal."""
-    return (unit.signature for unit in UNITS.values())
