@@ -16,6 +16,8 @@ from lengthwise.meter import pieces
 
 TEXTS = ["The quick brown fox", "A title, a caption, a button on a small screen", "Où est-il ?"]
 LENGTHS = [7, 31, 18]
+UNITS = [2, 0, 1]  # by number, where a control has several
+LIMITS = [False, True, True]
 NEW = 7  # tokens to write
 
 
@@ -36,7 +38,7 @@ class World:
         """(the tokens, their logits): (batch, time), (batch, NEW, vocabulary)."""
         options = {"do_sample": False} | options
         if not plain:
-            options["decoder_length"] = torch.tensor(LENGTHS[rows])
+            options |= self.told(rows)
         broken = [i for i, piece in enumerate(pieces(self.tokenizer)) if i != 2 and (not piece or not _is_text(piece))]
         with torch.no_grad():
             out = self.model.generate(
@@ -64,11 +66,19 @@ class World:
 
     def forced(self, written: Tensor, rows: slice = slice(None), lengths: list[int] | None = None) -> Tensor:
         """The logits of the last NEW tokens in one controlled pass."""
-        length = torch.tensor(LENGTHS[rows] if lengths is None else lengths)
-        length = length.repeat_interleave(len(written) // len(length), 0)
-        start = {} if self.family in ENCODER_DECODERS else {"decoder_start": torch.full_like(length, self.width(rows))}
+        told = self.told(rows) | ({} if lengths is None else {"decoder_length": torch.tensor(lengths)})
+        told = {key: value.repeat_interleave(len(written) // len(value), 0) for key, value in told.items()}
+        if self.family not in ENCODER_DECODERS:
+            told["decoder_start"] = torch.full_like(told["decoder_length"], self.width(rows))
         with torch.no_grad():
-            return self.call(written, rows, decoder_length=length, **start).logits[:, -NEW - 1 : -1]
+            return self.call(written, rows, **told).logits[:, -NEW - 1 : -1]
+
+    def told(self, rows: slice = slice(None)) -> dict[str, Tensor]:
+        """Of each row its length, and if there are several units, which, and whether it is a limit."""
+        told = {"decoder_length": torch.tensor(LENGTHS[rows])}
+        if len(length_control(self.model).units) > 1:
+            told |= {"decoder_unit": torch.tensor(UNITS[rows]), "decoder_at_most": torch.tensor(LIMITS[rows])}
+        return told
 
     def plain(self) -> Any:
         """The model as it was before the controls."""
@@ -237,6 +247,18 @@ def test_law(family: str, control: str, law: Any, byte_bpe: Any, sp_unigram: Any
 # ---- single cases
 
 
+def test_unit_and_limit_are_heard(byte_bpe: Any) -> None:
+    world = world_of("llama", byte_bpe, CONTROLS["units"]())
+    written, _ = world.write()
+    whole = world.told() | {"decoder_start": torch.full((3,), world.width())}
+    # Counted by the caller, so that nothing but the tags differs.
+    whole["decoder_position"] = length_control(world.model).meter("chars").running(written, whole["decoder_start"])
+    with torch.no_grad():
+        logits = world.call(written, **whole).logits[:, -1]
+        for key, other in (("decoder_unit", torch.tensor([1, 2, 0])), ("decoder_at_most", ~whole["decoder_at_most"])):
+            assert (world.call(written, **whole | {key: other}).logits[:, -1] - logits).abs().amax(1).min() > 1e-3
+
+
 @pytest.fixture
 def llama(byte_bpe: Any) -> World:
     return world_of("llama", byte_bpe, [EncodingControl(unit="tokens", scale=1.0)])
@@ -357,7 +379,11 @@ def test_length_tokens_grow_tokenizer_and_embedding(byte_bpe: Any) -> None:
         ("llama", [EncodingControl(positions="replace")], "LlamaForCausalLM has none: use positions='add'"),
         ("t5", [EncodingControl(positions="replace")], "T5ForConditionalGeneration has none"),
         ("gpt2", [EncodingControl(placement="decoder")], "needs an encoder-decoder"),
-        ("gpt2", [EncodingControl(), EncodingControl(unit="words")], "must count in one unit; got chars, words"),
+        (
+            "gpt2",
+            [EncodingControl(), EncodingControl(unit="words")],
+            "the same units; got .*chars.* and .*words",
+        ),
     ],
 )
 def test_refused_controls(family: str, controls: list[Control], message: str, byte_bpe: Any) -> None:

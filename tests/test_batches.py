@@ -1,6 +1,7 @@
 """From documents to batches: golden cuts and shifts, the model's own counts, Hugging Face's own losses."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -19,8 +20,9 @@ from lengthwise.train import lengths
 from lengthwise.train.batches import Batch, Layout, batches, collate, pack
 from lengthwise.train.examples import Example, ExampleMaker, running_counts, spell
 from lengthwise.train.fold import fold
+from lengthwise.train.lengths import prefix
 from lengthwise.train.loss import response_logits, summed_loss
-from lengthwise.train.recipe import LengthsSection, parse_recipe
+from lengthwise.train.recipe import LengthsSection, ShiftSection, parse_recipe
 from lengthwise.train.shift import shifts, sigma, truncated_half_normal
 from lengthwise.train.stream import Place, Stream, count_documents
 from lengthwise.train.tokenizer import train_tokenizer
@@ -118,9 +120,9 @@ def test_resolutions() -> None:
 # ---- examples
 
 
-def maker_for(tokenizer: Any, unit: str = "chars", **options: Any) -> ExampleMaker:
+def maker_for(tokenizer: Any, *units: str, **options: Any) -> ExampleMaker:
     settings = {"controls": [], "encoder_decoder": False, "end": tokenizer.eos_token_id} | options
-    return ExampleMaker(tokenizer=tokenizer, meter=Meter(tokenizer, unit), **settings)
+    return ExampleMaker(tokenizer=tokenizer, meters=[Meter(tokenizer, unit) for unit in units or ["chars"]], **settings)
 
 
 def documents(count: int = 12, kind: str = "segs") -> list[Document]:
@@ -149,6 +151,40 @@ def test_long_and_empty_examples_are_counted(byte_bpe: Any) -> None:
     found, skipped = maker_for(byte_bpe, "words", max_tokens=60).examples(cases, 1, Random(0))
     assert [e.name for e in found if e.name != "b"] == ["c"]
     assert skipped.long == 1
+
+
+def test_each_example_draws_its_unit(byte_bpe: Any) -> None:
+    units = ("tokens", "words", "chars")
+    found, _ = maker_for(byte_bpe, *units).examples(documents(40), 1, Random(0))
+    assert {e.unit for e in found} == {0, 1, 2}
+    for example in found:
+        alone = maker_for(byte_bpe, units[example.unit])
+        assert example.counts == running_counts(alone.meters[0], [example.target])[0]
+
+
+def test_a_text_ends_at_one_of_its_sentences(byte_bpe: Any) -> None:
+    text = "One is here. Two came, too. And three went."
+    maker = maker_for(byte_bpe, cutting=LengthsSection(kind="prefixes"))
+    found = maker.examples([Document(str(n), (("Say it.", text),)) for n in range(60)], 1, Random(0))[0]
+    texts = Counter(byte_bpe.decode(e.target) for e in found)
+    assert sorted(texts) == ["One is here.", "One is here. Two came, too.", text]
+    assert min(texts.values()) > 10
+    assert prefix("no end at all", 0.5) == "no end at all"
+
+
+def test_only_limits_are_shifted(byte_bpe: Any) -> None:
+    text = "One is here. Two came, too. And three went."
+    shift = ShiftSection(share=0.5, maximum=100, cut=0.25)
+    maker = maker_for(byte_bpe, cutting=LengthsSection(kind="prefixes"), shift=shift)
+    found = maker.examples([Document(str(n), (("Say it.", text),)) for n in range(60)], 1, Random(0))[0]
+    assert {e.furthest for e in found if not e.at_most} == {0}
+    assert {(e.length, e.furthest) for e in found if e.at_most} == {(12, 3), (27, 6), (43, 100)}
+    batch = collate(found, Layout(10_000, 8, False, 0, 2, signal=True))
+    moved = batch.lengthened(shifts(batch.chance, 1.0, 0.1, 2048, batch.furthest)).inputs
+    grown = moved["decoder_length"] - batch.inputs["decoder_length"]
+    assert bool((grown[~moved["decoder_at_most"]] == 0).all())
+    assert bool((grown <= batch.furthest).all())
+    assert int(grown.max()) > 6
 
 
 def test_documents_are_cut_as_the_recipe_says(byte_bpe: Any) -> None:
@@ -189,10 +225,11 @@ def layout_for(model: Any, tokens: int = 256, multiple: int = 8, **options: Any)
     return Layout(tokens, multiple, both, model.config.pad_token_id, model.config.eos_token_id, first, **options)
 
 
-def examples_for(model: Any, tokenizer: Any, unit: str = "chars", count: int = 12) -> list[Example]:
+def examples_for(model: Any, tokenizer: Any, *units: str, count: int = 12) -> list[Example]:
     attached = getattr(model, "length_control", None)
     controls = list(attached.controls) if attached is not None else []
-    maker = maker_for(tokenizer, unit, encoder_decoder=model.config.is_encoder_decoder)
+    shift = ShiftSection(share=0.5) if len(units) > 1 else None
+    maker = maker_for(tokenizer, *units, encoder_decoder=model.config.is_encoder_decoder, shift=shift)
     maker = replace(maker, controls=[c for c in controls if c.name == "encoding"])
     return maker.examples(documents(count), 1, Random(0))[0]
 
@@ -253,12 +290,11 @@ def test_loss_is_hugging_faces(family: str, byte_bpe: Any) -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "marian", "bart"])
-@pytest.mark.parametrize("control", ["difference", "ratio", "whole", "progress+tokens"])
+@pytest.mark.parametrize("control", ["difference", "ratio", "whole", "progress+tokens", "units"])
 def test_positions_are_those_the_model_would_count(family: str, control: str, byte_bpe: Any) -> None:
     model = tiny(family, byte_bpe)
     attach(model, CONTROLS[control](), byte_bpe)
-    meter = model.length_control.meter
-    examples = examples_for(model, byte_bpe, meter.unit.name)
+    examples = examples_for(model, byte_bpe, *model.length_control.units)
     batch = collate(examples, layout_for(model, signal=True, mask=not model.config.is_encoder_decoder))
     counted = response_logits(model, batch)
     del batch.inputs["decoder_position"]
@@ -266,14 +302,14 @@ def test_positions_are_those_the_model_would_count(family: str, control: str, by
 
 
 @pytest.mark.parametrize("family", ["llama", "mistral", "qwen2", "gpt2"])
-@pytest.mark.parametrize("control", ["difference", "ratio", "whole", None])
+@pytest.mark.parametrize("control", ["difference", "ratio", "whole", "units", None])
 def test_packed_is_unpacked(family: str, control: str | None, byte_bpe: Any) -> None:
     model = tiny(family, byte_bpe)
-    unit = "chars"
+    units = ("chars",)
     if control:
         attach(model, CONTROLS[control](), byte_bpe)
-        unit = model.length_control.meter.unit.name
-    examples = examples_for(model, byte_bpe, unit)
+        units = model.length_control.units
+    examples = examples_for(model, byte_bpe, *units)
     plain = collate(examples, layout_for(model, signal=bool(control)))
     layout = layout_for(model, tokens=512, signal=bool(control), packing=128)
     packed = batches(examples, layout, Random(0))

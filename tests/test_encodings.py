@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lengthwise.encodings import difference, progress, ratio, step_reached
+from lengthwise.encodings import difference, progress, ratio, step_reached, tag
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text("utf-8"))
 OPTIONS = {"paper": {}, "lakew": {"cosine": "lakew"}, "fairseq": {"layout": "fairseq"}}
@@ -113,3 +113,8 @@ def test_errors(call: object, message: str) -> None:
 def test_progress_refuses_fractions() -> None:
     with pytest.raises(TypeError, match="whole units"):
         progress(2.5, 5, 8)
+
+
+def test_tags_are_orthogonal_and_as_large_as_a_sinusoid() -> None:
+    tags = tag(torch.arange(6), 64)
+    assert torch.allclose(tags @ tags.T, 32 * torch.eye(6), atol=1e-3)

@@ -13,6 +13,8 @@ Arguments of a controlled call:
   decoder_start     (batch,)       column of the first answer token; `generate` knows it (the width of the prompt), an
                                    encoder-decoder starts after its first decoder token
   decoder_position  (batch, time)  units written so far, if the caller has counted; else counted from the ids
+  decoder_unit      (batch,)       which of the controls' units a row counts in, by number; else the first
+  decoder_at_most   (batch,)       whether the length is a limit that need not be reached; else not
 """
 
 import inspect
@@ -20,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial, update_wrapper
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -32,26 +34,51 @@ Model = Any  # a PreTrainedModel, or one inside a PeftModel
 
 
 class LengthControl(nn.Module):
-    """What `attach` adds to a model, as `model.length_control`: the controls and the meter they count with."""
+    """What `attach` adds to a model, as `model.length_control`: the controls and the meters they count with."""
 
-    def __init__(self, controls: Iterable[Control], meter: Meter | None, vocabulary: int) -> None:
+    def __init__(self, controls: Iterable[Control], tokenizer: Any, vocabulary: int, rows: int) -> None:
         super().__init__()
+        controls = list(controls)
         self.controls = nn.ModuleList(controls)
-        self.meter = meter  # None: no control counts, and decoder_length changes nothing
+        self.units = units_of(controls)  # none: no control counts, and decoder_length changes nothing
         self.vocabulary = vocabulary  # embedding rows before length tokens were added
+        self._tokenizer, self._rows = tokenizer, rows  # embedding rows now
+        self._meters: dict[str, Meter] = {}
 
-    def count(self, ids: Tensor, start: Tensor, live: Tensor) -> Tensor:
+    def meter(self, unit: str, device: torch.device | str = "cpu") -> Meter:
+        """The meter of one unit. Made when it is first asked for: a caller who counts for himself needs none."""
+        if unit not in self._meters:
+            self._meters[unit] = Meter(self._tokenizer, unit, self._rows)
+        found = self._meters[unit]
+        return found if found.prices.device == device else found.to(device)
+
+    def count(self, ids: Tensor, start: Tensor, live: Tensor, unit: Tensor | None = None) -> Tensor:
         """Units written after each token: (batch, time). Below 0 in the prompt: what of it is still to be read."""
-        meter = self.meter
-        assert meter is not None
-        if meter.prices.device != ids.device:
-            meter.to(ids.device)
-        prompt = live & (_columns(ids, start) < 0)
-        # In tokens every prompt token counts, special ones too, as in Butcher et al.
-        prices = torch.ones_like(ids) if meter.unit.name == "tokens" else meter.prices[ids]
-        costs = prices * prompt
-        to_read = costs.sum(1, keepdim=True) - costs.cumsum(1)
-        return meter.running(ids, start) - to_read
+        if len(self.units) == 1 or unit is None:
+            return _counted(self.meter(self.units[0], ids.device), ids, start, live)
+        counts = torch.empty_like(ids)
+        for number in sorted(set(unit.tolist())):
+            rows = unit == number
+            meter = self.meter(self.units[number], ids.device)
+            counts[rows] = _counted(meter, ids[rows], start[rows], live[rows])
+        return counts
+
+
+def _counted(meter: Meter, ids: Tensor, start: Tensor, live: Tensor) -> Tensor:
+    prompt = live & (_columns(ids, start) < 0)
+    # In tokens every prompt token counts, special ones too, as in Butcher et al.
+    prices = torch.ones_like(ids) if meter.unit.name == "tokens" else meter.prices[ids]
+    costs = prices * prompt
+    to_read = costs.sum(1, keepdim=True) - costs.cumsum(1)
+    return meter.running(ids, start) - to_read
+
+
+def units_of(controls: Iterable[Control]) -> tuple[str, ...]:
+    """The units that these controls count in, the same for all that count; none if none does."""
+    counting = [control.units for control in controls if control.units]
+    if len(set(counting)) > 1:
+        raise ValueError(f"controls of one model must count in the same units; got {' and '.join(map(str, counting))}")
+    return counting[0] if counting else ()
 
 
 # ---- attach and detach
@@ -63,11 +90,11 @@ def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) 
     controls = [controls] if isinstance(controls, Control) else list(controls)
     if length_control(core) is not None:
         raise ValueError("this model has length controls already; detach(model) first, or attach all controls at once")
-    unit = _check(core, controls)
+    _check(core, controls)
     vocabulary = _grow(core, controls, tokenizer)
-    meter = Meter(tokenizer, unit, core.get_input_embeddings().num_embeddings) if unit else None
-    core.length_control = LengthControl(controls, meter, vocabulary)
-    if meter is not None:
+    rows = core.get_input_embeddings().num_embeddings
+    core.length_control = LengthControl(controls, tokenizer, vocabulary, rows)
+    if core.length_control.units:
         _settle(core, controls)
     core._before_lengthwise = {name: _put_before(core, name, ours) for name, ours in _METHODS.items()}
     core.length_control.to(core.device)
@@ -106,11 +133,9 @@ def controls_of(model: Model) -> list[Control]:
     return list(attached.controls) if attached is not None else []
 
 
-def _check(model: Model, controls: list[Control]) -> str | None:
-    """The unit that these controls count in; an error if they cannot work together, or not on this model."""
-    units = sorted({control.unit for control in controls if control.unit})
-    if len(units) > 1:
-        raise ValueError(f"controls of one model must count in one unit; got {', '.join(units)}")
+def _check(model: Model, controls: list[Control]) -> None:
+    """An error if these controls cannot work together, or not on this model."""
+    units_of(controls)
     for control in controls:
         if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
             raise ValueError(
@@ -121,7 +146,6 @@ def _check(model: Model, controls: list[Control]) -> str | None:
                 f"positions='replace' needs a decoder with absolute positions (Marian, BART, M2M100, GPT-2); "
                 f"{type(model).__name__} has none: use positions='add'"
             )
-    return units[0] if units else None
 
 
 def _grow(model: Model, controls: list[Control], tokenizer: Any) -> int:
@@ -216,13 +240,16 @@ def _forward(
     decoder_length: Tensor | None = None,
     decoder_position: Tensor | None = None,
     decoder_start: Tensor | None = None,
+    decoder_unit: Tensor | None = None,
+    decoder_at_most: Tensor | None = None,
     decoder_silent: bool = False,  # from `_prepare_inputs`: encoded already, without positions
     **kwargs: Any,
 ) -> Any:
-    if decoder_length is not None and length_control(model).meter is not None:
+    if decoder_length is not None and length_control(model).units:
         kwargs |= dict(zip(inspect.signature(original).parameters, args, strict=False))
         args = ()
-        _encode_call(model, kwargs, decoder_length, decoder_position, decoder_start)
+        asked = Asked(decoder_length, decoder_start, decoder_unit, decoder_at_most)
+        _encode_call(model, kwargs, asked, decoder_position)
         decoder_silent = _replaces_positions(model)
     if not decoder_silent:
         return original(*args, **kwargs)
@@ -237,6 +264,8 @@ def _prepare_inputs(
     *args: Any,
     decoder_length: Tensor | None = None,
     decoder_start: Tensor | None = None,
+    decoder_unit: Tensor | None = None,
+    decoder_at_most: Tensor | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
     inputs: dict[str, Any] = original(input_ids, *args, **kwargs)
@@ -252,7 +281,8 @@ def _prepare_inputs(
             "generate without prefill_chunk_size, and with the whole prompt beside a cache"
         )
     ids = input_ids.to(new_ids.device)  # `generate` may keep its books elsewhere
-    signal = _signal(model, ids, decoder_length, None, decoder_start, mask).last(new_ids.shape[1])
+    asked = Asked(decoder_length, decoder_start, decoder_unit, decoder_at_most)
+    signal = _signal(model, ids, asked, None, mask).last(new_ids.shape[1])
     inputs |= {ids_key: None, embeds_key: embed(model, new_ids, signal)}
     if _replaces_positions(model):
         inputs["decoder_silent"] = True
@@ -268,7 +298,8 @@ def _generate(
     decoder_start: Tensor | None = None,
     **kwargs: Any,
 ) -> Any:
-    if decoder_length is None or length_control(model).meter is None:
+    if decoder_length is None or not length_control(model).units:
+        kwargs = {name: value for name, value in kwargs.items() if name not in ("decoder_unit", "decoder_at_most")}
         return original(inputs, *args, **kwargs)
     prompt = inputs if inputs is not None else kwargs.get("input_ids")
     lengths = torch.as_tensor(decoder_length, dtype=torch.long, device=model.device)  # (batch,)
@@ -303,9 +334,16 @@ def _keys(model: Model) -> tuple[str, str, str]:
     return "input_ids", "inputs_embeds", "attention_mask"
 
 
-def _encode_call(
-    model: Model, kwargs: dict[str, Any], length: Tensor, position: Tensor | None, start: Tensor | None
-) -> None:
+class Asked(NamedTuple):
+    """What a call is told, one number a row."""
+
+    length: Tensor
+    start: Tensor | None
+    unit: Tensor | None
+    at_most: Tensor | None
+
+
+def _encode_call(model: Model, kwargs: dict[str, Any], asked: Asked, position: Tensor | None) -> None:
     """In the arguments of one forward call, embeddings with length take the place of the decoder's token ids."""
     ids_key, embeds_key, mask_key = _keys(model)
     ids = kwargs.pop(ids_key, None)
@@ -319,23 +357,21 @@ def _encode_call(
         raise ValueError(
             f"{read} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
         )
-    if start is None and model.config.is_encoder_decoder:
-        start = torch.full_like(length, 1 - read)
-    kwargs[embeds_key] = embed(model, ids, _signal(model, ids, length, position, start, kwargs.get(mask_key)))
+    if asked.start is None and model.config.is_encoder_decoder:
+        asked = asked._replace(start=torch.full_like(asked.length, 1 - read))
+    kwargs[embeds_key] = embed(model, ids, _signal(model, ids, asked, position, kwargs.get(mask_key)))
 
 
-def _signal(
-    model: Model, ids: Tensor, length: Tensor, position: Tensor | None, start: Tensor | None, mask: Tensor | None
-) -> Signal:
+def _signal(model: Model, ids: Tensor, asked: Asked, position: Tensor | None, mask: Tensor | None) -> Signal:
     """Where each step of `ids` (batch, time) stands."""
-    length = length.to(ids.device)
+    length, start, unit, at_most = (None if told is None else told.to(ids.device) for told in asked)
+    assert length is not None
     if length.shape != ids.shape[:1]:
         raise ValueError(f"decoder_length needs one length a row, shape ({len(ids)},); got {tuple(length.shape)}")
     if start is None:
         if not model.config.is_encoder_decoder:
             raise ValueError("decoder_start is missing: the column of the first answer token, one number a row")
         start = torch.ones_like(length)
-    start = start.to(ids.device)
     column = _columns(ids, start)
     if mask is not None and mask.dim() == 2:
         live = mask[:, -ids.shape[1] :].to(ids.device).bool()
@@ -344,8 +380,8 @@ def _signal(
     else:
         live = torch.ones_like(ids, dtype=torch.bool)
     if position is None:
-        position = length_control(model).count(ids, start, live)
-    return Signal(position, length, column, live)
+        position = length_control(model).count(ids, start, live, unit)
+    return Signal(position, length, column, live, unit, at_most)
 
 
 def _columns(ids: Tensor, start: Tensor) -> Tensor:

@@ -97,7 +97,7 @@ def _write(model: Any, tokenizer: Any, folder: Path, base: str | None) -> None:
         "format": FORMAT,
         "lengthwise": __version__,
         "controls": [control.config() for control in controls],
-        "units": {control.unit: unit_named(control.unit).signature for control in controls if control.unit},
+        "units": {unit: unit_named(unit).signature for control in controls for unit in control.units},
         "base_model": None,
     }
     if core_of(model) is model:

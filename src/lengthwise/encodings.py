@@ -72,6 +72,16 @@ def step_reached(position: Count, length: Count, steps: int = 5) -> Tensor:
     return torch.div(position.long() * steps, length.long(), rounding_mode="floor").clamp(0, steps)
 
 
+def tag(number: Count, dim: int) -> Tensor:  # (..., dim)
+    """The name of one of a few things (a unit, a kind of limit): a row of the cosine basis, of a sinusoid's norm.
+
+        v[k] = cos(π · (number + 1) · (k + ½) / d)
+    Rows of different numbers are orthogonal, so a sum of tags can be told apart. No weights, and none to lose.
+    """
+    row = torch.as_tensor(number).float().unsqueeze(-1) + 1
+    return torch.cos(math.pi / dim * row * (torch.arange(dim, device=row.device) + 0.5))
+
+
 def _lengths(length: Count, position: Tensor) -> Tensor:
     """`length` with as many dimensions as `position`; an error names the first row that is shorter than one unit."""
     length = torch.as_tensor(length, device=position.device)

@@ -171,7 +171,7 @@ def _heard(writer: "Writer", how: How, length: Length) -> None:
     """Soft control in a unit that no control counts in would be none at all, and look like a failure of the model."""
     from .attachment import controls_of
 
-    units = {control.unit for control in controls_of(writer.model) if control.unit}
+    units = {unit for control in controls_of(writer.model) for unit in control.units}
     if how.soft and units and length.unit not in units:
         raise ValueError(
             f"the model's controls count in {', '.join(sorted(units))} and the length is in {length.unit}; "

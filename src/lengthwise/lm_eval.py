@@ -16,7 +16,7 @@ from lm_eval.models.huggingface import HFLM
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from .attachment import controls_of
+from .attachment import controls_of, units_of
 from .checkpoint import load_model
 from .models import resolve
 from .units import measure
@@ -35,7 +35,7 @@ class LengthwiseLM(HFLM):  # type: ignore[misc]  # the harness is untyped
             pretrained, tokenizer = load_model(resolve(pretrained), device=device)
         super().__init__(pretrained=pretrained, tokenizer=tokenizer, **options)
         self.countdown = countdown
-        self.unit = next((control.unit for control in controls_of(pretrained) if control.unit), None)
+        self.unit = next(iter(units_of(controls_of(pretrained))), None)
         if countdown and self.unit is None:
             raise ValueError("countdown=true needs a model with a control that counts; this one has none attached")
 

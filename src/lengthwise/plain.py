@@ -74,7 +74,7 @@ class PlainWriter(Writer):
     ) -> dict[int, Written]:
         inputs, start = self._inputs(rows)
         if not self.told:
-            inputs.pop("decoder_length", None)
+            inputs = {name: value for name, value in inputs.items() if not name.startswith("decoder_")}
         found = self._search(inputs, max(row.limit for row in rows))
         written = found.sequences[:, start:].tolist()
         scores = getattr(found, "sequences_scores", None)

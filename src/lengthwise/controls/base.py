@@ -5,7 +5,7 @@ and vectors; it does not know which model it is joined to (`attachment.py`) nor 
 """
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -25,6 +25,8 @@ class Signal:
     length: Tensor  # (batch,) units asked for
     column: Tensor  # (batch, time) 0 where the first token of the answer is read, -1 where it is predicted
     live: Tensor  # (batch, time) False on padding
+    unit: Tensor | None = None  # (batch,) which of the control's units these are; None: the first
+    at_most: Tensor | None = None  # (batch,) the length is a limit, and less will do; None: it is not
 
     def carriers(self, placement: str) -> Tensor:
         """Which rows carry the signal: (batch, time)."""
@@ -34,14 +36,14 @@ class Signal:
     def last(self, width: int) -> "Signal":
         """The signal of the last `width` steps: a cache has read the others."""
         cut = slice(self.position.shape[1] - width, None)
-        return Signal(self.position[:, cut], self.length, self.column[:, cut], self.live[:, cut])
+        return replace(self, position=self.position[:, cut], column=self.column[:, cut], live=self.live[:, cut])
 
 
 class Control(nn.Module):
     """One way of telling. A subclass keeps every argument of its constructor as an attribute of the same name."""
 
     name: ClassVar[str]
-    unit: str | None = None  # counts what the decoder writes in this unit
+    units: tuple[str, ...] = ()  # counts what the decoder writes, in one of these units
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
     positions: str = "add"  # "replace" silences the decoder's own positions
 

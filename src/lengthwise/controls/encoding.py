@@ -5,6 +5,7 @@ model can hear. It does not know tokens: positions come counted.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,12 +15,15 @@ from ..units import unit_named
 from .base import PLACEMENTS, Control, Signal
 
 KINDS = ("difference", "ratio", "progress")
+_TAG = 0.5  # of the sinusoid's size: heard, and not louder than the word
 
 
 class EncodingControl(Control):
     """A sinusoid of the count at each step, added to the decoder's input.
 
     kind        difference: what remains; ratio: what is written, the length as base; progress: the share, in `steps`
+    unit        what is counted, or several units: then each row of a batch has its own, and hears which
+    at_most     a length may also be a limit, below which a text may end by itself; the row hears that, too
     placement   answer: from the last prompt token on (an encoder-decoder: every decoder input, also called `decoder`);
                 response: from the first answer token on (ORPE); whole: the count runs through the prompt as well (LDPE)
     end_index   the count at the step that must end the text: 0 as in the papers, 1 for LDPE/ORPE, 2 for Takase's code
@@ -35,7 +39,7 @@ class EncodingControl(Control):
     def __init__(
         self,
         kind: str = "difference",
-        unit: str = "chars",
+        unit: str | Sequence[str] = "chars",
         placement: str = "answer",
         end_index: int = 0,
         scale: str | float = "constant",
@@ -43,10 +47,13 @@ class EncodingControl(Control):
         steps: int = 5,
         layout: encodings.Layout = "interleaved",
         cosine: encodings.Cosine = "shared",
+        at_most: bool = False,
     ) -> None:
         super().__init__()
         self.kind = _one_of("kind", kind, KINDS)
-        self.unit = unit_named(unit).name
+        self.units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
+        self.unit = self.units[0] if len(self.units) == 1 else self.units
+        self.at_most = at_most
         self.placement = _one_of("placement", placement, tuple(PLACEMENTS))
         self.end_index = _end_index(end_index, kind)
         self.scale = scale if isinstance(scale, int | float) else _one_of("scale", scale, ("constant", "frobenius"))
@@ -56,6 +63,8 @@ class EncodingControl(Control):
         self.cosine = cosine
         known = float(scale) if isinstance(scale, int | float) else math.nan
         self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
+        if not self.units or len(set(self.units)) < len(self.units):
+            raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
         encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training
@@ -66,7 +75,8 @@ class EncodingControl(Control):
 
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor:
         carriers = signal.carriers(self.placement).unsqueeze(-1)  # (batch, time, 1)
-        vectors = self.vectors(signal, inputs.shape[-1]) * carriers  # (batch, time, dim)
+        vectors = self.vectors(signal, inputs.shape[-1]) + self._tags(signal, inputs.shape[-1])
+        vectors = vectors * carriers  # (batch, time, dim)
         if self.scale != "frobenius":
             return vectors * self.factor
         norms = [x.float().norm(dim=(1, 2), keepdim=True) for x in (inputs * carriers, vectors)]  # (batch, 1, 1)
@@ -82,6 +92,17 @@ class EncodingControl(Control):
         if self.kind == "ratio":
             return encodings.ratio(written, signal.length, dim, layout=self.layout, cosine=self.cosine)
         return encodings.progress(written, signal.length, dim, self.steps, layout=self.layout, cosine=self.cosine)
+
+    def _tags(self, signal: Signal, dim: int) -> Tensor | float:
+        """What tells a row's unit, and a limit from a length: (batch, 1, dim), or nothing where there is one only."""
+        tags: Tensor | float = 0.0
+        if len(self.units) > 1:
+            number = torch.zeros_like(signal.length) if signal.unit is None else signal.unit
+            tags = _TAG * encodings.tag(number, dim)
+        if self.at_most and signal.at_most is not None:
+            limit = encodings.tag(torch.full_like(signal.length, len(self.units)), dim)
+            tags = tags + _TAG * limit * signal.at_most.unsqueeze(-1)
+        return tags.unsqueeze(1) if isinstance(tags, Tensor) else tags
 
     def index(self, signal: Signal) -> Tensor:
         """What remains, plus `end_index`: (batch, time). Without the clamp one overrun sends a text on without end."""

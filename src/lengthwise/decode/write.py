@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from ..attachment import controls_of
+from ..attachment import controls_of, units_of
 from ..budget import Budget, as_budget
 from ..meter import Meter
 from ..searching import draws
@@ -280,11 +280,16 @@ class Writer:
         return inputs, 1 if self.model.generation_config.forced_bos_token_id is None else 2
 
     def _signal(self, rows: list[_Row]) -> dict[str, Tensor]:
-        """What attached controls want to know: the target lengths, if they count in this unit."""
-        units = {control.unit for control in controls_of(self.model)}
-        if rows[0].budget.unit not in units:
+        """What attached controls want to know: target lengths and of which kind, if they count in this unit."""
+        units, unit = units_of(controls_of(self.model)), rows[0].budget.unit
+        if unit not in units:
             return {}
-        return {"decoder_length": torch.tensor([int(row.budget.target) for row in rows], device=self.model.device)}
+        told = {
+            "decoder_length": [int(row.budget.target) for row in rows],
+            "decoder_unit": [units.index(unit)] * len(rows),
+            "decoder_at_most": [row.budget.low == 0 and row.budget.target == row.budget.high for row in rows],
+        }
+        return {name: torch.tensor(values, device=self.model.device) for name, values in told.items()}
 
     def _eos(self) -> list[int]:
         eos = self.model.generation_config.eos_token_id

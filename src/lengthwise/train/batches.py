@@ -40,6 +40,7 @@ class Batch:
     rows: Tensor  # (responses,) which of the batch × time hidden states predict a token of a response
     labels: Tensor  # (responses,) that token; -100 where there is nothing to learn
     chance: Tensor  # (batch,), or (batch, time) if packed: a draw from [0, 1) for each example
+    furthest: Tensor  # of the same shape: the most that the example's length may be shifted
     names: list[str]
     responses: int  # tokens to learn, ends included
     tokens: int  # real ones, of both sides
@@ -65,6 +66,7 @@ class Batch:
             rows=change(self.rows),
             labels=change(self.labels),
             chance=change(self.chance),
+            furthest=change(self.furthest),
         )
 
     def muted(self) -> "Batch":
@@ -173,8 +175,11 @@ def collate(examples: Sequence[Example], layout: Layout) -> Batch:
         inputs["decoder_length"] = torch.tensor([e.length for e in examples])
         inputs["decoder_start"] = torch.tensor(starts)
         inputs["decoder_position"] = _filled(positions, 0, layout.multiple)
+        inputs["decoder_unit"] = torch.tensor([e.unit for e in examples])
+        inputs["decoder_at_most"] = torch.tensor([e.at_most for e in examples])
     places = [row * width + start - 1 for row, start in enumerate(starts)]
-    return _batch(examples, places, layout, inputs, padded, torch.tensor([e.chance for e in examples]))
+    drawn = (torch.tensor([e.chance for e in examples]), torch.tensor([e.furthest for e in examples]))
+    return _batch(examples, places, layout, inputs, padded, drawn)
 
 
 def _filled(rows: Sequence[list[int]], filler: int, multiple: int) -> Tensor:
@@ -200,7 +205,7 @@ def _batch(
     layout: Layout,
     inputs: dict[str, Tensor],
     padded: int,
-    chance: Tensor,
+    drawn: tuple[Tensor, Tensor],
     packed: dict[str, Tensor] | None = None,
 ) -> Batch:
     """`places`: of each example, the (flat) place at which its first target token is predicted."""
@@ -211,7 +216,8 @@ def _batch(
         inputs=inputs,
         rows=torch.tensor(rows),
         labels=torch.tensor(labels),
-        chance=chance,
+        chance=drawn[0],
+        furthest=drawn[1],
         names=[e.name for e in examples],
         responses=len(labels),
         tokens=tokens,
@@ -246,8 +252,8 @@ def pack(packs: Sequence[Sequence[Example]], layout: Layout) -> Batch:
     """Each pack in a row. Positions start anew with each example; by that, transformers keeps them apart."""
     widest = max(sum(len(e.source) + len(e.target) for e in row) for row in packs)
     width = max(layout.packing, widest)
-    columns: dict[str, list[list[int]]] = {}
-    chances, places = [], []
+    columns: dict[str, list[list[float]]] = {}
+    places = []
     for number, row in enumerate(packs):
         cells = [_cells(e) for e in row]
         used = 0
@@ -257,16 +263,15 @@ def pack(packs: Sequence[Sequence[Example]], layout: Layout) -> Batch:
         cells.append(_empty(width - used, layout))
         for key in cells[0]:
             columns.setdefault(key, []).append([value for cell in cells for value in cell[key]])
-        chance = [e.chance for e in row for _ in range(len(e.source) + len(e.target))]
-        chances.append(chance + [0.0] * (width - used))
     tensors = {key: torch.tensor(rows) for key, rows in columns.items()}  # (packs, width)
     inputs = {key: tensors.pop(key) for key in ("input_ids", "position_ids")}
-    signal = tensors | {"live": tensors["live"].bool()} if layout.signal else {}
+    drawn = (tensors.pop("chance"), tensors.pop("furthest"))
+    signal = tensors | {key: tensors[key].bool() for key in ("live", "at_most")} if layout.signal else {}
     flat = [example for row in packs for example in row]
-    return _batch(flat, places, layout, inputs, len(packs) * width, torch.tensor(chances), signal)
+    return _batch(flat, places, layout, inputs, len(packs) * width, drawn, signal)
 
 
-def _cells(example: Example) -> dict[str, list[int]]:
+def _cells(example: Example) -> dict[str, Sequence[float]]:
     size, start = len(example.source) + len(example.target), len(example.source)
     return {
         "input_ids": example.source + example.target,
@@ -275,10 +280,14 @@ def _cells(example: Example) -> dict[str, list[int]]:
         "length": [example.length] * size,
         "column": list(range(-start, size - start)),
         "live": [1] * size,
+        "unit": [example.unit] * size,
+        "at_most": [int(example.at_most)] * size,
+        "chance": [example.chance] * size,
+        "furthest": [example.furthest] * size,
     }
 
 
-def _empty(size: int, layout: Layout) -> dict[str, list[int]]:
+def _empty(size: int, layout: Layout) -> dict[str, Sequence[float]]:
     """Padding: an example of its own that nothing is learnt from."""
     zeros = [0] * size
     return {
@@ -288,4 +297,8 @@ def _empty(size: int, layout: Layout) -> dict[str, list[int]]:
         "length": [1] * size,
         "column": zeros,
         "live": zeros,
+        "unit": zeros,
+        "at_most": zeros,
+        "chance": [0.0] * size,
+        "furthest": zeros,
     }

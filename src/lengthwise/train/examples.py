@@ -16,7 +16,7 @@ from ..controls import Control
 from ..data import Document
 from ..meter import Meter
 from . import lengths
-from .recipe import LengthsSection
+from .recipe import LengthsSection, ShiftSection
 
 Ids = list[int]
 _AT_ONCE = 256  # rows counted together
@@ -31,11 +31,27 @@ class Example:
     target: Ids  # without its end
     counts: Ids  # units written after each token of the target
     costs: Ids  # units of each token of the source, for controls that count through a prompt
+    unit: int = 0  # which of the recipe's units was counted
+    at_most: bool = False  # the length is told as a limit
     chance: float = 0.0  # drawn from [0, 1), for the shift
+    furthest: int = 0  # the most that its length may be shifted
 
     @property
     def length(self) -> int:
         return self.counts[-1]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """An example before its texts are ids."""
+
+    name: str
+    source: str
+    target: str
+    unit: int
+    at_most: bool
+    whole: bool  # the target ends where its writer ended it
+    chance: float
 
 
 @dataclass
@@ -54,12 +70,13 @@ class ExampleMaker:
     """Turns documents into examples for one model. It travels to worker processes, so it holds no model."""
 
     tokenizer: Any
-    meter: Meter
+    meters: Sequence[Meter]  # one a unit; each example draws its own
     controls: Sequence[Control]
     encoder_decoder: bool
     end: int  # the id that ends a text
     characters: bool = False  # the target is spelled letter by letter
     cutting: LengthsSection = field(default_factory=LengthsSection)
+    shift: ShiftSection | None = None
     max_tokens: int = 1024
 
     def __post_init__(self) -> None:
@@ -69,45 +86,68 @@ class ExampleMaker:
 
     def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
         """All examples of the documents. `time` is the epoch, or the place on a clock like it, for drawn lengths."""
-        named = [pair for document in documents for pair in self._pairs(document, time, random)]
-        targets = self._target_ids([target for _, _, target in named])
-        counts = running_counts(self.meter, targets)
-        sources = self._source_ids([self._told(pair[1], count) for pair, count in zip(named, counts, strict=True)])
+        drafts = [draft for document in documents for draft in self._drafts(document, time, random)]
+        targets = self._target_ids([draft.target for draft in drafts])
+        counts = self._counts(targets, [draft.unit for draft in drafts])
+        sources = self._source_ids([self._told(draft, count) for draft, count in zip(drafts, counts, strict=True)])
         found, skipped = [], Skipped()
-        for (name, _, _), source, target, count in zip(named, sources, targets, counts, strict=True):
-            chance = random.random()  # also for those left out: one more limit does not change all other draws
+        for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
             if not count or count[-1] < 1 or not source:
                 skipped.empty += 1
             elif len(source) + len(target) + 1 > self.max_tokens:
                 skipped.long += 1
             else:
-                found.append(Example(name, source, target, count, self._costs(source), chance))
+                costs, furthest = self._costs(source, draft.unit), self._furthest(draft, count[-1])
+                told = (draft.unit, draft.at_most, draft.chance, furthest)
+                found.append(Example(draft.name, source, target, count, costs, *told))
         return found, skipped
 
-    def _costs(self, source: Ids) -> Ids:
+    def _counts(self, targets: list[Ids], units: list[int]) -> list[Ids]:
+        counts: list[Ids] = [[] for _ in targets]
+        for number, meter in enumerate(self.meters):
+            places = [place for place, unit in enumerate(units) if unit == number]
+            for place, count in zip(places, running_counts(meter, [targets[p] for p in places]), strict=True):
+                counts[place] = count
+        return counts
+
+    def _costs(self, source: Ids, unit: int) -> Ids:
         if not self._through_prompt:
             return [0] * len(source)
         # In tokens every prompt token counts, special ones too, as in Butcher et al.
-        return [1] * len(source) if self.meter.unit.name == "tokens" else self.meter.prices[source].tolist()
+        meter = self.meters[unit]
+        return [1] * len(source) if meter.unit.name == "tokens" else meter.prices[source].tolist()
 
-    def _told(self, source: str, counts: Ids) -> str:
+    def _told(self, draft: "_Draft", counts: Ids) -> str:
+        source = draft.source
         for control in self.controls:
-            source = control.prefix(source, max(counts[-1] if counts else 0, 1), self.meter.unit.name)
+            length = max(counts[-1] if counts else 0, 1)
+            source = control.prefix(source, length, self.meters[draft.unit].unit.name)
         return source
+
+    def _furthest(self, draft: "_Draft", length: int) -> int:
+        """A text that ended by itself could do so under any limit; one that was cut had little room left."""
+        if not draft.at_most or self.shift is None:
+            return 0
+        return self.shift.maximum if draft.whole else min(self.shift.maximum, int(self.shift.cut * length))
 
     # ---- cutting
 
-    def _pairs(self, document: Document, time: float, random: Random) -> Iterator[tuple[str, str, str]]:
-        """(name, source, target) of each example of a document."""
+    def _drafts(self, document: Document, time: float, random: Random) -> Iterator["_Draft"]:
+        """The examples of a document, still as texts."""
         sides = [[text.strip() for text in side] for side in zip(*document.segments, strict=True)]
         for segment in self._segments(sides, time, random):
             name = document.id if len(sides[0]) == 1 else f"{document.id}[{segment.start}:{segment.stop}]"
             source, target = (self.cutting.separator.join(side[segment.start : segment.stop]) for side in sides)
-            yield name, source, target
+            # Drawn for every example, used or not: one option more does not change all other draws.
+            unit, limit, end, chance = (random.random() for _ in range(4))
+            at_most = self.shift is not None and limit < self.shift.share
+            cut = lengths.prefix(target, end) if self.cutting.kind == "prefixes" else target
+            whole = len(cut) == len(target)
+            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, chance)
 
     def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:
         kind, maximum = self.cutting.kind, self.cutting.maximum
-        if kind == "sentences" or len(sides[0]) == 1:
+        if kind in ("sentences", "prefixes") or len(sides[0]) == 1:
             return [range(n, n + 1) for n in range(len(sides[0]))]
         separator = len(self._plain_ids([self.cutting.separator])[0]) if self.cutting.separator.strip() else 0
         sizes = [[len(ids) + separator for ids in self._plain_ids(side)] for side in sides]

@@ -2,7 +2,8 @@
 
 Zhang, Gu, Zhang & Feng 2023: a model that has seen documents of one length only fails at others, so lengths are drawn
 anew in each epoch, short ones first (dynamic length sampling, DLS). Also their rival, multi-resolution (MR).
-Works on numbers of tokens; what the sentences say, and who counts, is no matter here.
+Also `prefix`: one text at many lengths. But for that, works on numbers of tokens; what the sentences say, and who
+counts, is no matter here.
 """
 
 import math
@@ -13,6 +14,8 @@ from random import Random
 
 import torch
 from torch import Tensor
+
+from ..sentences import finished_ends
 
 Segment = range  # of sentences of a document
 
@@ -55,6 +58,16 @@ def cut(sources: Sequence[int], targets: Sequence[int], lengths: Iterator[int]) 
         segments.append(range(start, end))
         start = end
     return segments
+
+
+def prefix(text: str, chance: float) -> str:
+    """`text` up to one of its sentence ends, all equally likely: a shorter text that is finished, too.
+
+    Of "One. Two. Three." a third each: "One.", "One. Two.", and the whole.
+    """
+    ends = [end for end in finished_ends(text) if end < len(text)]
+    drawn = int(chance * (len(ends) + 1))
+    return text[: ends[drawn]] if drawn < len(ends) else text
 
 
 def resolutions(sources: Sequence[int], targets: Sequence[int], maximum: int) -> list[Segment]:

@@ -156,7 +156,7 @@ class _Run:
     def _moved(self, batch: Batch, share: float) -> Batch:
         """On the device, its lengths shifted if the recipe says so."""
         if (shift := self.recipe.shift) is not None:
-            batch = batch.lengthened(shifts(batch.chance, share, shift.start, shift.end, shift.maximum))
+            batch = batch.lengthened(shifts(batch.chance, share, shift.start, shift.end, batch.furthest))
         return batch.to(self.device)
 
     def _backward(self, batch: Batch, responses: int) -> None:

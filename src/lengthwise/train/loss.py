@@ -80,5 +80,6 @@ def _only_rows(core: Any, rows: Tensor, keep: bool) -> Iterator[list[Tensor]]:
 def _embed_each(core: Any, ids: Tensor, packed: dict[str, Tensor]) -> Tensor:
     """Embeddings of packed rows: each token is a row of its own, with its own example's length. (rows, width, dim)."""
     one = {key: value.reshape(-1, 1) for key, value in packed.items()}  # (rows × width, 1)
-    signal = Signal(one["position"], one["length"].squeeze(1), one["column"], one["live"])
+    told = {name: one[name].squeeze(1) for name in ("length", "unit", "at_most")}
+    signal = Signal(position=one["position"], column=one["column"], live=one["live"], **told)
     return embed(core, ids.reshape(-1, 1), signal).reshape(*ids.shape, -1)

@@ -62,16 +62,16 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
 def _readers(recipe: Recipe, model: Any, tokenizer: Any) -> tuple[ExampleMaker, Layout]:
     config, controls = core_of(model).config, controls_of(model)
     attached = length_control(model)
-    counting = attached is not None and attached.meter is not None
-    meter = Meter(tokenizer, recipe.unit)  # not the model's: that one moves to the device
+    counting = attached is not None and bool(attached.units)
     maker = ExampleMaker(
         tokenizer=tokenizer,
-        meter=meter,
+        meters=[Meter(tokenizer, unit) for unit in recipe.unit],  # not the model's: those move to the device
         controls=recipe.build_controls() or controls,
         encoder_decoder=config.is_encoder_decoder,
         end=_end(model, tokenizer),
         characters=bool(recipe.model.fresh and recipe.model.fresh.decoder == "chars"),
         cutting=recipe.lengths,
+        shift=recipe.shift,
         max_tokens=recipe.data.max_tokens,
     )
     return maker, _layout(recipe, maker, config, controls, counting)

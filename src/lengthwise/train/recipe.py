@@ -21,6 +21,10 @@ Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
 class RecipeError(ValueError):
     """A recipe cannot be used; the text says where, why, and what to do."""
 
@@ -119,9 +123,13 @@ class DataSection(Section):
 
 
 class LengthsSection(Section):
-    """How documents become examples (Zhang et al. 2023); see `lengths.py`."""
+    """How documents become examples (Zhang et al. 2023); see `lengths.py`.
 
-    kind: Literal["sentences", "documents", "dynamic", "resolutions"] = "sentences"
+    `prefixes`: as sentences, but a target ends at one of its sentence ends, drawn anew in each epoch: one text, as many
+    lengths as it has sentences.
+    """
+
+    kind: Literal["sentences", "prefixes", "documents", "dynamic", "resolutions"] = "sentences"
     maximum: Positive = 512  # tokens a side
     gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
     tick: Positive | None = None  # dynamic: documents after which the clock moves on as by an epoch
@@ -134,6 +142,8 @@ class ShiftSection(Section):
     start: Annotated[float, Field(gt=0)] = 0.1
     end: Annotated[float, Field(gt=0)] = 2048.0
     maximum: Positive = 1024
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the examples; the others keep their exact length
+    cut: Annotated[float, Field(ge=0)] = 0.2  # a text that was cut short uses its room but for this share of itself
 
 
 class BatchSection(Section):
@@ -188,7 +198,7 @@ class Recipe(Section):
     paper: str = ""
     out: Path
     seed: int = 0
-    unit: str = "chars"
+    unit: Annotated[list[str], BeforeValidator(_listed)] = ["chars"]  # one, or several: each example draws its own
     model: ModelSection
     controls: list[dict[str, Any]] = []
     data: DataSection
@@ -199,18 +209,20 @@ class Recipe(Section):
 
     @field_validator("unit")
     @classmethod
-    def _unit(cls, value: str) -> str:
-        return unit_named(value).name
+    def _unit(cls, value: list[str]) -> list[str]:
+        return [unit_named(name).name for name in value]
 
     @model_validator(mode="after")
     def _agree(self) -> "Recipe":
         controls = self.build_controls()
-        counting = [control for control in controls if control.unit]
-        for control in counting:
-            if control.unit != self.unit:
-                raise ValueError(f"a control counts {control.unit}, the recipe {self.unit}; give the unit once, on top")
+        for control in controls:
+            if control.units and list(control.units) != self.unit:
+                own, ours = (", ".join(units) for units in (control.units, self.unit))
+                raise ValueError(f"a control counts {own}, the recipe {ours}; give the unit once, on top")
         if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
             raise ValueError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
+        if self.shift and self.shift.share < 1 and not any(getattr(control, "at_most", False) for control in controls):
+            raise ValueError("shift.share < 1 mixes limits and exact lengths; a control must tell them: at_most: true")
         if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
             raise ValueError("scale 'frobenius' is a norm over one example; several in a row (batch.packing) would mix")
         if self.batch.packing and any(control.positions == "replace" for control in controls):

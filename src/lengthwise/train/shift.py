@@ -17,13 +17,14 @@ def sigma(progress: float, start: float = 0.1, end: float = 2048.0) -> float:
     return start * math.exp(min(max(progress, 0.0), 1.0) * math.log(end / start))
 
 
-def truncated_half_normal(chance: Tensor, sigma: float, maximum: float) -> Tensor:
+def truncated_half_normal(chance: Tensor, sigma: float, maximum: Tensor | float) -> Tensor:
     """The value below which a share `chance` (0 to 1) of the truncated half-normal lies. σ 10: half below 6.74."""
-    within = math.erf(maximum / (sigma * math.sqrt(2)))
+    most = torch.as_tensor(maximum, dtype=torch.float64)
+    within = torch.erf(most / (sigma * math.sqrt(2)))
     reached: Tensor = sigma * math.sqrt(2) * torch.erfinv(chance.double() * within)
-    return reached.clamp(max=maximum)
+    return reached.minimum(most)
 
 
-def shifts(chance: Tensor, progress: float, start: float, end: float, maximum: int) -> Tensor:
-    """Whole units to add to each length: (batch,) chances in, (batch,) integers out."""
+def shifts(chance: Tensor, progress: float, start: float, end: float, maximum: Tensor | int) -> Tensor:
+    """Whole units to add to each length: (batch,) chances in, (batch,) integers out; `maximum` for all, or for each."""
     return truncated_half_normal(chance, sigma(progress, start, end), maximum).round().long()
