@@ -63,6 +63,23 @@ def test_adapter(family: str, control: str, tmp_path: Path, byte_bpe: Any, sp_un
     torch.testing.assert_close(logits, merged_logits, atol=1e-4, rtol=1e-4)
 
 
+def test_a_writer_of_an_adapter_is_merged_and_may_lack_a_tokenizer(byte_bpe: Any, tmp_path: Path) -> None:
+    tiny("llama", byte_bpe).save_pretrained(tmp_path / "base")
+    byte_bpe.save_pretrained(tmp_path / "base")
+    world = world_of("llama", byte_bpe, CONTROLS["units"]())
+    with_lora(world)
+    save(world.model, world.tokenizer, tmp_path / "adapter", base=str(tmp_path / "base"))
+    for file in (tmp_path / "adapter").glob("*token*"):
+        file.unlink()
+    written, logits = world.write()
+    writer = load(str(tmp_path / "adapter"), device="cpu")
+    assert any(module.merged for module in writer.model.modules() if hasattr(module, "merged"))
+    world.model, world.tokenizer = writer.model, writer.tokenizer
+    merged, merged_logits = world.write()
+    assert torch.equal(written, merged)
+    torch.testing.assert_close(logits, merged_logits, atol=1e-4, rtol=1e-4)
+
+
 def test_trained_length_tokens_travel_with_the_adapter(byte_bpe: Any, tmp_path: Path) -> None:
     tiny("llama", byte_bpe).save_pretrained(tmp_path / "base")
     world = world_of("llama", byte_bpe, [LengthTokens()])

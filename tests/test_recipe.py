@@ -49,6 +49,7 @@ def test_least_recipe() -> None:
         ({"train": {"epochs": 1, "patience": 3}}, "name data.dev files"),
         ({"shift": {}}, "shift moves the count of a 'difference' encoding"),
         ({"unit": "parsecs"}, "unknown unit 'parsecs'"),
+        ({"shift": {"share": 0.5}, "controls": [{"control": "encoding"}]}, "a control must tell them: at_most: true"),
         ({"unit": "words", "controls": [{"control": "encoding", "unit": "chars"}]}, "give the unit once"),
         ({"batch": {"tokens": 100}}, "lower the one or raise the other"),
         ({"batch": {"packing": True}, "controls": [{"control": "encoding", "scale": "frobenius"}]}, "norm over one"),
@@ -190,3 +191,8 @@ def test_plan(tmp_path: Path, toy_base: Path) -> None:
     assert cost.memory > 4 * cost.parameters
     for word in ("parameters", "steps", "tokens", "memory", "no step was timed"):
         assert word in str(cost)
+
+
+def test_no_is_a_word(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(LEAST))
+    assert load_recipe(tmp_path / "r.yaml", ["train.precision=no"]).train.precision == "no"

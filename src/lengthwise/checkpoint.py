@@ -30,6 +30,7 @@ FORMAT = 1
 _ABOUT = "lengthwise.json"
 _WEIGHTS = "lengthwise.safetensors"
 _README = "README.md"
+_TOKENIZERS = ("tokenizer_config.json", "tokenizer.json")  # an adapter without them has its base's
 # What a save may leave behind that would be read with, or instead of, what the next one writes there.
 _OURS = (
     *(_ABOUT, _WEIGHTS, "recipe.yaml"),
@@ -53,6 +54,8 @@ def load(name: str, *, device: Any = None, **options: Any) -> "Writer":
 
     place = _device(device)  # first: finding the model can mean to download it
     model, tokenizer = load_model(resolve(name), device=place, **options)
+    if core_of(model) is not model:
+        model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
     return Writer(model, tokenizer, name=name)
 
 
@@ -159,11 +162,13 @@ def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> 
         raise FileNotFoundError(f"no model in {folder}: neither config.json nor adapter_config.json is there")
     about = _about(folder)
     controls = _controls(folder, about)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
     if (folder / "adapter_config.json").exists():
-        base = _pretrained(_base_of(folder, about), dtype)
-        model = _with_adapter(_attached(base, controls, tokenizer), folder)
+        base = _base_of(folder, about)
+        own = any((folder / file).exists() for file in _TOKENIZERS)
+        tokenizer = AutoTokenizer.from_pretrained(folder if own else base)
+        model = _with_adapter(_attached(_pretrained(base, dtype), controls, tokenizer), folder)
     else:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
         model = _attached(_pretrained(folder, dtype, whole=bool(controls)), controls, tokenizer)
     _load_control_weights(model, folder)
     return model.to(device).eval() if device is not None else model.eval(), tokenizer

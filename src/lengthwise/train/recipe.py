@@ -21,6 +21,10 @@ Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
+def _no(value: Any) -> Any:
+    return "no" if value is False else value  # which is how YAML reads it
+
+
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -172,7 +176,7 @@ class TrainSection(Section):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     clip: Annotated[float, Field(gt=0)] | None = 1.0
     label_smoothing: Share = 0.0
-    precision: Literal["bf16", "no"] = "bf16"
+    precision: Annotated[Literal["bf16", "no"], BeforeValidator(_no)] = "bf16"
     compile: bool = False
     checkpointing: bool = False  # forget activations and compute them again: slower, for models that fill the memory
     evaluate_every: Positive = 500
