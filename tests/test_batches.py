@@ -24,7 +24,7 @@ from lengthwise.train.lengths import prefix
 from lengthwise.train.loss import response_logits, summed_loss
 from lengthwise.train.recipe import LengthsSection, ShiftSection, parse_recipe
 from lengthwise.train.shift import shifts, sigma, truncated_half_normal
-from lengthwise.train.stream import Place, Stream, count_documents
+from lengthwise.train.stream import Place, Stream, count_documents, settled
 from lengthwise.train.tokenizer import train_tokenizer
 from toy_corpora import corpus, rows, sentence
 
@@ -411,3 +411,21 @@ def test_epochs_differ(tmp_path: Path, byte_bpe: Any) -> None:
         epochs[place.epoch] += batch.names
     assert sorted(epochs[1]) == sorted(epochs[2])
     assert epochs[1] != epochs[2]
+
+
+def test_length_classes_of_equal_size_by_the_corpus(tmp_path: Path) -> None:
+    pairs = [{"id": str(n), "source": "x" * 100, "target": "y" * (50 + n)} for n in range(90)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    recipe = parse_recipe(
+        {
+            "name": "quantiles",
+            "out": str(tmp_path / "out"),
+            "model": {"fresh": {}},
+            "controls": [{"control": "tokens", "thresholds": "quantiles"}, {"control": "encoding"}],
+            "data": {"train": str(tmp_path / "pairs.jsonl")},
+            "train": {"epochs": 1},
+        }
+    )
+    tokens, encoding = settled(recipe).build_controls()
+    assert tokens.thresholds == pytest.approx((0.80, 1.09), abs=0.02)
+    assert encoding.config() == recipe.build_controls()[1].config()

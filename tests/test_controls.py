@@ -137,6 +137,13 @@ def test_length_classes_from_a_corpus() -> None:
         LengthTokens.from_corpus([])
 
 
+def test_thresholds_left_to_a_corpus_are_no_thresholds_yet() -> None:
+    control = LengthTokens("quantiles")
+    assert control_from(control.config()).config() == control.config()
+    with pytest.raises(ValueError, match="nobody has looked"):
+        control.prefix("Where is it?", 11, "chars")
+
+
 def test_prompt() -> None:
     assert PromptControl().prefix("Where is Rome?", 40, "chars") == "Answer in 40 characters: Where is Rome?"
     assert PromptControl("[{target}] {text}").prefix("a {b}", 7, "words") == "[7] a {b}"

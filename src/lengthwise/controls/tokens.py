@@ -6,16 +6,20 @@ embeddings: `attachment.py` gives the new tokens their rows.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 
 from ..units import measure
 from .base import Control
 
+QUANTILES = "quantiles"
+
 
 class LengthTokens(Control):
     """A class token for the ratio target / source: [0, 1] short, (1, 1.2] normal, (1.2, ∞) long.
+
+    In a recipe `thresholds: quantiles` makes classes of equal size, by the training corpus; see `from_corpus`.
 
     >>> LengthTokens().prefix("Where is it?", 11, "chars")
     '<len:short> Where is it?'
@@ -24,12 +28,17 @@ class LengthTokens(Control):
     name = "tokens"
 
     def __init__(
-        self, thresholds: Sequence[float] = (1.0, 1.2), names: Sequence[str] = ("short", "normal", "long")
+        self,
+        thresholds: Sequence[float] | Literal["quantiles"] = (1.0, 1.2),
+        names: Sequence[str] = ("short", "normal", "long"),
     ) -> None:
         super().__init__()
-        self.thresholds = tuple(float(t) for t in thresholds)
         self.names = tuple(names)
         self.tokens = tuple(f"<len:{name}>" for name in self.names)
+        self.thresholds: tuple[float, ...] | str = QUANTILES
+        if thresholds == QUANTILES:
+            return
+        self.thresholds = tuple(float(t) for t in thresholds)
         if any(low >= high for low, high in zip(self.thresholds, self.thresholds[1:], strict=False)):
             raise ValueError(f"thresholds must increase; got {self.thresholds}: ask for fewer classes")
         if len(set(self.names)) != len(self.thresholds) + 1:
@@ -53,6 +62,8 @@ class LengthTokens(Control):
 
     def kind_of(self, source: float, target: float) -> str:
         """The class of a target of this length for a source of that length, in one unit."""
+        if isinstance(self.thresholds, str):
+            raise ValueError("the thresholds are to be quantiles of a corpus, and nobody has looked at one yet")
         return self.names[bisect_left(self.thresholds, target / max(1, source))]
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:

@@ -20,7 +20,7 @@ from .batches import Layout
 from .examples import ExampleMaker
 from .fold import fold
 from .recipe import Fresh, Recipe, RecipeError
-from .stream import epoch_documents
+from .stream import epoch_documents, settled
 from .tokenizer import train_tokenizer
 
 SIZES = {  # width, inner width, heads, layers a side; base and large are those of the Transformer paper
@@ -43,6 +43,7 @@ class Built:
 
 def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
     """The recipe's model. A fresh one's tokenizer is read from `tokenizer_folder`, or trained if none is given."""
+    recipe = settled(recipe)
     torch.manual_seed(recipe.seed)
     if recipe.model.fresh:
         tokenizer = tokenizer_in(tokenizer_folder) if tokenizer_folder else fresh_tokenizer(recipe)

@@ -16,10 +16,13 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from ..controls.tokens import QUANTILES, LengthTokens
 from ..data import DataError, Document, Report, mix, read
 from .batches import Batch, Layout, batches
 from .examples import ExampleMaker, Skipped
 from .recipe import Corpora, Corpus, Recipe
+
+_ENOUGH = 20_000  # documents, to know the quantiles of a corpus
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,22 @@ def epoch_documents(recipe: Recipe, epoch: int, *, consumed: int = 0) -> Iterato
     seed = recipe.seed + 1_000_003 * epoch
     documents = mix(sources, seed, endless=endless, buffer=data.shuffle, consumed=consumed)
     return islice(documents, max(0, (data.documents_per_epoch or 0) - consumed)) if endless else documents
+
+
+def settled(recipe: Recipe) -> Recipe:
+    """The recipe with numbers where it left the thresholds of length tokens to the corpus."""
+    if not any(config.get("thresholds") == QUANTILES for config in recipe.controls):
+        return recipe
+    documents = islice(epoch_documents(recipe, epoch=0), _ENOUGH)
+    pairs = [pair for document in documents for pair in document.segments]
+
+    def known(config: dict[str, Any]) -> dict[str, Any]:
+        if config.get("thresholds") != QUANTILES:
+            return config
+        names = config.get("names", LengthTokens().names)
+        return config | {"thresholds": list(LengthTokens.from_corpus(pairs, names, recipe.unit[0]).thresholds)}
+
+    return recipe.model_copy(update={"controls": [known(config) for config in recipe.controls]})
 
 
 def _opened(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
