@@ -1,6 +1,6 @@
 """What does the hard budget cost? Decoding steps of SmolLM2 at batch 32, plain and with `Fit`, in one run.
 
-    python bench/fit.py [--device cuda] [--batch 32]
+    python bench/fit.py [--device cuda] [--batch 32] [--threads 2] [--busy]
 
 Greedy `generate` of 64 tokens, plain and with the processor in turns. Two figures: the time spent inside the processor
 (the device waited for before and after) beside the time of a plain step, and the ratio of the whole runs. Budgets are
@@ -22,28 +22,40 @@ class Timed(Fit):
     """Fit with a stopwatch."""
 
     seconds = 0.0
+    steps = 0
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
+        self.steps += 1
         began = now(scores.device)
         kept = super().__call__(input_ids, scores)
         self.seconds += now(scores.device) - began
         return kept
 
 
+clock = time.perf_counter
+
+
 def now(device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter()
+    return clock()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--model", default="smollm2", help="a folder, say of random weights, measures as well")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--busy", action="store_true", help="others use this CPU: measure processor time, one thread")
     options = parser.parse_args()
-    writer = load("smollm2", device=options.device)
+    if options.busy:
+        global clock
+        clock, options.threads = time.process_time, 1
+    torch.set_num_threads(options.threads)
+    writer = load(options.model, device=options.device)
     model, device, tokens = writer.model, torch.device(options.device), options.tokens
     question = [{"role": "user", "content": "Tell me about the sea and the ships."}]
     prompts = writer.tokenizer.apply_chat_template(
@@ -63,7 +75,8 @@ def main() -> None:
             )
         return (now(device) - began) / (written.shape[1] - prompts["input_ids"].shape[1])
 
-    print(f"{options.device}, batch {options.batch}, {tokens} new tokens, median of {options.rounds} rounds")
+    print(f"{options.model} ({model.dtype}) on {options.device}, {options.threads} threads, batch {options.batch}")
+    print(f"{tokens} new tokens, median of {options.rounds} rounds")
     print("| unit | plain step, ms | inside fit, ms | share % | step with fit / plain |\n|---|---|---|---|---|")
     for unit, most in (
         ("tokens", tokens),
@@ -79,7 +92,7 @@ def main() -> None:
             timed = Timed(writer.meter(unit), high - most // 8, high, **where)
             plain, fitted = step(None), step(Fit(writer.meter(unit), high - most // 8, high, **where))
             step(timed)
-            rounds.append((plain, timed.seconds / tokens, fitted / plain))
+            rounds.append((plain, timed.seconds / timed.steps, fitted / plain))
         plain, inside, ratio = (statistics.median(column) for column in zip(*rounds[1:], strict=True))  # first: warm-up
         print(
             f"| {unit} | {1e3 * plain:.2f} | {1e3 * inside:.2f} | {100 * inside / plain:.1f} | {ratio:.3f} |",

@@ -7,9 +7,10 @@
 Two workloads: SmolLM2-135M with LoRA (of its shape, with random weights, unless --base smollm2: speed is the same), and
 Transformer-base from scratch. Both sides learn from the same batches with the same length signal and the same attention
 kernels; the Trainer has its batches ready made, while ours reads, tokenises, counts and batches as it goes, and says
-what share of the time it waited for that. Each contestant runs in a process of its own. Utilisation counts the
-arithmetic of real tokens, by the usual rule (6 a parameter, 4 where it is frozen), against the peak of the device; for
-an unknown device, against a measured one.
+what share of the time it waited for that. With --torch-compile the Trainer runs once more, compiled; the ratio is to
+the faster of the two. Each contestant runs in a process of its own. Utilisation counts the arithmetic of real tokens,
+by the usual rule (6 a parameter, 4 where it is frozen), against the peak of the device; for an unknown device, against
+a measured one.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -60,7 +62,7 @@ def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
     common = {
         "data": {"train": data, "max_tokens": 512, "duplicates": True},
         "controls": [{"control": "encoding", "kind": "difference", "placement": "answer"}],
-        "batch": {"tokens": options.tokens, "pool": 8192, "multiple": 8, "workers": 0 if options.toy else 6},
+        "batch": {"tokens": options.tokens, "pool": 16_384, "multiple": 8, "workers": 0 if options.toy else 12},
         "train": {
             "steps": options.warm + options.steps,
             "precision": "bf16" if cuda else "no",
@@ -120,7 +122,7 @@ def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
     }
 
 
-def theirs(values: dict[str, Any], warm: int) -> dict[str, float]:
+def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[str, float]:
     """The Trainer, on the same batches, ready made."""
     from torch.nn.attention import sdpa_kernel
     from transformers import Trainer, TrainingArguments
@@ -131,8 +133,10 @@ def theirs(values: dict[str, Any], warm: int) -> dict[str, float]:
     from lengthwise.train.recipe import parse_recipe
     from lengthwise.train.stream import Place, Stream
 
-    values["train"]["steps"] = min(values["train"]["steps"], warm // 4 + 16)  # it needs no compiler to warm up
-    recipe, warm = parse_recipe(values), max(1, warm // 4)
+    if not compiled:
+        warm = max(1, warm // 4)  # it needs no compiler to warm up
+    values["train"]["steps"] = min(values["train"]["steps"], warm + 16)
+    recipe = parse_recipe(values)
     built = build(recipe, recipe.out / "tokenizer")
     _unfold(built.model)
     stream = Stream(recipe, built.maker, built.layout, 1)
@@ -151,6 +155,7 @@ def theirs(values: dict[str, Any], warm: int) -> dict[str, float]:
         report_to=[],
         disable_tqdm=True,
         remove_unused_columns=False,
+        torch_compile=compiled,
         dataloader_num_workers=0 if not torch.cuda.is_available() else 2,
         use_cpu=not torch.cuda.is_available(),
     )
@@ -224,6 +229,9 @@ def _memory() -> float:
     return torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
 
 
+CONTESTANTS = {"ours": ours, "theirs": theirs, "theirs-compiled": partial(theirs, compiled=True)}
+
+
 # ---- the table
 
 
@@ -245,8 +253,17 @@ def contest(who: str, values: dict[str, Any], warm: int) -> dict[str, float]:
     command = [sys.executable, __file__, "--contestant", who, "--recipe", json.dumps(values), "--warm", str(warm)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{who} failed:\n{done.stderr[-4000:]}")
+        raise RuntimeError(f"{who} failed:\n{done.stderr[-4000:]}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def contest_compiled(values: dict[str, Any], warm: int) -> float:
+    """The Trainer's tokens a second with torch_compile; 0 if that fails, for it is no fault of ours."""
+    try:
+        return contest("theirs-compiled", values, warm)["tokens_per_second"]
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 0.0
 
 
 def main() -> None:
@@ -259,30 +276,33 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=20, help="steps before the clock starts: the compiler's")
     parser.add_argument("--lora-dropout", type=float, default=0.0, help="above 0 the adapter is not folded")
     parser.add_argument("--full", action="store_true", help="a third workload: all weights of SmolLM2")
+    parser.add_argument("--torch-compile", action="store_true", help="also the Trainer, compiled: minutes more")
     parser.add_argument("--only", help="workloads whose name holds this")
-    parser.add_argument("--contestant", choices=("ours", "theirs"), help=argparse.SUPPRESS)
+    parser.add_argument("--contestant", choices=CONTESTANTS, help=argparse.SUPPRESS)
     parser.add_argument("--recipe", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.contestant:
-        run = {"ours": ours, "theirs": theirs}[options.contestant]
-        print(json.dumps(run(json.loads(options.recipe), options.warm)))
+        print(json.dumps(CONTESTANTS[options.contestant](json.loads(options.recipe), options.warm)))
         return
     if options.toy:
         options.steps, options.warm, options.tokens = 10, 5, 1024
     device, speed = peak()
     print(f"{device}, peak {speed / 1e12:.3g} TFLOP/s, torch {torch.__version__}, batches of {options.tokens:,} tokens")
-    print("| workload | Trainer tok/s | ours tok/s | ratio | Trainer util. | ours util. | waiting | padding | GiB |")
-    print("|---|---|---|---|---|---|---|---|---|", flush=True)
+    print("| workload | Trainer tok/s | compiled | ours tok/s | ratio | Trainer util. | ours util. | waiting |", end="")
+    print(" padding | GiB |\n|---|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, values in recipes(Path(folder), options).items():
             if options.only and options.only.lower() not in name.lower():
                 continue
-            b, a = contest("theirs", values, options.warm), contest("ours", values, options.warm)
-            theirs_, ours_ = b["tokens_per_second"], a["tokens_per_second"]
-            used = [rate * b["flops_per_token"] / speed for rate in (theirs_, ours_)]
+            plain = contest("theirs", values, options.warm)
+            compiled = contest_compiled(values, options.warm) if options.torch_compile else 0.0
+            own = contest("ours", values, options.warm)
+            peer, rate = max(plain["tokens_per_second"], compiled), own["tokens_per_second"]
+            used = [r * plain["flops_per_token"] / speed for r in (peer, rate)]
             print(
-                f"| {name} | {theirs_:,.0f} | {ours_:,.0f} | {ours_ / theirs_:.2f} | {used[0]:.1%} | {used[1]:.1%} "
-                f"| {a['waiting']:.1%} | {b['padding']:.1%} | {b['memory']:.1f} / {a['memory']:.1f} |",
+                f"| {name} | {plain['tokens_per_second']:,.0f} | {format(compiled, ',.0f') if compiled else '–'} "
+                f"| {rate:,.0f} | {rate / peer:.2f} | {used[0]:.1%} | {used[1]:.1%} | {own['waiting']:.1%} "
+                f"| {plain['padding']:.1%} | {plain['memory']:.1f} / {own['memory']:.1f} |",
                 flush=True,
             )
 

@@ -91,7 +91,11 @@ class World:
 
 def world_of(family: str, tokenizer: Any, controls: list[Control]) -> World:
     tokenizer = copy.deepcopy(tokenizer)
-    return World(family, attach(tiny(family, tokenizer), controls, tokenizer), tokenizer)
+    world = World(family, attach(tiny(family, tokenizer), controls, tokenizer), tokenizer)
+    for control in controls:
+        for weight in control.parameters():
+            torch.nn.init.normal_(weight)  # as if trained: new ones are silent
+    return world
 
 
 def _is_text(piece: bytes) -> bool:

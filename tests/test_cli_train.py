@@ -43,7 +43,11 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(cli, recipe, tmp_path):
     code, out, _ = cli("train", recipe, "--dry-run")
     assert (code, out.startswith("toy\n  parameters ")) == (0, True)
     code, out, _ = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--json")
-    assert (code, json.loads(out)["steps"]) == (0, 7)
+    cost = json.loads(out)
+    assert (code, cost["steps"]) == (0, 7)
+    assert re.match(r"time from \d steps of [\d,]+ tokens timed here", cost["basis"])
+    longer = json.loads(cli("train", recipe, "--dry-run", "--set", "train.steps=7000", "--json")[1])
+    assert 50 < longer["seconds"] / cost["seconds"] < 20_000  # a thousand times as many steps, on a noisy machine
     assert not (tmp_path / "run").exists()
 
 

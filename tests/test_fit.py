@@ -103,6 +103,72 @@ def test_rows_are_independent(byte_bpe):
         torch.testing.assert_close(together[n : n + 1], alone)
 
 
+@pytest.mark.parametrize("finish", [True, False])
+@pytest.mark.parametrize("unit", ["tokens", "chars", "words", "bytes"])
+def test_a_row_that_is_hard_pressed_leaves_the_others_alone(byte_bpe, unit, finish):
+    """Ample room, hardly any, none, few tokens left, inside a character, after a full stop: together and each alone."""
+    meter = Meter(byte_bpe, unit)
+    byte = {piece: i for i, piece in enumerate(meter.pieces) if len(piece) == 1}
+    plain = byte_bpe("The quick brown dog and others")["input_ids"][:6]
+    rows = [plain, plain, plain, plain, [*plain[:4], byte[b"\xf0"], byte[b"\x9f"]], [*plain[:5], byte[b"."]], [0] * 6]
+    many = ["at most 5000 {}", "at least 40 {}", "at most 9 {}", "at least 90 {}", "at least 1 {}", "4-30 {}", "4-9 {}"]
+    low, high = limits([budget.format(unit) for budget in many])
+    limit = torch.tensor([900, 900, 900, 40, 10, 900, 900])
+    ids = torch.tensor(rows)
+    scores = torch.randn(len(rows), len(byte_bpe), generator=torch.Generator().manual_seed(1))
+
+    def kept(which):
+        fit = Fit(meter, low[which], high[which], start=0, eos=[2], limit=limit[which], finish=finish)
+        return fit(ids[which], scores[which])
+
+    together = kept(slice(None))
+    for n in range(len(rows)):
+        assert torch.equal(together[n : n + 1], kept(slice(n, n + 1))), n
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_rows_carried_on_are_masked_as_rows_read_afresh(byte_bpe, unit):
+    generator = torch.Generator().manual_seed(2)
+    low, high = limits([budget.format(unit) for budget in BUDGETS])
+    meter, where = Meter(byte_bpe, unit), {"start": 0, "eos": [2], "limit": torch.full_like(low, 60)}
+    carried = Fit(meter, low, high, observe=True, **where)
+    byte = {piece: i for i, piece in enumerate(meter.pieces) if len(piece) == 1}
+    favour = [byte[bytes([b])] for b in "  ..comé👍".encode()]  # links, marks and characters in pieces come up
+    ids = torch.zeros((len(low), 0), dtype=torch.long)
+    for _ in range(60):
+        scores = 3 * torch.randn(len(low), len(byte_bpe), generator=generator)
+        scores[:, favour] += 5.0
+        kept = carried(ids, scores)
+        assert torch.equal(kept, Fit(meter, low, high, **where)(ids, scores))
+        ids = torch.cat([ids, torch.multinomial(kept.softmax(1), 1, generator=generator)], 1)
+
+
+def test_a_favourite_that_is_never_allowed_takes_the_freedom_of_what_is_taken_instead(byte_bpe):
+    low, high = limits(["at most 5000 chars"] * 2)
+    fit = Fit(Meter(byte_bpe, "chars"), low, high, start=0, eos=[2], observe=True)
+    ids = torch.tensor([byte_bpe("The quick")["input_ids"]] * 2)
+    scores = torch.zeros(2, len(byte_bpe))
+    scores[0, 0] = 3.0  # the padding
+    word = byte_bpe(" brown")["input_ids"][0]
+    scores[:, word] = 1.0
+    kept = fit(ids, scores)
+    assert kept.argmax(1).tolist() == [word, word]
+    assert kept[:, 0].eq(-torch.inf).all()
+    torch.testing.assert_close(fit.notes(torch.tensor([word, word])).freedom[:, 0], torch.tensor([-2.0, 0.0]).exp())
+
+
+def test_every_end_waits_for_the_minimum_and_comes_back_behind_it(byte_bpe):
+    """Two ids end a text here; one is a token of its own right, and is banned like the other before its time."""
+    full_stop, colon = (byte_bpe(mark)["input_ids"][0] for mark in ".:")
+    ids = torch.tensor([[*byte_bpe("The quick brown dog")["input_ids"][:4], full_stop]] * 2)
+    low, high = limits(["at least 4000 chars", "2-5000 chars"])
+    fit = Fit(Meter(byte_bpe, "chars"), low, high, start=0, eos=[2, colon])
+    scores = torch.zeros(2, len(byte_bpe))
+    kept = fit(ids, scores)[:, [2, colon]]
+    assert kept[0].eq(-torch.inf).all()
+    assert kept[1].eq(0).all()
+
+
 def test_an_ample_room_changes_nothing_but_impossible_tokens(byte_bpe):
     meter = Meter(byte_bpe, "chars")
     low, high = limits(["at most 5000 chars"])
@@ -118,8 +184,11 @@ def test_an_ample_room_changes_nothing_but_impossible_tokens(byte_bpe):
 def test_logits_wider_than_the_tokenizer(byte_bpe):
     low, high = limits(["at most 3 chars"])
     fit = Fit(Meter(byte_bpe, "chars"), low, high, start=0, eos=[2])
-    kept = fit(torch.zeros((1, 0), dtype=torch.long), torch.randn(1, len(byte_bpe) + 64))
+    wide = torch.randn(1, len(byte_bpe) + 64)
+    kept = fit(torch.zeros((1, 0), dtype=torch.long), wide)
     assert kept[0, len(byte_bpe) :].eq(-torch.inf).all()
+    ample = Fit(Meter(byte_bpe, "chars"), low, 1000 * high, start=0, eos=[2])
+    assert ample(torch.tensor([byte_bpe("The quick")["input_ids"]]), wide)[0, len(byte_bpe) :].eq(-torch.inf).all()
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ TEXTS = [
     "wide\u3000space, no\u00a0break,\u2003em",
     "two\n\nparagraphs\tand  double  spaces",
     "naïve Ångström — “quotes” … ½ €5",
+    "See example.com and http://t.co/abc. Or a.b, v1.2 👍🏽 ok. No e\u0301 \u0301 more.",
 ]
 everything = st.text(st.characters(exclude_categories=["Cs", "Co", "Cn", "Cc"]), max_size=30)
 
@@ -60,7 +61,7 @@ def check_carried_on(meter: Meter, ids: list[int]) -> None:
     """Token by token, the standing of a row is what it is when read at once."""
     carried = Standing(meter, torch.tensor([ids[:0]], dtype=torch.long))
     for t in range(1, len(ids) + 1):
-        carried.advance(torch.tensor([ids[:t]]))
+        carried.advance(torch.tensor(ids[t - 1 : t]))
         fresh = Standing(meter, torch.tensor([ids[:t]]))
         for name in ("used", "settled", "begun", "open", "character"):
             assert getattr(carried, name).item() == getattr(fresh, name).item(), (name, ids[:t])

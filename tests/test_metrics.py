@@ -616,7 +616,7 @@ def test_all_that_the_inputs_allow():
 def test_every_metric_signs_and_counts():
     rest = {"refs": REFS, "srcs": CLOSE, "budgets": "at most 40 chars", "docs": DOCS, "backs": FAR}
     for name in METRICS:
-        if name != "bertscore":
+        if name not in ("bertscore", "nll"):  # which need a model
             (found,) = score(CLOSE, **rest, metrics=[name], bootstrap=50)
             assert found.signature in str(found)
             assert found.n in (48, 8)

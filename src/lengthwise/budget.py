@@ -42,7 +42,9 @@ class Budget:
         elif self.low == 0:
             raise ValueError("a budget needs a limit; got neither low nor high")
         if self.high is not None and self.low > self.high:
-            raise ValueError(f"low must not exceed high; got low {self.low} and high {self.high} ({self.unit})")
+            turned = f"{self._show(self.high).rstrip('x')}-{self._show(self.low)} {self.unit}"
+            got = f"low {self.low} and high {self.high} ({self.unit})"
+            raise ValueError(f"low must not exceed high; got {got}; did you mean '{turned}'?")
         aim = _middle(self.low, self.high, self.of_source) if self.target is None else self.target
         set_(self, "target", number("target", aim, self.unit))
         if self.target < self.low or (self.high is not None and self.target > self.high):

@@ -5,7 +5,7 @@ stay apart for colour-blind readers and with marks that stay apart in grey. This
 their intervals, and never opens a window: figures are made without pyplot, so no state is shared.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from .metrics.targets import bins
 
 Numbers = Sequence[float]
 Lengths = tuple[Numbers, Numbers]  # targets, lengths written
+Groups = dict[str, list[int]]  # rows, by the name that stands below them
 
 # Okabe & Ito 2008, the dark ones first; yellow is left out, as it fades on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -83,31 +84,12 @@ def error_by_bins(
     title: str = "",
 ) -> Any:
     """Mean error by bins of the target length, with 95 % intervals. A wide spread of errors makes the scale a log."""
-    _check(systems)
-    labels = list(bins([t for targets, _ in systems.values() for t in targets], width=width, edges=edges))
-    with _styled():
-        figure = _figure(max(6.4, 1.0 + 0.95 * len(labels)), 4.0)
-        axes = figure.subplots()
-        points = []
-        for place, (name, (targets, lengths)) in enumerate(systems.items()):
-            shift = (place - (len(systems) - 1) / 2) * min(0.16, 0.7 / len(systems))  # side by side, not on top
-            errors = np.abs(np.subtract(lengths, targets))
-            by_bin = bins(targets, width=width, edges=edges)
-            scores = {label: as_score("mae", mean_of(errors[rows], "mae")) for label, rows in by_bin.items()}
-            xs = [labels.index(label) + shift for label in scores]
-            points += [s.value for s in scores.values()]
-            _line(axes, place, name, xs, list(scores.values()), whiskers=True)
-        axes.set_xticks(range(len(labels)), labels)
-        axes.grid(axis="x", visible=False)
-        axes.set_xlabel(f"length asked for ({unit})")
-        axes.set_ylabel(f"mean error ({unit})")
-        if min(points) > 0 and max(points) / min(points) > 30:
-            _log_scale(axes)
-        else:
-            axes.set_ylim(bottom=0)
-        _legend(axes, len(systems))
-        _entitle(figure, title)
-    return figure
+    return _errors(systems, lambda targets: bins(targets, width=width, edges=edges), unit, title)
+
+
+def error_by_target(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
+    """The same at each target, for targets that are few and asked for often."""
+    return _errors(systems, _by_target, unit, title)
 
 
 def ratio_histogram(
@@ -175,6 +157,37 @@ def save(figure: Any, path: str | Path) -> tuple[Path, Path]:
         figure.savefig(png, metadata={"Software": None})
         figure.savefig(svg, metadata={"Date": None})
     return png, svg
+
+
+def _errors(systems: Mapping[str, Lengths], grouped: Callable[[Numbers], Groups], unit: str, title: str) -> Any:
+    _check(systems)
+    labels = list(grouped([t for targets, _ in systems.values() for t in targets]))
+    with _styled():
+        figure = _figure(max(6.4, 1.0 + 0.95 * len(labels)), 4.0)
+        axes = figure.subplots()
+        points = []
+        for place, (name, (targets, lengths)) in enumerate(systems.items()):
+            shift = (place - (len(systems) - 1) / 2) * min(0.16, 0.7 / len(systems))  # side by side, not on top
+            errors = np.abs(np.subtract(lengths, targets))
+            scores = {label: as_score("mae", mean_of(errors[rows], "mae")) for label, rows in grouped(targets).items()}
+            xs = [labels.index(label) + shift for label in scores]
+            points += [s.value for s in scores.values()]
+            _line(axes, place, name, xs, list(scores.values()), whiskers=True)
+        axes.set_xticks(range(len(labels)), labels)
+        axes.grid(axis="x", visible=False)
+        axes.set_xlabel(f"length asked for ({unit})")
+        axes.set_ylabel(f"mean error ({unit})")
+        if min(points) > 0 and max(points) / min(points) > 30:
+            _log_scale(axes)
+        else:
+            axes.set_ylim(bottom=0)
+        _legend(axes, len(systems))
+        _entitle(figure, title)
+    return figure
+
+
+def _by_target(targets: Numbers) -> Groups:
+    return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
 
 
 def _scatter(panel: Any, place: int, targets: Any, lengths: Any, top: float) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from .evaluate import names_of
-from .terminal import SOME_DO_NOT_FIT, Json, complain, console, print_json, progress_bar
+from .loading import Device, load
+from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, print_json, progress_bar
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
 
@@ -21,6 +22,8 @@ def data(context: typer.Context) -> None:
     \b
     lengthwise data debian --pair en-it corpus
     lengthwise data check corpus/debian.en-it.train.jsonl.gz
+    lengthwise data prompts prompts.jsonl --topics topics.txt --templates templates.txt
+    lengthwise data answers prompts.jsonl answers.jsonl
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -59,6 +62,86 @@ def debian(
     for name, made in report.items():
         sizes = ", ".join(f"{part} {made[part]['documents']:,}" for part in ("train", "dev", "test"))
         print(f"{out}/debian.{name}: {sizes} documents; target/source {made['target_to_source_characters']} characters")
+
+
+@app.command()
+def prompts(
+    out: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .jsonl.gz, or a text with one a line.")],
+    topics: Annotated[Path, typer.Option(metavar="FILE", help="Topics, one a line, under [headings].")],
+    templates: Annotated[Path, typer.Option(metavar="FILE", help="Prompts with a {topic} in them, likewise.")],
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="How many prompts.")] = 20000,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Which ones, and in which order.")] = 0,
+) -> None:
+    """Make prompts: topics in the templates that suit them.
+
+    \b
+    lengthwise data prompts prompts.jsonl --topics recipes/prompts/topics.txt \\
+      --templates recipes/prompts/templates.txt
+
+    A template goes with the topics under the same [heading], one under [any] with all. None comes twice.
+    """
+    from ..data.prompting import combine, write_prompts
+
+    write_prompts(out, combine(topics, templates, count, seed))
+    print(f"{out}: {count:,} prompts")
+
+
+@app.command()
+def answers(
+    prompts: Annotated[Path, typer.Argument(help='JSON Lines with a "prompt", or a text with one a line.')],
+    out: Annotated[Path, typer.Argument(help="The file to write, or to go on with: .jsonl.")],
+    model: Annotated[str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")] = "smollm2",
+    each: Annotated[int, typer.Option(min=1, metavar="N", help="Answers to each prompt.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0.01, metavar="T", help="How bold the draw is.")] = 0.8,
+    top_p: Annotated[
+        float, typer.Option(min=0, max=1, metavar="P", help="Draw from the likeliest that make up P; 50 at most.")
+    ] = 0.95,
+    most: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of an answer; then it is cut.")] = 448,
+    batch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Answers at a time. [default: 512 on a GPU, else 32]")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed draws the same answers.")] = 0,
+    device: Device = None,
+    as_json: Json = False,
+) -> None:
+    """Let a model answer prompts: examples to train it on, in its own words.
+
+    \b
+    lengthwise data answers prompts.jsonl answers.jsonl --model smollm2
+
+    An answer that is not over after --most tokens is cut back to its last finished sentence. Empty, repetitive and
+    broken ones go to OUT.dropped.jsonl, with the reason. A call that broke off goes on where it was.
+    """
+    from ..data.prompting import questions
+
+    if out.suffix != ".jsonl":
+        raise UsageError(f"rows are added to OUT one by one, so it should be a .jsonl file; got {out}")
+    asked = questions(prompts, each)
+    writer = load(model, device)
+    from ..data.answers import answer
+
+    on_gpu = writer.model.device.type == "cuda"
+    if on_gpu:
+        writer.model.bfloat16()
+    with progress_bar() as bar:
+        task = bar.add_task("writing", total=len(asked))
+        report = answer(
+            writer,
+            asked,
+            out,
+            temperature=temperature,
+            top_p=top_p,
+            most=most,
+            rows=batch or (512 if on_gpu else 32),
+            seed=seed,
+            progress=lambda done: bar.advance(task, done),
+        )
+    if as_json:
+        print_json(report)
+        return
+    print(f"{out}: {report['kept']:,} answers, {report['finished']:,} as they ended and {report['cut']:,} cut")
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in report["reasons"].items())
+    print(f"left out: {report['dropped']:,}" + (f" ({reasons})" if reasons else ""))
 
 
 @app.command()

@@ -26,7 +26,7 @@ def models(as_json: Json = False) -> None:
 
     table = Table("model", "", "size", "licence", "where", box=None, pad_edge=False)
     for row in rows:
-        size = f"{row.size / 1e6:.0f} MB"
+        size = f"{row.size / 1e6:.0f} MB {'on disk' if row.path else ''}"
         table.add_row(row.name, row.description, size, row.licence, row.where + (f": {row.path}" if row.path else ""))
     console = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 1000)  # a pipe has no edge
     console.print(table)

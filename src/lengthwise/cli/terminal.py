@@ -22,9 +22,20 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+# How typer, by version, says that a number is too small or too large.
+_TOO_SMALL = re.compile(
+    r"Invalid value for '(--[^']+)': (?:Input should be greater than or equal to |\S+ is not in the range x>=)(\S+)"
+)
+_TOO_LARGE = re.compile(
+    r"Invalid value for '(--[^']+)': (?:Input should be less than or equal to |\S+ is not in the range x<=)(\S+)"
+)
+
+
 def complain(message: str) -> None:
+    """In one line: what lines say is joined as sentences or by a semicolon."""
     lines = "\n".join(line.strip() for line in message.splitlines() if line.strip())
-    line = re.sub(r"(?<=[.:;?!])\n", " ", lines).replace("\n", "; ")
+    line = re.sub(r"(?<=[.:;?!])\n", " ", re.sub(r"(?<![.:;?!])\n(?=What to do)", ".\n", lines)).replace("\n", "; ")
+    line = _TOO_LARGE.sub(r"\1 must be at most \2", _TOO_SMALL.sub(r"\1 must be at least \2", line))
     print(f"lengthwise: {line}", file=sys.stderr, flush=True)
 
 

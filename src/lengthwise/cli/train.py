@@ -42,15 +42,15 @@ def train(
         from ..train import TrainingError, plan
         from ..train import train as run
 
-    if dry_run:
-        with console().status("estimating"):
-            cost = plan(asked)
-        if as_json:
-            print_json(asdict(cost))
-        else:
-            print(cost, flush=True)
-        return
     try:
+        if dry_run:
+            with console().status("taking a few steps"):
+                cost = plan(asked)
+            if as_json:
+                print_json(asdict(cost))
+            else:
+                print(cost, flush=True)
+            return
         folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
     except TrainingError as error:  # what the user can mend is told in one line, as everywhere
         raise ValueError(str(error)) from error

@@ -8,7 +8,8 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import linear, silu
 
 from .. import encodings
 from ..units import unit_named
@@ -31,6 +32,8 @@ class EncodingControl(Control):
                 frobenius: ‖E‖/‖R‖ per sequence over the encoded rows of the call (the paper; differs between training
                 and each cached step); or a number: 1.0 suits an encoder-decoder that is trained from scratch
     positions   add to the decoder's own absolute positions, or replace them
+    reader      hidden units of a small network between sinusoid and embedding; it starts silent, so that training
+                starts from the model as it is; 0: none, the sinusoid itself is added, as in the papers
     """
 
     name = "encoding"
@@ -48,12 +51,16 @@ class EncodingControl(Control):
         layout: encodings.Layout = "interleaved",
         cosine: encodings.Cosine = "shared",
         at_most: bool = False,
+        reader: int = 0,
     ) -> None:
         super().__init__()
         self.kind = _one_of("kind", kind, KINDS)
         self.units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
         self.unit = self.units[0] if len(self.units) == 1 else self.units
         self.at_most = at_most
+        self.reader = reader
+        self.inner: Tensor | None = None  # (reader, dim)
+        self.outer: Tensor | None = None  # (dim, reader)
         self.placement = _one_of("placement", placement, tuple(PLACEMENTS))
         self.end_index = _end_index(end_index, kind)
         self.scale = scale if isinstance(scale, int | float) else _one_of("scale", scale, ("constant", "frobenius"))
@@ -65,6 +72,8 @@ class EncodingControl(Control):
         self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
         if not self.units or len(set(self.units)) < len(self.units):
             raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
+        if reader < 0:
+            raise ValueError(f"a reader has hidden units, or 0 for none; got {reader}")
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
         encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training
@@ -72,10 +81,15 @@ class EncodingControl(Control):
     def settle(self, row_norm: float, dim: int) -> None:
         if self.scale == "constant" and self.factor.isnan():
             self.factor.fill_(row_norm * math.sqrt(2 / dim))  # a row of sines and cosines has norm sqrt(dim / 2)
+        if self.reader and self.inner is None:
+            self.inner = nn.Parameter(torch.randn(self.reader, dim) / math.sqrt(dim / 2))
+            self.outer = nn.Parameter(torch.zeros(dim, self.reader))
 
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor:
         carriers = signal.carriers(self.placement).unsqueeze(-1)  # (batch, time, 1)
         vectors = self.vectors(signal, inputs.shape[-1]) + self._tags(signal, inputs.shape[-1])
+        if self.inner is not None and self.outer is not None:
+            vectors = linear(silu(linear(vectors.to(self.inner.dtype), self.inner)), self.outer)
         vectors = vectors * carriers  # (batch, time, dim)
         if self.scale != "frobenius":
             return vectors * self.factor

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -19,6 +20,8 @@ from .document import DataError
 _NOT_FREE = ("non-free", "non-free-firmware", "restricted", "multiverse")
 _INDEX = re.compile(r"(?P<place>.*_(?P<component>[^_]+)_i18n_|)Translation-(?P<language>\w+)(?:\.gz|\.bz2|\.xz)?")
 _OFFERED = re.compile(r"/i18n/Translation-([A-Za-z_]+)(?:\.[a-z0-9]+)?$", re.MULTILINE)
+
+_LOOK = 0.2  # seconds between two looks at what has come
 
 # The clear lines: the system's list may say "none"; we want no package lists, no icons, only translations; and its
 # hooks (such as the one that empties the cache in a container) are for its own updates.
@@ -55,15 +58,8 @@ def fetch(language: str, folder: Path, say: Callable[[str], None], apt: str = "a
     """Fill `folder` with the indices of English and `language`; what a broken run left there is used."""
     command = _command(language, folder, apt)
     say(f"asking apt for the English and {language} package descriptions ...")
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    complaints = [line for line in done.stderr.splitlines() if line.startswith(("E:", "W:"))]
+    status, errors = _run(command, lambda: say(_so_far(folder / "lists")))
+    complaints = [line for line in errors if line.startswith(("E:", "W:"))]
     for line in complaints:  # somebody's broken third-party source is no reason to stop, if the rest came
         say(line)
     try:
@@ -71,10 +67,43 @@ def fetch(language: str, folder: Path, say: Callable[[str], None], apt: str = "a
     except UnknownLanguage:
         raise
     except DataError as error:
-        if not done.returncode and not complaints:
+        if not status and not complaints:
             raise
-        reasons = "\n  ".join(complaints or done.stderr.splitlines()[-5:] or [f"exit status {done.returncode}"])
+        reasons = "\n  ".join(complaints or errors[-5:] or [f"exit status {status}"])
         raise DataError(f"apt-get could not fetch the package descriptions:\n  {reasons}\n{error}") from None
+
+
+def _run(command: list[str], meanwhile: Callable[[], None]) -> tuple[int, list[str]]:
+    """Runs a program, calling `meanwhile` now and then; its exit status and what it said on stderr."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    try:
+        while True:
+            try:
+                errors = process.communicate(timeout=_LOOK)[1]
+                return process.returncode, errors.splitlines()
+            except subprocess.TimeoutExpired:
+                meanwhile()
+    finally:  # also after Ctrl-C
+        process.kill()
+        process.wait()
+
+
+def _so_far(lists: Path) -> str:
+    """What apt has fetched: finished files, and the bytes of these and of those on their way."""
+    finished, size = 0, 0
+    for path in (*lists.glob("*_i18n_Translation-*"), *lists.glob("partial/*")):
+        with suppress(OSError):  # it may have been renamed just now
+            size += path.stat().st_size
+            finished += path.parent == lists
+    return f"fetching: {finished} files, {size / 1e6:,.1f} MB"
 
 
 def _command(language: str, folder: Path, apt: str) -> list[str]:

@@ -27,6 +27,7 @@ Split = dict[str, list[Document]]
 SPLITS = ("train", "dev", "test")
 HELD_OUT = 600  # documents in each of dev and test, if there are so many that share nothing with others
 MIN_TEXT, MIN_TITLE = 120, 12  # characters: below these, long and short description say the same
+_TELL = 500  # entries between two words on how far it is
 SIBLINGS = 200  # characters: libfoo, libfoo-dev and libfoo-doc begin alike, and one of them is enough
 
 LICENCE = """\
@@ -68,20 +69,29 @@ def build(
     own = out / ".indices" / pair
     found = _indices(language, own, indices, say, apt)
     # Train, dev and test of a corpus are written together, or a second build's train might hold the first one's test.
-    documents: dict[str, Callable[[Counter[str]], list[Document]]] = {
-        pair: lambda counts: list(_parallel(found, language, counts)),
-        "titles": lambda counts: list(_titles(found, counts)),
+    documents: dict[str, Callable[[Counter[str]], Iterator[Document]]] = {
+        pair: lambda counts: _parallel(found, language, counts),
+        "titles": lambda counts: _titles(found, counts),
     }
     for name in todo:
         say(f"building debian.{name} ...")
         _record(out, name, None)  # from the first file to the last it is unfinished, also where an older one stood
         counts: Counter[str] = Counter()
-        kept = _write(out, name, documents[name](counts), options)
+        kept = _write(out, name, list(_told(documents[name](counts), name, say)), options)
         _record(out, name, {**kept, **options, "counts": counts, "indices": [index.name for index in found]})
     with whole(out / "LICENCE.md") as stream:
         stream.write(LICENCE.encode())
     _forget(own)
     return _report(out)
+
+
+def _told(documents: Iterator[Document], name: str, say: Say) -> Iterator[Document]:
+    """The same documents, with a word now and then on how many there are."""
+    for number, document in enumerate(documents, 1):
+        if number % _TELL == 0:
+            say(f"building debian.{name}: {number:,} entries paired")
+        yield document
+    say(f"building debian.{name}: splitting and writing ...")
 
 
 def _language(pair: str) -> str:

@@ -5,22 +5,25 @@ minimum, never enters a state from which the budget cannot be met, and never end
 end of the room it also steers towards a sentence end. It reads its state off the ids, so beams may be reordered freely.
 It knows rooms and prices; whether a text is *really* finished is for `ending.py`, which sees the text.
 
-Counting is done on the CPU, on a few integers a row; only the masks are as wide as the vocabulary.
+Counting is done on the CPU, on a few integers a row; only the masks are as wide as the vocabulary. Most steps are
+calm: every token fits into the room, and all rows share one mask.
 """
 
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 from transformers import LogitsProcessor
 
 from ..meter import Meter
 from ..sentences import finished
-from .prices import BANNED, State, prices_of
-from .review import Notes
-from .standing import Standing
+from .prices import BANNED, Prices, State, prices_of
+from .review import Notes, freedom
+from .standing import Booleans, Integers, Standing
 
 UNLIMITED = BANNED - 1
 
@@ -29,6 +32,7 @@ _LANDING = {"tokens": (16, 6), "words": (12, 4)}
 _LANDING_OTHER = (64, 20)
 _PULL = 4.0  # nats in favour of a sentence end at the very end of the room
 _PUSH = 12.0  # nats against one behind which only a stump would fit
+_LAST_TOKENS = 4  # with as many left, a character must not stay unfinished
 _WANTED = math.log(0.1)  # an end is the model's own wish if it is this likely, beside the favourite
 _GOES_ON = math.log(0.5)  # and so is a piece that goes on with the last word of the room
 
@@ -54,132 +58,177 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         observe: bool = False,
     ) -> None:
         self.meter, self.start, self.finish = meter, start, finish
-        self.low, self.high = low.cpu(), high.cpu().clamp(max=UNLIMITED)
-        self.limit = torch.full_like(self.low, UNLIMITED) if limit is None else limit.cpu()
-        self.eos = torch.tensor(eos)
+        self.low, self.high = low.cpu().numpy(), high.cpu().clamp(max=UNLIMITED).numpy()
+        self.limit = np.full_like(self.low, UNLIMITED) if limit is None else limit.cpu().numpy()
+        self.eos, self.end = torch.tensor(eos), eos[0]
         self.prices = prices_of(meter, finish)
         self.landing, self.shortest = _LANDING.get(meter.unit.name, _LANDING_OTHER)
-        self._wide: tuple[Tensor, ...] | None = None
+        self._wide: _Wide | None = None
         self._standing: Standing | None = None
-        self._observed: list[tuple[Tensor, Tensor, Tensor]] | None = [] if observe else None
-        self._before: tuple[Tensor, ...] | None = None  # scores, what was kept of them, the best of each
+        self._observed: list[tuple[Tensor, ...]] | None = [] if observe else None
+        self._before: tuple[Tensor, ...] | None = None  # scores, what was kept of them, the best of each, the ends
+        self._freedom: list[float] = []
 
     # ---- one step
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         if input_ids.shape[1] < self.start:  # a language token is forced here; it is no text
             return scores
-        prices, closes, closers, eos = self._tables_for(scores)
-        ids = input_ids[:, self.start :].cpu()
-        best = scores.amax(1, keepdim=True)  # (rows, 1)
+        wide = self._wide = self._wide or _Wide(self.prices, self.eos, scores)
         self._observe(input_ids[:, -1:])
-        low, high, left = (self._each(limits, len(ids)) for limits in (self.low, self.high, self.limit - ids.shape[1]))
-        at = self._read(ids)
+        best, ends = scores.amax(1), scores.index_select(1, wide.eos)  # (rows,), (rows, ends)
+        at = self._read(input_ids)
+        low, high, left = (self._each(limits, len(scores)) for limits in (self.low, self.high, self.limit))
+        left = left - at.width
         state, room = self.prices.state(at), high - at.used
         may_end = (at.settled >= low) & at.begun & (at.character == 0)
-        closed = self._closed(ids)
-        over = (closed & may_end & self._enough(ids, room, high)) | (left < 1)
-        room = room.masked_fill(over, -1)  # nothing more is affordable
+        closed = self._closed(at)
+        over = self._enough(at, room, high, closed & may_end) | (left < 1)
+        room = np.where(over, -1, room)  # nothing more is affordable
 
-        numbers = torch.stack([room, state, may_end.long(), closed.long()]).to(scores.device)  # one transfer
-        rooms, ends = numbers[0].unsqueeze(1), scores[:, eos]
-        uniform = int(state.min()) == int(state.max())
-        tight = int(room.min()) < self.prices.dearest
-        price = prices[int(state[0])] if uniform else prices[numbers[1]]  # (vocabulary,) or (rows, vocabulary)
-        kept = scores.masked_fill(price > rooms.int() if tight else price >= BANNED, -torch.inf)
-        if (late := self.prices.late(at, left, low)) is not None:
-            kept[:, : late.shape[1]].masked_fill_(late.to(scores.device), -torch.inf)
+        kept = torch.minimum(scores, wide.caps(state, room))  # one pass
+        self._ban_late(kept, at, left, low, over)
         last_word = (room == 0) & (state == State.OPEN)
-        if self.meter.opens is not None and bool(last_word.any()):  # here letters cost nothing: only what is wanted
-            unwanted = (scores < best + _GOES_ON) & ~closes
-            kept = kept.masked_fill(unwanted & last_word.to(scores.device).unsqueeze(1), -torch.inf)
+        if self.meter.opens is not None and last_word.any():  # here letters cost nothing: only what is wanted
+            self._ban_unwanted(kept, scores, best, last_word.nonzero()[0])
         if (pull := self._pull(at.used, room, low)) is not None:
-            kept[:, closers] += pull.to(scores.device)
-        allowed = numbers[2].bool().unsqueeze(1)
-        if self.finish:
-            allowed = allowed & (numbers[3].bool().unsqueeze(1) | (ends >= best + _WANTED))
-        kept[:, eos] = ends.masked_fill(~(allowed | (rooms < 0)), -torch.inf)
-        top = kept.amax(1)  # a pass over the vocabulary is what a step costs: this one serves twice
-        stuck = top == -torch.inf  # nothing fits and no end is allowed: end here, and the verdict will say so
-        kept[:, eos[0]] = kept[:, eos[0]].masked_fill(stuck, 0.0)
+            kept.index_add_(1, wide.closers, _sent(pull, scores).to(kept.dtype))
+        sure = (may_end & closed if self.finish else may_end) | (room < 0)
+        if (sure | may_end).any():
+            bar = np.where(sure, -np.inf, np.where(may_end, _WANTED, np.inf)).astype(np.float32)
+            wanted = ends >= (best + _sent(bar, scores)).unsqueeze(1)
+            kept.index_copy_(1, wide.eos, torch.where(wanted, ends, -torch.inf))
+        top = kept.amax(1)
+        # Nothing fits and no end is allowed: end here, and the verdict will say so.
+        kept.select(1, self.end).masked_fill_(top == -torch.inf, 0.0)
         if self._observed is not None:
-            self._before = (scores, kept, best.squeeze(1), top.masked_fill(stuck, 0.0))
+            self._before = (scores, kept, best, top, ends)
         return kept
 
-    def _tables_for(self, scores: Tensor) -> tuple[Tensor, ...]:
-        """Prices, closing tokens, plain closers and ends on the model's device, as wide as its logits."""
-        if self._wide is None:
-            extra = scores.shape[1] - self.prices.rows.shape[1]  # embeddings padded beyond the tokenizer's size
-            rows = pad(self.prices.rows, (0, extra), value=BANNED)
-            tables = (rows, pad(self.prices.closes, (0, extra)), self.prices.closers, self.eos)
-            self._wide = tuple(table.to(scores.device) for table in tables)
-        return self._wide
-
     @staticmethod
-    def _each(limits: Tensor, rows: int) -> Tensor:
+    def _each(limits: Integers, rows: int) -> Integers:
         """One number a row: a text has as many rows as it has beams or candidates."""
-        return limits if len(limits) == rows else limits.repeat_interleave(rows // len(limits))
+        return limits if len(limits) == rows else limits.repeat(rows // len(limits))
 
-    def _read(self, ids: Tensor) -> Standing:
+    def _read(self, input_ids: Tensor) -> Standing:
         """Where the rows stand. Kept from step to step where rows stay in place."""
-        before = self._standing
-        if self._observed is not None and before is not None and before.width == ids.shape[1] - 1:
-            before.advance(ids)
+        before, width = self._standing, input_ids.shape[1] - self.start
+        if self._observed is not None and before is not None and before.width == width - 1:
+            before.advance(input_ids[:, -1].cpu())
             return before
-        self._standing = Standing(self.meter, ids)
+        self._standing = Standing(self.meter, input_ids[:, self.start :].cpu())
         return self._standing
 
-    def _closed(self, ids: Tensor) -> Tensor:
+    def _closed(self, at: Standing) -> Booleans:
         """Rows whose last token is a full stop: (rows,)."""
-        if not (self.finish and ids.shape[1]):
-            return torch.zeros(len(ids), dtype=torch.bool)
-        return self.prices.closes[ids[:, -1]]
+        if not (self.finish and at.width):
+            return np.zeros_like(at.begun)
+        return self.prices.closing[at.columns[-1]]
 
-    def _enough(self, ids: Tensor, room: Tensor, high: Tensor) -> Tensor:
-        """Rows with no room for another sentence, or no need of one (no maximum), whose text is finished: (rows,)."""
-        enough = (room < self.shortest) | (high == UNLIMITED)
-        for row in (enough & self._closed(ids)).nonzero().flatten().tolist():  # once a sentence
-            enough[row] = finished(self.meter.spell(ids[row].tolist()).decode("utf-8", "ignore"))
+    def _enough(self, at: Standing, room: Integers, high: Integers, closed: Booleans) -> Booleans:
+        """`closed` rows with no room for another sentence, or no need of one (no maximum), and finished: (rows,)."""
+        enough = closed & ((room < self.shortest) | (high == UNLIMITED))
+        for row in enough.nonzero()[0].tolist():  # once a sentence
+            enough[row] = finished(at.written(row).decode("utf-8", "ignore"))
         return enough
 
-    def _pull(self, used: Tensor, room: Tensor, low: Tensor) -> Tensor | None:
+    def _ban_late(self, kept: Tensor, at: Standing, left: Integers, low: Integers, over: Booleans) -> None:
+        """Tokens that leave too few behind them to end a character or to reach the minimum."""
+        hurry = self.prices.hurry(at, left, low)
+        late = (hurry | (left <= _LAST_TOKENS)) & ~over
+        if late.any():
+            rows = late.nonzero()[0]
+            never = self.prices.late(at, left, hurry, rows)
+            _ban(kept, rows, pad(never, (0, kept.shape[1] - never.shape[1])))
+
+    def _ban_unwanted(self, kept: Tensor, scores: Tensor, best: Tensor, rows: Integers) -> None:
+        """Tokens other than full stops that are far from being the model's favourite."""
+        assert self._wide is not None
+        index = _sent(rows, scores)
+        _ban(kept, rows, (scores[index] < (best[index] + _GOES_ON).unsqueeze(1)) & ~self._wide.closes)
+
+    def _pull(self, used: Integers, room: Integers, low: Integers) -> NDArray[np.float32] | None:
         """For a full stop where the text may end and the room runs out; against one that leaves room for a stump only.
 
         (rows, plain closers), in nats; None where there is nothing to say.
         """
-        if not self.finish or int(room.min()) > self.landing + self.shortest:
+        if not self.finish or room.min() > self.landing + self.shortest:
             return None
-        cost = self.prices.rows[State.OPEN, self.prices.closers].long()  # (closers,)
+        cost = self.prices.closing_costs  # (closers,)
         after = room[:, None] - cost
         good = used[:, None] + cost >= low[:, None]
         stump = ~good & (after > 0) & (after < self.shortest)
-        return _PULL * (1 - after / self.landing).clamp(0, 1) * good - _PUSH * stump
+        nearness = (1 - after.astype(np.float32) / np.float32(self.landing)).clip(0, 1)
+        pull = (_PULL * nearness * good - _PUSH * stump).astype(np.float32)
+        return pull if pull.any() else None
 
     # ---- what was done to the model's choices
 
-    def _observe(self, last: Tensor) -> None:
+    def _observe(self, taken: Tensor) -> None:
+        """Notes the tokens (rows, 1) taken after the last step."""
         if self._observed is not None and self._before is not None:
-            self._observed.append(self._opinion(last))
+            self._observed.append(self._opinion(taken))
 
-    def _opinion(self, taken: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of the tokens (rows, 1) taken after the last step: freedom, liking of an end instead, score; each (rows,).
-
-        Freedom is 1 where the model's own order stood, small where its favourites were banned or a full stop pulled.
-        """
+    def _opinion(self, taken: Tensor) -> tuple[Tensor, ...]:
+        """Of the token: the model's score and what was made of it; the best of each; the scores of the ends."""
         assert self._before is not None
-        assert self._wide is not None
-        raw, kept, best, top = self._before
-        own, made = (table.gather(1, taken).squeeze(1) for table in (raw, kept))
-        freedom = ((own - best) - (made - top)).clamp(max=0).exp()
-        return freedom, (raw[:, self._wide[3]].amax(1) - best).exp(), own - best
+        raw, kept, *rest = self._before
+        return raw.gather(1, taken).squeeze(1), kept.gather(1, taken).squeeze(1), *rest
 
     def freedom(self) -> list[float]:
         """Of row 0 so far: a stream looks at it while the text is written."""
-        return [float(step[0][0]) for step in self._observed or []]
+        for step in (self._observed or [])[len(self._freedom) :]:
+            own, made, best, top = (column[0] for column in step[:4])
+            self._freedom.append(float(freedom(own, made, best, top)))
+        return self._freedom
 
     def notes(self, last: Tensor) -> Notes | None:
         """What was observed, given the tokens (rows,) that were taken after the last step."""
         if self._observed is None or self._before is None:
             return None
         steps = [*self._observed, self._opinion(last.unsqueeze(1))]
-        return Notes(*(torch.stack(column, 1) for column in zip(*steps, strict=True)))
+        own, made, best, top, ends = (torch.stack(column, 1) for column in zip(*steps, strict=True))
+        return Notes(freedom(own, made, best, top), (ends.amax(-1) - best).exp(), own - best)
+
+
+class _Wide:
+    """What a step needs on the model's device, as wide as its logits."""
+
+    def __init__(self, prices: Prices, eos: Tensor, scores: Tensor) -> None:
+        extra = scores.shape[1] - prices.rows.shape[1]  # embeddings padded beyond the tokenizer's size
+        rows = pad(prices.rows, (0, extra), value=BANNED).index_fill(1, eos, BANNED)  # ends are allowed one by one
+        self.prices = rows.to(scores.device)  # (states, vocabulary)
+        self.dearest, self.dtype = prices.dearest, scores.dtype
+        self.closes = pad(prices.closes, (0, extra)).to(scores.device)
+        self.closers, self.eos = prices.closers.to(scores.device), eos.to(scores.device)
+        self._caps: dict[tuple[int, int], Tensor] = {}
+
+    def caps(self, state: Integers, room: Integers) -> Tensor:
+        """Plus infinity for what a row may take, minus infinity for what it may not: (rows, vocabulary).
+
+        (vocabulary,) where all rows may take the same, as in most steps: whatever is not banned in every room.
+        """
+        ample = room >= self.dearest
+        state = np.where(
+            ample & (state == State.OPEN), State.CLOSED, state
+        )  # they differ in prices, not in what is banned
+        keys = list(zip(state.tolist(), np.minimum(room, self.dearest).tolist(), strict=True))
+        if len(set(keys)) == 1:
+            return self._cap(keys[0])
+        return torch.stack([self._cap(key) for key in keys])
+
+    def _cap(self, key: tuple[int, int]) -> Tensor:
+        if key not in self._caps:
+            state, room = key
+            self._caps[key] = torch.where(self.prices[state] > room, -torch.inf, torch.inf).to(self.dtype)
+        return self._caps[key]
+
+
+def _ban(kept: Tensor, rows: Integers, out: Tensor) -> None:
+    """Minus infinity for what is `out` (some rows, vocabulary) of these `rows` of `kept`."""
+    index = _sent(rows, kept)
+    kept[index] = kept[index].masked_fill(out.to(kept.device), -torch.inf)
+
+
+def _sent(numbers: NDArray[Any], where: Tensor) -> Tensor:
+    return torch.from_numpy(numbers).to(where.device)

@@ -6,13 +6,14 @@ Made once for a meter and kept. It knows tokens and their texts; which rows have
 from enum import IntEnum
 from functools import lru_cache
 
+import numpy as np
 import regex
 import torch
 from torch import Tensor
 
 from ..meter import Meter
 from ..utf8 import STATES
-from .standing import Standing
+from .standing import Booleans, Integers, Standing
 
 BANNED = 1 << 29  # a price that no room can pay
 
@@ -41,6 +42,8 @@ class Prices:
         self.closers = torch.tensor([i for i, t in enumerate(texts) if _PLAIN_CLOSER.fullmatch(t)]).long()
         self.lacks = torch.tensor([state[0] for state in STATES])  # bytes missing, by UTF-8 state
         self.rows = self._rows(texts, finish)  # (states, vocabulary); int32
+        self.closing = self.closes.numpy()
+        self.closing_costs = self.rows[State.OPEN, self.closers].long().numpy()
         self.dearest = int(self.rows[self.rows < BANNED].max())
 
     def _rows(self, texts: list[str], finish: bool) -> Tensor:
@@ -68,27 +71,29 @@ class Prices:
         return torch.stack(rows).int()
 
     @staticmethod
-    def state(at: Standing) -> Tensor:
+    def state(at: Standing) -> Integers:
         """Which row of prices applies: (rows,)."""
-        state = torch.where(at.begun, at.open.long(), State.FRESH)
-        return torch.where(at.character > 0, State.SPLIT - 1 + at.character, state)
+        state = np.where(at.begun, at.open, State.FRESH)
+        return np.where(at.character > 0, State.SPLIT - 1 + at.character, state)
 
-    def late(self, at: Standing, left: Tensor, low: Tensor) -> Tensor | None:
-        """Tokens that a row with few tokens left cannot take and still reach its minimum, or end a character.
+    def hurry(self, at: Standing, left: Integers, low: Integers) -> Booleans:
+        """Rows that must gain a unit with nearly every token that is `left` to them (rows,) to reach their minimum."""
+        lacking = self.lacks.numpy()[at.character]
+        return (low > at.used) & (left <= low - at.used + lacking + 2)
 
-        `left` (rows,): tokens that may still be written. (rows, vocabulary); None where no row is in a hurry.
+    def late(self, at: Standing, left: Integers, hurry: Booleans, rows: Integers) -> Tensor:
+        """Tokens that these rows, with few tokens left, cannot take and still reach their minimum or end a character.
+
+        (rows, vocabulary).
         """
-        lacking = self.lacks[at.character]  # (rows,)
-        hurry = (low > at.used) & (left <= low - at.used + lacking + 2)
-        if not bool((hurry | (left <= 4)).any()):
-            return None
-        after = self.meter.utf8[at.character]  # (rows, vocabulary)
-        endless = self.lacks[after.clamp(min=0)] > (left - 1).unsqueeze(1)
+        character, few = torch.from_numpy(at.character[rows]), torch.from_numpy(left[rows])
+        after = self.meter.utf8[character]  # (rows, vocabulary)
+        endless = self.lacks[after.clamp(min=0)] > (few - 1).unsqueeze(1)
         gain = self.meter.prices.expand_as(after)
         if self.meter.joins is not None:
-            gain = gain - at.open.long().unsqueeze(1) * self.meter.joins.long()
-        idle = ((gain < 1) | (after > 0)) & (at.character == 0).unsqueeze(1)
-        return endless | (idle & hurry.unsqueeze(1))
+            gain = gain - torch.from_numpy(at.open[rows]).long().unsqueeze(1) * self.meter.joins.long()
+        idle = ((gain < 1) | (after > 0)) & (character == 0).unsqueeze(1)
+        return endless | (idle & torch.from_numpy(hurry[rows]).unsqueeze(1))
 
 
 @lru_cache(maxsize=32)

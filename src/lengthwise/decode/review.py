@@ -19,6 +19,15 @@ class Notes:
     score: Tensor  # log of the token's probability over that of the favourite
 
 
+def freedom(own: Tensor, made: Tensor, best: Tensor, top: Tensor) -> Tensor:
+    """How freely a token was taken: the model scored it `own`, the budget `made`; the highest were `best`, `top`.
+
+    1 where the model's own order stood, small where its favourites were banned or a full stop pulled.
+    """
+    forced = top == -torch.inf  # nothing was left but an end at 0
+    return ((own - best) - (made - top.masked_fill(forced, 0.0))).clamp(max=0).exp()
+
+
 def review(model: Any, inputs: dict[str, Tensor], written: Tensor, start: int, eos: list[int]) -> Notes:
     """Reads `written` (rows, time), as `generate` returned it for `inputs`, once more in one pass.
 

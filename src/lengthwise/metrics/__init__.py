@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Literal
 
 from . import bertscore as _bertscore
-from . import coverage, overlap, ratios, rouge, targets, wording
+from . import coverage, overlap, perplexity, ratios, rouge, targets, wording
 from .attention import attention_entropy
 from .baselines import LENGTH_PENALTIES, rerank, rescore, truncate
 from .contrastive import contrastive_accuracy
@@ -77,6 +77,7 @@ METRICS: dict[str, Metric] = {
     # against the source
     "coverage": Metric(coverage.coverage, ("srcs", "backs")),
     "tail": Metric(coverage.tail, ("srcs", "backs")),
+    "nll": Metric(perplexity.nll, _SRCS, takes="a model", usual=False),
     "lr-src": Metric(ratios.length_ratio, _SRCS),
     "lr-src-median": Metric(partial(ratios.length_ratio, finish=median), _SRCS),
     "lr-src-std": Metric(partial(ratios.length_ratio, finish=population_std), _SRCS),

@@ -1,23 +1,31 @@
 """What a recipe will cost, before it is run: parameters, steps, tokens, memory, time.
 
-Parameters are counted on the model itself, tokens on the first pool of documents and from there by proportion; memory
-and time are estimates and say what they rest on. Trains nothing and writes nothing.
+Parameters are counted on the model itself, tokens on the first pool of documents and from there by proportion; time on
+a few steps that are really taken here, on a model that is thrown away, and so is memory where the device can say it.
+Writes nothing.
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.attention import sdpa_kernel
 
 from ..attachment import core_of
 from .batches import Batch
-from .model import build
+from .folder import TrainingError
+from .loop import ATTENTION, memory_advice
+from .loss import summed_loss, unbiased_logits
+from .model import build, trainable
 from .recipe import Recipe
+from .schedule import optimiser
 from .stream import Place, Stream, count_documents
 
-UTILISATION = 0.4  # of the speed of one large matrix product, that a training step reaches
+_STEPS = 4  # timed, after one that is not
+_SECONDS = 10.0  # a batch that takes longer is timed in part
 _TOKENIZER_SAMPLE = 20_000  # documents; a plan need not wait for the real tokenizer
 
 
@@ -64,8 +72,7 @@ def plan(recipe: Recipe) -> Plan:
     steps = recipe.train.steps or max(1, round(batches / recipe.batch.accumulate))
     real, padded = sum(batch.tokens for batch in pool), sum(batch.padded for batch in pool)
     used = steps * recipe.batch.accumulate / len(pool)  # how often the run reads as much as this pool
-    flops = used * sum(training_flops(built.model, batch) for batch in pool)
-    device, speed = _device_speed(recipe)
+    timed = _take_steps(recipe, built.model, pool)
     return Plan(
         recipe=recipe.name,
         parameters=sum(p.numel() for p in built.model.parameters()),
@@ -74,11 +81,10 @@ def plan(recipe: Recipe) -> Plan:
         steps=steps,
         tokens=round(used * real),
         padding=1 - real / padded,
-        memory=max(_memory(built.model, batch, recipe) for batch in pool),
-        seconds=flops / (UTILISATION * speed),
-        device=device,
-        basis=f"memory from tensor sizes; time from {flops:.2g} FLOPs at {UTILISATION:.0%} of the "
-        f"{speed / 1e12:.3g} TFLOP/s of a matrix product just measured here; no step was timed",
+        memory=timed.memory or max(_memory(built.model, batch, recipe) for batch in pool),
+        seconds=timed.seconds / timed.padded * used * padded,
+        device=torch.cuda.get_device_name() if torch.cuda.is_available() else "this CPU",
+        basis=timed.basis(recipe),
     )
 
 
@@ -89,6 +95,89 @@ def _first_pool(recipe: Recipe, stream: Stream) -> list[Batch]:
             break
         batches.append(batch)
     return batches
+
+
+# ---- steps that are taken
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A few steps on this machine."""
+
+    steps: int
+    padded: int  # tokens of these steps, padding included
+    seconds: float
+    memory: int  # bytes at the peak; 0 where the device cannot say
+
+    def basis(self, recipe: Recipe) -> str:
+        time = f"{self.steps} steps of {self.padded // self.steps:,} tokens timed here after a first one, by proportion"
+        if recipe.train.compile:
+            time += ", without train.compile"
+        return f"time from {time}; memory {'measured in them' if self.memory else 'from tensor sizes'}"
+
+
+def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
+    """Trains for a few steps: the first, on the largest batch, warms up and shows the memory; the others are timed."""
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda" if cuda else "cpu")
+    model = model.to(device).train()
+    optimizer = optimiser(recipe.train, trainable(model), device)
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    try:
+        # Only where there is no peak to be seen may the first step be small; then it also shows how slow this is.
+        largest = max(pool, key=lambda batch: batch.padded)
+        first = largest if cuda else _part(largest, 1 / 16)
+        slow = _seconds(recipe, model, optimizer, first, device) / first.padded
+        share = 1.0 if cuda else min(1.0, _SECONDS / max(slow * largest.padded, 1e-9))
+        batches = [_part(batch, share) for batch in pool[:_STEPS]]
+        seconds = sum(_seconds(recipe, model, optimizer, batch, device) for batch in batches)
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(memory_advice(recipe, error)) from error
+    memory = torch.cuda.max_memory_allocated() if cuda else 0
+    return _Timed(len(batches), sum(batch.padded for batch in batches), seconds, memory)
+
+
+def _seconds(recipe: Recipe, model: Any, optimizer: Any, batch: Batch, device: torch.device) -> float:
+    """The time of one step, until the device is done with it."""
+    began = time.perf_counter()
+    batch = batch.to(device)
+    with sdpa_kernel(ATTENTION):
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.train.precision == "bf16"):
+            logits, bias = unbiased_logits(model, batch)
+        loss = summed_loss(logits, batch.labels, recipe.train.label_smoothing, bias)
+        (loss / batch.responses).backward()  # type: ignore[no-untyped-call]
+    if recipe.train.clip:
+        nn.utils.clip_grad_norm_(trainable(model), recipe.train.clip)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def _part(batch: Batch, share: float) -> Batch:
+    """The first rows of a batch, at least one of them."""
+    height = len(batch.inputs["input_ids"])
+    kept = max(1, round(share * height))
+    if kept == height:
+        return batch
+    ids = batch.inputs.get("decoder_input_ids", batch.inputs["input_ids"])
+    inside = batch.rows < kept * ids.shape[1]
+    return replace(
+        batch,
+        inputs={key: value[:kept] for key, value in batch.inputs.items()},
+        packed={key: value[:kept] for key, value in batch.packed.items()},
+        rows=batch.rows[inside],
+        labels=batch.labels[inside],
+        chance=batch.chance[:kept],
+        furthest=batch.furthest[:kept],
+        responses=int(inside.sum()),
+        padded=batch.padded * kept // height,
+    )
+
+
+# ---- arithmetic
 
 
 def training_flops(model: Any, batch: Batch) -> float:
@@ -143,22 +232,6 @@ def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
     activations = batch.padded * core.config.hidden_size * kept * size * layers
     logits = batch.responses * _vocabulary(core) * (size + 8)
     return int(weights + learning + activations + logits)
-
-
-def _device_speed(recipe: Recipe) -> tuple[str, float]:
-    """The device's name and what it multiplies a second, in the precision of the recipe."""
-    cuda = torch.cuda.is_available()
-    half = recipe.train.precision == "bf16"
-    side = 8192 if cuda else 768
-    matrix = torch.randn(side, side, device="cuda" if cuda else "cpu", dtype=torch.bfloat16 if half else None)
-    best = float("inf")
-    for _ in range(4):
-        began = time.perf_counter()
-        matrix @ matrix
-        if cuda:
-            torch.cuda.synchronize()
-        best = min(best, time.perf_counter() - began)
-    return (torch.cuda.get_device_name() if cuda else "this CPU"), 2 * side**3 / best
 
 
 def _duration(seconds: float) -> str:

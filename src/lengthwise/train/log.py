@@ -60,7 +60,12 @@ def _board(run: Path, step: int) -> Any:
     return SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
 
 
-_SHOWN = (("loss", "loss", ".4f"), ("dev_loss", "dev", ".4f"), ("tokens_per_second", "tok/s", ",.0f"))
+_SHOWN = (
+    ("loss", "loss", ".4f"),
+    ("dev_loss", "dev", ".4f"),
+    ("dev_length_error", "off by", ".1f"),
+    ("tokens_per_second", "tok/s", ",.0f"),
+)
 
 
 class _Line:

@@ -23,11 +23,12 @@ from .batches import Batch
 from .folder import TrainingError, claim, finish, tokenizer_folder
 from .log import Log
 from .loss import summed_loss, unbiased_logits, unwrapped
-from .model import Built, build, compile_layers, trainable
+from .model import Built, build, compile_layers, shard, trainable
 from .recipe import Recipe
 from .schedule import learning_rate, optimiser
 from .shift import shifts
 from .stream import Place, Stream, count_documents, dev_batches
+from .trial import trial_of
 
 Say = Callable[[str], None]
 # Without cuDNN's, which plans anew for every shape: half a second on an H200, and hardly two batches have one shape.
@@ -47,7 +48,7 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
         with sdpa_kernel(ATTENTION):
             run.go()
     except torch.OutOfMemoryError as error:
-        raise TrainingError(_memory_advice(recipe, error)) from error
+        raise TrainingError(memory_advice(recipe, error)) from error
     finally:
         run.close()
     if accelerator.is_main_process:
@@ -64,12 +65,19 @@ class _Run:
         self.recipe, self.accelerator, self.say = recipe, accelerator, say
         self.device, self.world, self.rank = accelerator.device, accelerator.num_processes, accelerator.process_index
         built = build(recipe, tokenizer_folder(recipe, accelerator))
+        sharded = "FSDP" in str(accelerator.distributed_type)
         if recipe.train.compile:
-            compile_layers(built.model)
+            compile_layers(built.model, sharded=sharded)
         self.loss = torch.compile(summed_loss, dynamic=True) if recipe.train.compile else summed_loss
         self.stream = self._open_stream(built)
         self.dev = dev_batches(recipe, built.maker, built.layout)[self.rank :: self.world]
-        model = built.model.to(self.device).train()
+        model = built.model.to(self.device)
+        # Texts are written by one process alone, which must have all weights.
+        alone = accelerator.is_main_process and not sharded
+        self.trial = trial_of(recipe, model, built.tokenizer) if alone else None
+        model.train()
+        if sharded:
+            shard(model)
         optimizer = optimiser(recipe.train, trainable(model), self.device)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
         self.trained = trainable(self.model)  # anew: sharding replaces them
@@ -224,6 +232,7 @@ class _Run:
                 logits, bias = unbiased_logits(unwrapped_if_whole(self.model), batch.to(self.device))
             loss = self.loss(logits, batch.labels.to(self.device), 0.0, bias)
             sums += torch.tensor([float(loss), batch.responses])
+        values = {} if self.trial is None else {"dev_length_error": self.trial.error(self._autocast())}
         self.model.train()
         total, count = self._over_processes(sums).tolist()
         mean, progress = total / max(count, 1), self.progress
@@ -231,8 +240,9 @@ class _Run:
             progress.best, progress.best_step, progress.stale = mean, progress.step, 0
         else:
             progress.stale += 1
-        self._write(dev_loss=mean)
-        self.say(f"step {progress.step:,}: dev loss {mean:.4f}{' (best)' if progress.stale == 0 else ''}")
+        self._write(dev_loss=mean, **values)
+        off = f", lengths off by {values['dev_length_error']:.1f} {self.recipe.unit[0]}" if values else ""
+        self.say(f"step {progress.step:,}: dev loss {mean:.4f}{' (best)' if progress.stale == 0 else ''}{off}")
         self.since = _Clock()
 
     def _save(self, *, done: bool) -> None:
@@ -283,7 +293,7 @@ def unwrapped_if_whole(model: Any) -> Any:
     return unwrapped(model) if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
 
 
-def _memory_advice(recipe: Recipe, error: Exception) -> str:
+def memory_advice(recipe: Recipe, error: Exception) -> str:
     batch = recipe.batch
     advice = [f"batch.tokens={batch.tokens // 2} batch.accumulate={batch.accumulate * 2} (the same steps, in halves)"]
     if not recipe.train.checkpointing:

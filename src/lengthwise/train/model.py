@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..attachment import attach, controls_of, core_of, length_control
 from ..checkpoint import load_model
@@ -198,6 +198,8 @@ def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
         trainable_token_indices=tokens or None,
     )
     adapted = get_peft_model(model, config)
+    for control in controls_of(adapted):
+        control.requires_grad_()  # PEFT has frozen all that is not its own
     if not lora.dropout:
         fold(adapted)
     return adapted
@@ -207,11 +209,82 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
-def compile_layers(model: nn.Module) -> None:
-    """Compiles each layer in place: all share one compiled program, and what stands between them stays plain Python."""
-    # All layers of a model are variants of one program: encoder and decoder, training and dev, fixed widths and any.
+def layers_of(model: nn.Module) -> list[list[nn.Module]]:
+    """The layers of each stack: of encoder and decoder, or of the one there is."""
+    stacks = [
+        list(module)
+        for name, module in core_of(model).named_modules()
+        if isinstance(module, nn.ModuleList) and not name.startswith("length_control")
+    ]
+    return [layers for layers in stacks if layers]
+
+
+def shard(model: nn.Module) -> None:
+    """Spreads the weights over all processes (FSDP 2), layer by layer.
+
+    Accelerate would do it, too, but puts output layer and embedding in a group of their own; embeddings that a third
+    module shares (Marian, BART) are then refused, or, by PyTorch before 2.13, come apart and are trained as two.
+    """
+    from torch.distributed.fsdp import fully_shard
+
+    for layer in [layer for layers in layers_of(model) for layer in layers]:
+        fully_shard(layer)
+    fully_shard(model)
+
+
+# Families whose layers all take the same arguments and return the hidden states alone.
+_ALIKE = {"marian", "bart", "mbart", "pegasus", "llama", "mistral"}
+_TOGETHER = 3  # layers in one compiled program: few enough to compile soon, many enough to be called seldom
+
+
+def compile_layers(model: nn.Module, *, sharded: bool = False) -> None:
+    """Compiles the layers in place, several as one program where the family allows it.
+
+    All such programs are one, compiled once, for any shape. Fewer programs are fewer calls from Python, for which a
+    fast GPU waits. `sharded`: weights come and go layer by layer, so each is a program of its own.
+    """
+    # All are variants of one program: encoder and decoder, training and dev.
     torch._dynamo.config.recompile_limit = 64
-    for name, module in core_of(model).named_modules():
-        if isinstance(module, nn.ModuleList) and not name.startswith("length_control"):
-            for layer in module:
+    # A batch as wide as a head is no reason to compile for just that width.
+    torch.fx.experimental._config.use_duck_shape = False
+    core = core_of(model)
+    alone = sharded or not _alike(core.config) or getattr(core, "is_gradient_checkpointing", False)
+    for layers in layers_of(model):
+        if alone:
+            for layer in layers:
                 layer.compile(dynamic=None)
+        else:
+            for first in range(0, len(layers), _TOGETHER):
+                _join(layers[first : first + _TOGETHER])
+
+
+def _alike(config: Any) -> bool:
+    # A layer that may be dropped is called or not by the model itself, which draws for each.
+    dropped = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))
+    return config.model_type in _ALIKE and not dropped
+
+
+def _join(layers: list[nn.Module]) -> None:
+    """The first of these layers does the work of all, the others hand on what they are given."""
+    run = torch.compile(_run, dynamic=True)
+
+    def all_of_them(hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if torch.is_grad_enabled() and not hidden.requires_grad:
+            # Frozen embeddings, above an adapter: else the first layers would be a program of their own.
+            hidden = hidden.detach().requires_grad_()
+        found: Tensor = run(layers, hidden, *args, **kwargs)
+        return found
+
+    layers[0].forward = all_of_them
+    for layer in layers[1:]:
+        layer.forward = _hand_on
+
+
+def _run(layers: list[nn.Module], hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    for layer in layers:
+        hidden = type(layer).forward(layer, hidden, *args, **kwargs)
+    return hidden
+
+
+def _hand_on(hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    return hidden

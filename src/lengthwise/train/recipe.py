@@ -115,6 +115,7 @@ class DataSection(Section):
     train: Corpora
     dev: Corpora | None = None
     dev_documents: Positive = 2_000
+    dev_texts: Annotated[int, Field(ge=0)] = 32  # of them, written at each evaluation to see how far lengths are off
     documents_per_epoch: Positive | None = None  # drawn by weight without end; None: all, once
     shuffle: Positive = 10_000  # documents in the shuffling buffer
     max_tokens: Positive = 1024  # of an example: source + target; longer ones are left out and counted

@@ -131,7 +131,7 @@ class _Pools(IterableDataset[Pool]):
 def epoch_documents(recipe: Recipe, epoch: int, *, consumed: int = 0) -> Iterator[Document]:
     """The training documents of an epoch, mixed and shuffled."""
     data = recipe.data
-    sources = [(partial(_opened, corpus, recipe), corpus.weight) for corpus in data.train]
+    sources = [(partial(opened, corpus, recipe), corpus.weight) for corpus in data.train]
     endless = data.documents_per_epoch is not None
     seed = recipe.seed + 1_000_003 * epoch
     documents = mix(sources, seed, endless=endless, buffer=data.shuffle, consumed=consumed)
@@ -154,7 +154,7 @@ def settled(recipe: Recipe) -> Recipe:
     return recipe.model_copy(update={"controls": [known(config) for config in recipe.controls]})
 
 
-def _opened(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
+def opened(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
     return read(
         corpus.files,
         format=corpus.format,
@@ -170,13 +170,13 @@ def count_documents(recipe: Recipe) -> tuple[int, Report]:
     report = Report()
     if recipe.data.documents_per_epoch is not None:
         return recipe.data.documents_per_epoch, report
-    return sum(1 for corpus in recipe.data.train for _ in _opened(corpus, recipe, report)), report
+    return sum(1 for corpus in recipe.data.train for _ in opened(corpus, recipe, report)), report
 
 
 def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
     """The dev set, cut as at the end of the training. In memory: it is read many times, and small."""
     corpora = recipe.data.dev or []
-    documents = [d for corpus in corpora for d in islice(_opened(corpus, recipe), recipe.data.dev_documents)]
+    documents = [d for corpus in corpora for d in islice(opened(corpus, recipe), recipe.data.dev_documents)]
     examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))
     if corpora and not examples:
         raise DataError(f"no example of {_names(corpora)} can be used: {skipped.empty} empty, {skipped.long} too long")

@@ -1,0 +1,610 @@
+"""Does a model keep to its length, and what does that cost? One or more models side by side, on prompts they never saw.
+
+    python bench/length.py --model FOLDER [--model OTHER] [--only soft] [--out FOLDER] [--json FILE]
+
+The parts, each a table:
+  soft       the model is told the length and nothing holds it; greedy
+  far        the same beyond the lengths it was trained on
+  asked      the status quo: the untouched model, "Answer in exactly 50 words."
+  fit        hard budgets: what fits, and how much of it is finished
+  room       "at most": how much of the room is used, by long answers and by short ones
+  quality    the soft texts beside the untouched model's own answer, cut to the same length
+  knowledge  multiple choice with and without the countdown; needs --choices
+
+`near` is at most 1 unit or 1 % of the target away. `finished` is a text that ends as a sentence does; `complete`, of
+`fit`, is stricter with full stops that were forced and milder with ends that the model chose. A runaway had not ended
+512 tokens past its length.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import lengthwise
+from lengthwise import Budget, Writer, Written, at_most, exactly, plots
+from lengthwise.attachment import controls_of, core_of, units_of
+from lengthwise.data import Limits, read
+from lengthwise.metrics import METRICS, Comparison, Score, Tally, Texts, truncate
+from lengthwise.metrics.tally import as_comparison, as_score, mean_of, ratio_of_sums
+from lengthwise.metrics.targets import bins
+from lengthwise.plain import PlainWriter
+from lengthwise.sentences import finished, finished_ends
+from lengthwise.units import measure
+
+PROMPTS = Path(__file__).with_name("prompts.txt")
+SOFT = {
+    "tokens": [10, 20, 50, 100, 150, 200, 300],
+    "words": [10, 20, 50, 100, 150],
+    "chars": [50, 100, 200, 400, 600, 800],
+}
+FAR = {"tokens": [600, 800], "words": [300, 500], "chars": [1600, 2400]}
+FIT = {  # by the number of candidates
+    1: ["at most 280 chars", "at most 40 words", "exactly 60 tokens", "50-80 words"],
+    8: [f"exactly {n} words" for n in (20, 50, 100)] + [f"exactly {n} chars" for n in (100, 280, 600)],
+}
+ROOM = {"chars": [200, 400, 800], "words": [40, 100], "tokens": [100, 200]}
+ROOM_FOR_QUESTIONS = {"chars": [400], "words": [100]}
+QUESTIONS = [
+    "What is the capital of France?",
+    "How many days are there in a week?",
+    "Who wrote Hamlet?",
+    "What is 7 times 8?",
+    "What colour is a ripe lemon?",
+    "Which planet is closest to the Sun?",
+    "What is the opposite of hot?",
+    "How many legs does a spider have?",
+    "In which year did the Second World War end?",
+    "What is the chemical symbol for gold?",
+    "Which language is spoken in Brazil?",
+    "What is the largest ocean on Earth?",
+    "How many minutes are there in an hour?",
+    "Who painted the Mona Lisa?",
+    "What is the currency of Japan?",
+    "Which animal says meow?",
+    "What is the square root of 81?",
+    "On which continent is Egypt?",
+    "What do you call a baby dog?",
+    "At how many degrees Celsius does water freeze?",
+]
+SPOKEN = {"chars": "characters"}
+PER_UNIT = {"tokens": 1.0, "words": 1.4, "chars": 0.25}  # tokens of English, roughly
+CUT, CUT_BACK = "base, cut", "base, cut back"
+FREE = 512  # tokens past its length after which a text is a runaway
+
+Pair = tuple[str, Budget]
+Line = dict[str, Any]  # a row of a table
+
+
+class Free(PlainWriter):
+    """Plain writing whose errors count in full: the token limit is far from the target, and as far in every unit."""
+
+    def _limit(self, prompt: list[int], budget: Budget) -> int:
+        super()._limit(prompt, budget)  # complains of what the window cannot hold
+        return min(int(PER_UNIT[budget.unit] * budget.target) + FREE, self._window() - self._taken(prompt) - 1)
+
+
+@dataclass
+class Bench:
+    """The models, the prompts, and where everything goes."""
+
+    options: argparse.Namespace
+    prompts: list[str]
+    loaded: dict[str, Writer] = field(default_factory=dict)
+    lengths: dict[str, dict[str, tuple[list[float], list[float]]]] = field(default_factory=dict)  # by unit and system
+    lines: list[Line] = field(default_factory=list)
+    texts: dict[tuple[Any, ...], list[Written]] = field(default_factory=dict)
+
+    @property
+    def base(self) -> Writer:
+        return self.model(self.options.base)
+
+    @property
+    def systems(self) -> dict[str, Writer]:
+        names = self.options.model
+        short = {name: Path(name).parent.name if Path(name).name == "model" else Path(name).name for name in names}
+        distinct = len(set(short.values())) == len(names)
+        return {(short[name] if distinct else name): self.model(name) for name in names}
+
+    def model(self, name: str) -> Writer:
+        if name not in self.loaded:
+            writer = lengthwise.load(name, device=self.options.device, dtype=getattr(torch, self.options.dtype))
+            writer.batch_size = self.options.batch
+            self.loaded[name] = writer
+        return self.loaded[name]
+
+    def write(self, part: str, system: str, writer: Writer, pairs: list[Pair], **how: Any) -> list[Written]:
+        """All pairs in one call, so that batches are full; once, if another part wants the same."""
+        key = (part, system, *pairs, *how.items())
+        if key not in self.texts:
+            done, units = 0, ", ".join(sorted({budget.unit for _, budget in pairs}))
+
+            def count(written: int) -> None:
+                nonlocal done
+                done += written
+                say(f"{part}: {system}, {units}: {done} of {len(pairs)}")
+
+            prompts, budgets = zip(*pairs, strict=True)
+            found = writer.write(prompts, budgets, seed=0, progress=count, **how)
+            if bad := [text for text in found if text.error]:
+                raise ValueError(f"{system} could not write {len(bad)} texts of {part}; the first: {bad[0].error}")
+            self.keep(part, system, prompts, [text.as_json() for text in found])
+            self.texts[key] = found
+        return self.texts[key]
+
+    def keep(self, part: str, system: str, prompts: Iterable[str], rows: Iterable[Line]) -> None:
+        if self.options.out:
+            with (self.options.out / f"{part}.jsonl").open("a", encoding="utf-8") as file:
+                for prompt, row in zip(prompts, rows, strict=True):
+                    row = {k: v for k, v in row.items() if k not in ("candidates", "model")}
+                    file.write(json.dumps({"system": system, "prompt": prompt, **row}, ensure_ascii=False) + "\n")
+
+    def soft(self, part: str, system: str, pairs: list[Pair]) -> list[Written]:
+        return self.write(part, system, Free(self.systems[system], told=True), pairs)
+
+    def own(self, prompts: Sequence[str]) -> list[Written]:
+        """What the untouched model answers when nobody says how long."""
+        return self.write("own", "base", Free(self.base, told=False), [(p, at_most(512, "tokens")) for p in prompts])
+
+    def told(self, part: str, units: Iterable[str]) -> list[tuple[str, str]]:
+        """(unit, system) for every unit in which a system can be told a length."""
+        found = []
+        for unit in units:
+            for name, writer in self.systems.items():
+                if why := deaf(writer, unit):
+                    say(f"{part}: {name} is left out in {unit}: {why}")
+                else:
+                    found.append((unit, name))
+        return found
+
+    def show(self, part: str, title: str, lines: list[Line]) -> None:
+        """A table in Markdown; its rows are kept for --json."""
+        if not lines:
+            say(f"{part}: nothing to show")
+            return
+        print(f"\n**{title}**\n")
+        print(f"| {' | '.join(lines[0])} |\n|{'---|' * len(lines[0])}")
+        for line in lines:
+            print(f"| {' | '.join(map(cell, line.values()))} |", flush=True)
+        self.lines += [
+            {"part": part, "table": title, **{key: plain(value) for key, value in line.items()}} for line in lines
+        ]
+
+
+def say(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, Score):
+        return brief(value.value) + (f" [{', '.join(map(brief, value.interval))}]" if value.interval else "")
+    if isinstance(value, Comparison):
+        low, high = (f"{end:+.3g}" for end in value.interval)
+        return f"{value.delta:+.3g} [{low}, {high}] p={value.p:.3f}"
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+def brief(number: float) -> str:
+    return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def plain(value: Any) -> Any:
+    return {k: v for k, v in vars(value).items() if k != "per_item"} if isinstance(value, Score | Comparison) else value
+
+
+def percent(flags: Iterable[bool]) -> float:
+    flags = list(flags)
+    return 100 * sum(flags) / len(flags)
+
+
+def mean(values: Iterable[float]) -> float:
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def deaf(writer: Writer, unit: str) -> str:
+    """Why this model cannot be told a length in this unit; empty if it can."""
+    controls = controls_of(writer.model)
+    if not controls:
+        return "it has no control"
+    units = units_of(controls)
+    return f"its control counts in {', '.join(units)}" if units and unit not in units else ""
+
+
+def by_prompt(tally: Tally, prompts: Sequence[str], rows: Sequence[int] | None = None) -> Tally:
+    """The same number, but of prompts: the texts of one prompt are no independent draws, and are resampled together."""
+    if not tally.resampled:
+        return tally
+    counts = tally.counts if rows is None else tally.counts[rows]
+    if counts.shape[1] == 1:  # values of texts, of which the mean is taken
+        counts = np.hstack([counts, np.ones_like(counts)])
+    places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
+    sums = np.zeros((len(places), 2))
+    np.add.at(sums, [places[prompt] for prompt in prompts], counts)
+    return Tally(f"{tally.signature}|drawn:prompts", sums, ratio_of_sums)
+
+
+def crossed(prompts: Sequence[str], budgets: Iterable[Budget]) -> list[Pair]:
+    return [(prompt, budget) for budget in budgets for prompt in prompts]
+
+
+# ---- soft, far, asked: how near is the length to the one that was asked for?
+
+
+def soft(bench: Bench) -> None:
+    _soft(bench, "soft", "Soft control alone", SOFT)
+
+
+def far(bench: Bench) -> None:
+    _soft(bench, "far", "Soft control beyond the lengths of training", FAR)
+
+
+def _soft(bench: Bench, part: str, title: str, targets: dict[str, list[int]]) -> None:
+    lines = []
+    for unit, name in bench.told(part, targets):
+        pairs = crossed(bench.prompts, [exactly(n, unit) for n in targets[unit]])
+        lines += obedience(bench, part, name, pairs, bench.soft(part, name, pairs))
+    bench.show(part, title, lines)
+
+
+def asked(bench: Bench) -> None:
+    lines = []
+    for unit, targets in SOFT.items():
+        pairs = crossed(bench.prompts, [exactly(n, unit) for n in targets])
+        wishes = [(f"{p} Answer in exactly {b.target} {SPOKEN.get(unit, unit)}.", b) for p, b in pairs]
+        texts = bench.write("asked", "asked", Free(bench.base, told=False), wishes)
+        lines += obedience(bench, "asked", "asked", pairs, texts)
+    bench.show("asked", "The untouched model, asked in the prompt", lines)
+
+
+def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: list[Written]) -> list[Line]:
+    """A line for each target, and one for all of a unit."""
+    unit, targets = pairs[0][1].unit, [float(budget.target) for _, budget in pairs]
+    if part != "far":
+        bench.lengths.setdefault(unit, {})[system] = (targets, [float(text.length) for text in texts])
+    lines = []
+    for target in [*sorted(set(targets)), None]:
+        rows = [row for row, of_row in enumerate(targets) if target in (of_row, None)]
+        some, aims = [texts[row] for row in rows], [targets[row] for row in rows]
+        scored = Texts(
+            [text.text for text in some],
+            budgets=[pairs[row][1] for row in rows],
+            lengths=[text.length for text in some],
+            tokenizer=bench.base.tokenizer,
+        )
+        names = ["mae", "relative-error", "exact", "overrun", "completeness"]
+        tallies = {name: METRICS[name].tally(scored, "") for name in names}
+        error = by_prompt(tallies["mae"], [pairs[row][0] for row in rows])
+        values = {name: tally.value() for name, tally in tallies.items()}
+        near = [abs(text.length - aim) <= max(1, aim / 100) for text, aim in zip(some, aims, strict=True)]
+        lines.append(
+            {
+                "system": system,
+                "unit": unit,
+                "target": "all" if target is None else f"{target:.0f}",
+                "MAE": as_score("mae", error, samples=0 if target else 1000),
+                "MAE %": 100 * values["relative-error"],
+                "exact %": 100 * values["exact"],
+                "near %": percent(near),
+                "overruns %": 100 * values["overrun"],
+                "runaways %": percent(getattr(text, "runaway", False) for text in some),
+                "finished %": 100 * values["completeness"],
+                "n": len(rows),
+            }
+        )
+    return lines
+
+
+# ---- fit, room: hard budgets, and limits that need not be reached
+
+
+def fit(bench: Bench) -> None:
+    lines = []
+    for name, writer in bench.systems.items():
+        for candidates, asked_for in FIT.items():
+            budgets = [Budget.parse(budget) for budget in asked_for]
+            began = time.perf_counter()
+            found = bench.write("fit", name, writer, crossed(bench.prompts, budgets), candidates=candidates)
+            seconds = time.perf_counter() - began
+            for n, budget in enumerate(budgets):
+                texts = found[n * len(bench.prompts) :][: len(bench.prompts)]
+                lines.append(
+                    {
+                        "budget": str(budget),
+                        "system": name,
+                        "candidates": candidates,
+                        "within %": percent(text.fits for text in texts),
+                        "complete %": percent(text.complete for text in texts),
+                        "both %": percent(text.fits and text.complete for text in texts),
+                        "finished %": percent(finished(text.text) for text in texts),
+                        "mean length": mean(text.length for text in texts),
+                        "n": len(texts),
+                        "s, of all with as many candidates": seconds,
+                    }
+                )
+    bench.show("fit", "Hard budgets", sorted(lines, key=lambda line: [*FIT[1], *FIT[8]].index(line["budget"])))
+
+
+def room(bench: Bench) -> None:
+    questions = QUESTIONS[: bench.options.limit]
+    asked_already = set(QUESTIONS)
+    tasks = [prompt for prompt in bench.prompts if prompt not in asked_already]
+    for title, prompts, limits in (
+        ("At most, open-ended prompts", tasks, ROOM),
+        ("At most, questions with a short answer", questions, ROOM_FOR_QUESTIONS),
+    ):
+        if prompts:
+            bench.show("room", title, _room(bench, prompts, limits))
+
+
+def _room(bench: Bench, prompts: list[str], limits: dict[str, list[int]]) -> list[Line]:
+    told = bench.told("room", limits)
+    lines = []
+    for unit, sizes in limits.items():
+        own = mean(length_of(text, unit) for text in bench.own(prompts))
+        pairs = crossed(prompts, [at_most(n, unit) for n in sizes])
+        for name, writer in bench.systems.items():
+            found = {"soft": bench.soft("room", name, pairs)} if (unit, name) in told else {}
+            found["fit"] = bench.write("room", f"{name}, fit", writer, pairs)
+            for how, written in found.items():
+                for n, size in enumerate(sizes):
+                    texts = written[n * len(prompts) :][: len(prompts)]
+                    used = mean(text.length for text in texts)
+                    lines.append(
+                        {
+                            "limit": f"{size} {unit}",
+                            "system": name,
+                            "how": how,
+                            "mean length": used,
+                            "of the room %": 100 * used / size,
+                            "overruns %": percent(not text.fits for text in texts),
+                            "finished %": percent(finished(text.text) for text in texts),
+                            "untouched model's own length": own,
+                            "n": len(texts),
+                        }
+                    )
+    return lines
+
+
+def length_of(text: Written, unit: str) -> int:
+    return text.tokens if unit == "tokens" else measure(text.text, unit)
+
+
+# ---- quality: at the same length, how good are the texts?
+
+
+def quality(bench: Bench) -> None:
+    told = bench.told("quality", SOFT)
+    likelihood = f"nll:{bench.options.base}"
+    for unit in SOFT:
+        names = [name for of, name in told if of == unit]
+        if not names:
+            continue
+        pairs = crossed(bench.prompts, [exactly(n, unit) for n in SOFT[unit]])
+        texts, enough = _beside(bench, pairs, {name: bench.soft("soft", name, pairs) for name in names})
+        metrics = [likelihood, "repetition:4", "distinct-2"]
+        for title, rows in (
+            (f"Quality, {unit}: prompts whose own answer is long enough to be cut", enough),
+            (f"Quality, {unit}: prompts whose own answer is too short", sorted({*range(len(pairs))} - {*enough})),
+        ):
+            some = {name: of_one.pick(rows) for name, of_one in texts.items()} if rows else {}
+            tallies = _tallied(some, metrics)
+            bench.show("quality", title, _scored(some, tallies))
+            bench.show("quality", f"{title}: differences", _compared(some, tallies))
+    if bench.options.data:
+        _against_references(bench, [name for of, name in told if of == "tokens"], likelihood)
+
+
+def _beside(
+    bench: Bench, pairs: list[Pair], systems: dict[str, list[Written]], refs: list[str] | None = None
+) -> tuple[dict[str, Texts], list[int]]:
+    """The systems' texts and the cut ones, and the rows in which there was something to cut."""
+    unit, tokenizer = pairs[0][1].unit, bench.base.tokenizer
+    prompts = [prompt for prompt, _ in pairs]
+    different = list(dict.fromkeys(prompts))
+    own = dict(zip(different, bench.own(different), strict=True))
+    cut = [truncate(own[prompt].text, budget, tokenizer=tokenizer) for prompt, budget in pairs]
+    # Where no sentence ends before the cut there is none to go back to, and the text is empty.
+    back = [text[: max(finished_ends(text), default=0)] for text in cut]
+    for name, texts in ((CUT, cut), (CUT_BACK, back)):
+        bench.keep(
+            "cut", name, prompts, [{"text": t, "budget": str(b)} for t, (_, b) in zip(texts, pairs, strict=True)]
+        )
+    enough = [row for row, (prompt, budget) in enumerate(pairs) if length_of(own[prompt], unit) >= budget.target]
+    found: dict[str, tuple[list[str], list[int] | None]] = {CUT: (cut, None), CUT_BACK: (back, None)}
+    for name, written in systems.items():  # whose tokens only their writer can count
+        found[name] = [text.text for text in written], [text.length for text in written]
+    asked_for = {"refs": refs, "srcs": prompts, "budgets": [budget for _, budget in pairs], "tokenizer": tokenizer}
+    return {name: Texts(texts, lengths=lengths, **asked_for) for name, (texts, lengths) in found.items()}, enough
+
+
+def _tallied(systems: dict[str, Texts], metrics: list[str]) -> dict[str, dict[str, Tally]]:
+    """Counted once, for the scores and for all comparisons; by the metric's name without its argument."""
+    return {
+        system: {
+            name: METRICS[name].tally(texts, argument or METRICS[name].default)
+            for name, _, argument in (metric.partition(":") for metric in metrics)
+        }
+        for system, texts in systems.items()
+    }
+
+
+def _scored(systems: dict[str, Texts], tallies: dict[str, dict[str, Tally]], **first: Any) -> list[Line]:
+    return [
+        {
+            **first,
+            "system": name,
+            **{metric: as_score(metric, by_prompt(tally, texts.srcs)) for metric, tally in tallies[name].items()},
+            "finished %": percent(map(finished, texts.hyps)),
+            "empty %": percent(not text for text in texts.hyps),
+            f"mean length ({texts.budget_unit})": float(texts.written.mean()),
+            "n": len(texts),
+        }
+        for name, texts in systems.items()
+    ]
+
+
+def _compared(systems: dict[str, Texts], tallies: dict[str, dict[str, Tally]]) -> list[Line]:
+    """Each model with the cut answers, and with the models before it, where neither text is empty: b − a."""
+    lines, names = [], list(systems)
+    for at, b in enumerate(names):
+        for a in names[:at] if b != CUT_BACK else ():
+            hyps = zip(systems[a].hyps, systems[b].hyps, strict=True)
+            rows = [row for row, both in enumerate(hyps) if all(both)]
+            prompts = [systems[a].srcs[row] for row in rows]
+            if len(set(prompts)) > 1:  # one draw says nothing of chance
+                line: Line = {"a": a, "b": b, "n": len(rows)}
+                for metric, tally in tallies[a].items():
+                    if tally.resampled:
+                        x, y = (by_prompt(of[metric], prompts, rows) for of in (tallies[a], tallies[b]))
+                        line[metric] = as_comparison(metric, x, y)
+                lines.append(line)
+    return lines
+
+
+def _against_references(bench: Bench, names: list[str], likelihood: str) -> None:
+    """Every reference's own length is the target, in tokens."""
+    tokenizer, limit = bench.base.tokenizer, bench.options.limit
+    documents = read(str(bench.options.data), limits=Limits(duplicates=True))
+    both = [segment for document in documents for segment in document.segments][:limit]
+    prompts, refs = (list(side) for side in zip(*both, strict=True))
+    targets = [max(1, measure(ref, "tokens", tokenizer=tokenizer)) for ref in refs]
+    pairs = [(prompt, exactly(n, "tokens")) for prompt, n in zip(prompts, targets, strict=True)]
+    written = {name: bench.soft("references", name, pairs) for name in names}
+    systems, _ = _beside(bench, pairs, written, refs)
+    metrics = ["mae", "rouge-1", "rouge-2", "rouge-l", likelihood, "repetition:4"]
+    metrics += [f"bertscore:{bench.options.encoder}"] if bench.options.encoder else []
+    lines = []
+    for label, rows in {**bins(targets), "all": list(range(len(targets)))}.items():
+        some = {name: texts.pick(rows) for name, texts in systems.items()}
+        tallies = _tallied(some, metrics)  # the last are those of all
+        lines += _scored(some, tallies, target=label)
+    bench.show("quality", "Quality beside references, by the reference's length in tokens", lines)
+    bench.show("quality", "Quality beside references: differences", _compared(some, tallies))
+    lengths = {n: ([float(t) for t in targets], [float(t.length) for t in texts]) for n, texts in written.items()}
+    if bench.options.out and lengths:
+        plots.save(plots.target_scatter(lengths, unit="tokens"), bench.options.out / "references-scatter")
+        plots.save(plots.error_by_bins(lengths, unit="tokens"), bench.options.out / "references-error")
+
+
+# ---- knowledge: does the countdown cost the model what it knows?
+
+
+def knowledge(bench: Bench) -> None:
+    """The likeliest of the answers, by their sums and by their sums for each character, as the harness has it."""
+    items = [json.loads(line) for line in bench.options.choices.read_text(encoding="utf-8").splitlines() if line]
+    items = items[: bench.options.limit]
+    lines = []
+    for name, writer in {"base": bench.base, **bench.systems}.items():
+        if name != "base" and writer is bench.base:
+            continue
+        counts = bool(units_of(controls_of(writer.model)))
+        without = None
+        for countdown in (False, True) if counts else (False,):
+            say(f"knowledge: {name}, {'with' if countdown else 'without'} countdown")
+            by_sum, by_char = (mean_of(right, "accuracy|v1") for right in _answered(bench, writer, items, countdown))
+            without = without or by_sum
+            lines.append(
+                {
+                    "system": name,
+                    "countdown": "yes" if countdown else "no",
+                    "accuracy": as_score("accuracy", by_sum),
+                    "accuracy, by character": as_score("accuracy", by_char),
+                    "beside no countdown": as_comparison("accuracy", without, by_sum) if countdown else "",
+                    "n": len(items),
+                }
+            )
+    bench.show("knowledge", "Multiple choice", lines)
+
+
+def _answered(bench: Bench, writer: Writer, items: list[Line], countdown: bool) -> tuple[list[bool], list[bool]]:
+    from lengthwise.lm_eval import LengthwiseLM
+
+    lm = LengthwiseLM(core_of(writer.model), writer.tokenizer, countdown=countdown, batch_size=bench.options.batch)
+    # In tokens, and not through the harness's own way to them: it would count the line break before the answer, too.
+    requests = [
+        (None, writer._prompt(item["prompt"], None), writer.tokenizer(choice, add_special_tokens=False)["input_ids"])
+        for item in items
+        for choice in item["choices"]
+    ]
+    sums = iter([total for total, _ in lm._loglikelihood_tokens(requests, disable_tqdm=True)])
+    by_sum, by_char = [], []
+    for item in items:
+        of_item = [next(sums) for _ in item["choices"]]
+        each = [total / max(1, len(choice)) for total, choice in zip(of_item, item["choices"], strict=True)]
+        by_sum.append(of_item.index(max(of_item)) == item["answer"])
+        by_char.append(each.index(max(each)) == item["answer"])
+    return by_sum, by_char
+
+
+PARTS: dict[str, Callable[[Bench], None]] = {
+    "soft": soft,
+    "far": far,
+    "asked": asked,
+    "fit": fit,
+    "room": room,
+    "quality": quality,
+    "knowledge": knowledge,
+}
+
+
+def draw(bench: Bench) -> None:
+    for unit, systems in bench.lengths.items():
+        plots.save(plots.target_scatter(systems, unit=unit), bench.options.out / f"scatter-{unit}")
+        plots.save(plots.error_by_target(systems, unit=unit), bench.options.out / f"error-{unit}")
+
+
+def main() -> None:
+    cuda = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", action="append", help="a name or folder; may be given again (smollm2)")
+    parser.add_argument("--base", default="smollm2", help="the untouched model, which also judges likelihood")
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given again")
+    parser.add_argument("--prompts", type=Path, default=PROMPTS, help="held-out prompts, one a line")
+    parser.add_argument("--data", type=Path, help="for quality: prompts with responses, JSON lines")
+    parser.add_argument("--encoder", help="for quality: the encoder of BERTScore, a local folder")
+    parser.add_argument(
+        "--choices", type=Path, help='for knowledge: JSON lines {"prompt", "choices": […], "answer": 0}'
+    )
+    parser.add_argument("--limit", type=int, help="only so many prompts, questions, references and choices")
+    parser.add_argument("--device", default="cuda" if cuda else "cpu")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], help="bfloat16 on a GPU, else float32")
+    parser.add_argument("--batch", type=int, default=512 if cuda else 16)
+    parser.add_argument("--json", type=Path, help="write the rows of all tables here, as JSON lines")
+    parser.add_argument("--out", type=Path, help="write every text and the plots into this folder")
+    options = parser.parse_args()
+    options.model = list(dict.fromkeys(options.model or ["smollm2"]))
+    options.dtype = options.dtype or ("bfloat16" if options.device.startswith("cuda") else "float32")
+    parts = [name for name in PARTS if name in (options.only or PARTS)]
+    if "knowledge" in parts and not options.choices:
+        if options.only:
+            parser.error("knowledge needs --choices")
+        parts.remove("knowledge")
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        if old := [path.name for path in options.out.iterdir()]:
+            parser.error(f"{options.out} is not empty ({old[0]}); give a new folder")
+    bench = Bench(options, options.prompts.read_text(encoding="utf-8").splitlines()[: options.limit])
+    print(
+        f"lengthwise {lengthwise.__version__}, {', '.join(options.model)}, base {options.base}, {options.device}, "
+        f"{options.dtype}, batch {options.batch}, {len(bench.prompts)} prompts, seed 0"
+    )
+    for name in parts:
+        began = time.perf_counter()
+        PARTS[name](bench)
+        say(f"{name}: {time.perf_counter() - began:.0f} s")
+    if options.json:
+        options.json.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in bench.lines), "utf-8")
+    if options.out:
+        draw(bench)
+
+
+if __name__ == "__main__":
+    main()
