@@ -32,13 +32,13 @@ def pieces(tokenizer: Any) -> list[bytes]:
     (b' to', b' de')
     """
     size = len(tokenizer)
-    special = set(tokenizer.all_special_ids)
-    added = {i: token for i, token in tokenizer.added_tokens_decoder.items() if not token.special}
+    special, decoder = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder  # made anew whenever asked for
+    added = {i: token for i, token in decoder.items() if not token.special}
     tokens = tokenizer.convert_ids_to_tokens(list(range(size)))
     spell = _speller(tokenizer)
     table = []
     for i, token in enumerate(tokens):
-        if token is None or i in special or (i in tokenizer.added_tokens_decoder and i not in added):
+        if token is None or i in special or (i in decoder and i not in added):
             table.append(b"")
         elif i in added:
             table.append(added[i].content.encode())
@@ -68,15 +68,18 @@ def _spell_sentencepiece(token: str) -> bytes:
 
 def _spell_byte_level(token: str) -> bytes:
     alphabet = _byte_alphabet()
-    return b"".join(bytes([alphabet[c]]) if c in alphabet else c.encode() for c in token)
+    try:
+        return token.translate(alphabet).encode("latin-1")
+    except UnicodeEncodeError:  # somebody's own token, which no byte stands behind
+        return b"".join(bytes([alphabet[ord(c)]]) if ord(c) in alphabet else c.encode() for c in token)
 
 
 @lru_cache
-def _byte_alphabet() -> dict[str, int]:
-    """GPT-2's printable stand-ins for the 256 bytes: 'Ġ' is a space, 'Ċ' a line break."""
+def _byte_alphabet() -> dict[int, int]:
+    """GPT-2's printable stand-ins for the 256 bytes, by code point: 'Ġ' is a space, 'Ċ' a line break."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [b for b in range(256) if b not in plain]
-    return {chr(b): b for b in plain} | {chr(256 + n): b for n, b in enumerate(hidden)}
+    return {b: b for b in plain} | {256 + n: b for n, b in enumerate(hidden)}
 
 
 @lru_cache
@@ -91,7 +94,7 @@ def _composing() -> frozenset[str]:
 
 
 def _composes(text: str) -> bool:
-    return any(c in _composing() for c in text)
+    return not text.isascii() and any(c in _composing() for c in text)
 
 
 @lru_cache
@@ -162,8 +165,8 @@ class Meter:
             text = piece.decode("utf-8", "replace")
         count = self.unit.count
         price = len(piece) if self.unit.name == "bytes" else count(text) + self._unknown(split)
-        lead = count(text) - count(text.lstrip()) if not head else 0
-        trail = count(text) - count(text.rstrip()) if not split else 0
+        lead = count(text) - count(text.lstrip()) if not head and text[:1].isspace() else 0
+        trail = count(text) - count(text.rstrip()) if not split and text[-1:].isspace() else 0
         blank = not text.strip() and not split and not head
         return price, lead, trail, blank, self._delicate(text, split, head)
 

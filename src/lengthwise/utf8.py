@@ -41,14 +41,14 @@ def width(lead: int) -> int:
 
 def transitions(pieces: list[bytes]) -> Tensor:
     """(states, tokens): the state after the token, or -1."""
-    table = torch.full((len(STATES), len(pieces)), -1, dtype=torch.long)
+    table = [[-1] * len(pieces) for _ in STATES]
     for token, piece in enumerate(pieces):
         if piece.isascii():
-            table[0, token] = 0
+            table[0][token] = 0
             continue
         for state in range(len(STATES)) if 0x80 <= piece[0] < 0xC0 else (0,):
-            table[state, token] = _run(state, piece)
-    return table
+            table[state][token] = _run(state, piece)
+    return torch.tensor(table)
 
 
 def _run(state: int, piece: bytes) -> int:
@@ -65,6 +65,8 @@ def split(piece: bytes) -> tuple[int, bytes, bytes]:
     >>> split("é".encode() + "日".encode()[:2])
     (0, b'\\xc3\\xa9', b'\\xe6\\x97')
     """
+    if piece.isascii():
+        return 0, piece, b""
     head = 0
     while head < len(piece) and 0x80 <= piece[head] < 0xC0:
         head += 1

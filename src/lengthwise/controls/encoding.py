@@ -32,8 +32,10 @@ class EncodingControl(Control):
                 frobenius: ‖E‖/‖R‖ per sequence over the encoded rows of the call (the paper; differs between training
                 and each cached step); or a number: 1.0 suits an encoder-decoder that is trained from scratch
     positions   add to the decoder's own absolute positions, or replace them
-    reader      hidden units of a small network between sinusoid and embedding; it starts silent, so that training
-                starts from the model as it is; 0: none, the sinusoid itself is added, as in the papers
+    volume      times the scale: at 1, as in the papers, the sinusoid is as loud as the words, which a small pretrained
+                model does not survive; at 0.25 it hardly minds
+    reader      hidden units of a small network that reads the sinusoid, too, and adds what it makes of it. It starts
+                silent, so with volume 0 training starts from the model as it is; 0: none, as in the papers
     """
 
     name = "encoding"
@@ -51,6 +53,7 @@ class EncodingControl(Control):
         layout: encodings.Layout = "interleaved",
         cosine: encodings.Cosine = "shared",
         at_most: bool = False,
+        volume: float = 1.0,
         reader: int = 0,
     ) -> None:
         super().__init__()
@@ -58,6 +61,7 @@ class EncodingControl(Control):
         self.units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
         self.unit = self.units[0] if len(self.units) == 1 else self.units
         self.at_most = at_most
+        self.volume = volume
         self.reader = reader
         self.inner: Tensor | None = None  # (reader, dim)
         self.outer: Tensor | None = None  # (dim, reader)
@@ -72,8 +76,8 @@ class EncodingControl(Control):
         self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
         if not self.units or len(set(self.units)) < len(self.units):
             raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
-        if reader < 0:
-            raise ValueError(f"a reader has hidden units, or 0 for none; got {reader}")
+        if volume < 0 or reader < 0 or not (volume or reader):
+            raise ValueError(f"a control must be heard: volume and reader above 0, or one of them; got {volume}, {reader}")
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
         encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training
@@ -88,9 +92,7 @@ class EncodingControl(Control):
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor:
         carriers = signal.carriers(self.placement).unsqueeze(-1)  # (batch, time, 1)
         vectors = self.vectors(signal, inputs.shape[-1]) + self._tags(signal, inputs.shape[-1])
-        if self.inner is not None and self.outer is not None:
-            vectors = linear(silu(linear(vectors.to(self.inner.dtype), self.inner)), self.outer)
-        vectors = vectors * carriers  # (batch, time, dim)
+        vectors = self._read(vectors) * carriers  # (batch, time, dim)
         if self.scale != "frobenius":
             return vectors * self.factor
         norms = [x.float().norm(dim=(1, 2), keepdim=True) for x in (inputs * carriers, vectors)]  # (batch, 1, 1)
@@ -106,6 +108,12 @@ class EncodingControl(Control):
         if self.kind == "ratio":
             return encodings.ratio(written, signal.length, dim, layout=self.layout, cosine=self.cosine)
         return encodings.progress(written, signal.length, dim, self.steps, layout=self.layout, cosine=self.cosine)
+
+    def _read(self, vectors: Tensor) -> Tensor:
+        loud = vectors if self.volume == 1 else self.volume * vectors
+        if self.inner is None or self.outer is None:
+            return loud
+        return loud + linear(silu(linear(vectors.to(self.inner.dtype), self.inner)), self.outer)
 
     def _tags(self, signal: Signal, dim: int) -> Tensor | float:
         """What tells a row's unit, and a limit from a length: (batch, 1, dim), or nothing where there is one only."""
