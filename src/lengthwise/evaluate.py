@@ -6,6 +6,7 @@ kept and found again to `outputs.py`, scores and plots to `report.py`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -15,7 +16,9 @@ from . import __version__
 from .budget import Budget, as_budget, exactly
 from .data import Limits, read
 from .metrics import LENGTH_PENALTIES, Texts, score
+from .metrics.reverse import all_with, loaded, short, translators
 from .metrics.tally import Tally, as_score, mean_of
+from .models import resolve
 from .outputs import Folder, Key, Output, key_of
 from .report import Report, report
 from .searching import draws
@@ -127,14 +130,17 @@ def evaluate(
     limit: int | None = None,
     fields: tuple[str, str] | None = None,
     metrics: Sequence[str] | None = None,
+    reverse: str | None = None,
     against: Path | None = None,
     model: str = "",
     progress: Callable[[int, int], None] | None = None,
+    back_progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Decodes `data` and scores it; with `out`, all that is made is kept there.
 
-    `model` marks the very weights (see `mark`), so that a model trained anew is decoded anew. `progress` is called with
-    the number of texts written and of all that are to be.
+    `reverse` names a model that translates the outputs back, and adds the metrics made with it. `model` marks the very
+    weights (see `mark`), so that a model trained anew is decoded anew. `progress` is called with the number of texts
+    written and of all that are to be, `back_progress` with that of texts translated back.
     """
     how = how or How()
     length = Length.parse(length) if isinstance(length, str) else length
@@ -142,14 +148,19 @@ def evaluate(
     settings = {"model": writer.name, "weights": model, "length": str(length), **asdict(how), "version": __version__}
     rows = list(islice(_rows(data, length, fields, writer.tokenizer), limit))
     # All that can be wrong is found out before hours of decoding.
-    other = None if against is None else (Folder(against).name, _texts(Folder(against).paired(rows), writer.tokenizer))
-    _rehearse(rows, metrics, writer.tokenizer)
+    others = [] if against is None else Folder(against).paired(rows)
+    other = None if against is None else (Folder(against).name, _texts(others, writer.tokenizer))
+    also = all_with(reverse)
+    _rehearse(rows, metrics, also, writer.tokenizer)
     folder = None if out is None else Folder(out)
-    outputs = _decode(rows, settings, how.writes(writer), writer.batch_size, folder, progress)
+    backwards = partial(_translate_back, models=translators([*(metrics or ()), *also]), progress=back_progress)
+    outputs = _decode(rows, settings, how.writes(writer), writer.batch_size, folder, progress, backwards)
+    backwards(others)
     found = report(
         folder.name if folder else writer.name,
         _texts(outputs, writer.tokenizer),
         metrics=metrics,
+        also=also,
         more=[as_score("runaway", _runaway(outputs))] if how.plain else [],
         bins=True,
         against=other,
@@ -179,11 +190,12 @@ def _heard(writer: "Writer", how: How, length: Length) -> None:
         )
 
 
-def _rehearse(rows: list[Output], metrics: Sequence[str] | None, tokenizer: Any) -> None:
+def _rehearse(rows: list[Output], metrics: Sequence[str] | None, also: Sequence[str], tokenizer: Any) -> None:
     """Scores one reference as if it were an output: a misspelt metric fails here, and one whose library is missing."""
     several = len({row["document"] for row in rows}) < len(rows)
     texts = _texts([rows[0] | {"text": rows[0]["reference"], "length": 1}], tokenizer)
-    score(replace(texts, docs=[0] if several else None), metrics=metrics, bootstrap=0)
+    for asked in (metrics, also):
+        score(replace(texts, docs=[0] if several else None), metrics=asked, bootstrap=0)
 
 
 # ---- rows in, outputs out
@@ -209,6 +221,7 @@ def _decode(
     batch_size: int,
     folder: Folder | None,
     progress: Callable[[int, int], None] | None,
+    backwards: Callable[[list[Output]], None],
 ) -> list[Output]:
     """The output of each row: known already, or written now, and then on disk before the next are begun."""
     known: dict[Key, Output] = folder.known(settings) if folder else {}
@@ -228,9 +241,21 @@ def _decode(
         if folder:
             folder.add(outputs)
     found = [known[key_of(row)] | row for row in rows]
+    backwards(found)
     if folder:
         folder.finish(found, known)
     return found
+
+
+def _translate_back(outputs: list[Output], models: Sequence[str], progress: Callable[[int, int], None] | None) -> None:
+    """What each reverse model makes of each output, beside it; the metrics find there what they would ask for."""
+    for model in models:
+        translator, key = loaded(model), f"{short(model)} {mark(resolve(model))}"  # trained anew, it translates anew
+        known = {output["text"]: output["back"][key] for output in outputs if key in output.get("back", {})}
+        translator.backs.update(known)
+        backs = translator.translate([output["text"] for output in outputs], progress)
+        for output, back in zip(outputs, backs, strict=True):
+            output["back"] = output.get("back", {}) | {key: back}
 
 
 def _fields(text: Any) -> Output:

@@ -37,17 +37,22 @@ def report(
     texts: Texts,
     *,
     metrics: Sequence[str] | None = None,
+    also: Sequence[str] = (),
     more: Sequence[Score] = (),
     bins: bool = False,
     against: tuple[str, Texts] | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Scores, and if asked for those by target length and the paired tests; `more` are scores made elsewhere."""
-    scores = [*score(texts, metrics=metrics), *more]
+    """Scores, and if asked for those by target length and the paired tests.
+
+    `also` are metrics beside those named or the usual ones, `more` are scores made elsewhere.
+    """
+    also = [asked for asked in also if asked not in (metrics or ())]
+    scores = [*score(texts, metrics=metrics), *score(texts, metrics=also), *more]
     names = [s.name for s in scores if s not in more]
     by_length: dict[str, list[Score]] = {}
     if bins:
-        shown = names if metrics is not None else [n for n in names if n in BINNED]
+        shown = names if metrics is not None else [n for n in names if n in (*BINNED, *also)]
         by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown)
     comparisons = _comparisons(texts, against, scores, names) if against else []
     return Report(name, texts, scores, by_length, comparisons, about or {}, against)

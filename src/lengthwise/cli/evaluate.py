@@ -9,6 +9,12 @@ from .loading import Device, folder, load
 from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, print_json, progress_bar
 
 
+Reverse = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="Also coverage, tail, reverse: by this model, which translates back."),
+]
+
+
 def evaluate(
     model: Annotated[str, typer.Argument(help="A name that `lengthwise models` lists, a folder or hub id.")],
     data: Annotated[str, typer.Argument(help="The test set: JSON Lines, TSV, or two texts as 'test.en,test.it'.")],
@@ -31,6 +37,7 @@ def evaluate(
         int | None, typer.Option(min=2, metavar="N", help="Baseline: of N best, the nearest to the source.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(metavar="A,B", help="Only these. [default: all that apply]")] = None,
+    reverse: Reverse = None,
     against: Annotated[Path | None, typer.Option(metavar="DIR", help="Test the difference to this evaluation.")] = None,
     device: Device = None,
     as_json: Json = False,
@@ -56,6 +63,7 @@ def evaluate(
     writer = load(model, device)
     with progress_bar() as bar:
         task = bar.add_task("writing", total=None)
+        back = bar.add_task("translating back", total=None, visible=False)
         found = run(
             writer,
             data,
@@ -65,9 +73,11 @@ def evaluate(
             limit=limit,
             fields=names,
             metrics=split(metrics),
+            reverse=reverse,
             against=against,
             model=weights,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
+            back_progress=lambda done, total: bar.update(back, completed=done, total=total, visible=True),
         )
     from ..report import as_markdown, as_plain
 

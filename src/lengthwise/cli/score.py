@@ -1,15 +1,16 @@
-"""`lengthwise score`: scores of texts that are there already, in files. Knows files and columns; runs no model."""
+"""`lengthwise score`: scores of texts that are there already, in files. Knows files and columns; writes nothing itself."""
 
 import json
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .evaluate import split
-from .loading import load_tokenizer
-from .terminal import Json, UsageError, print_json
+from .evaluate import Reverse, split
+from .loading import hush, load_tokenizer
+from .terminal import Json, UsageError, print_json, progress_bar
 
 if TYPE_CHECKING:
     from ..evaluate import Length
@@ -29,6 +30,7 @@ def score(
     ] = None,
     against: Annotated[Path | None, typer.Option(metavar="FILE", help="Test the difference to these texts.")] = None,
     metrics: Annotated[str | None, typer.Option(metavar="A,B", help="Only these. [default: all that apply]")] = None,
+    reverse: Reverse = None,
     tokenizer: Annotated[str | None, typer.Option(help="For lengths in tokens: whose? A name or folder.")] = None,
     bins: Annotated[bool, typer.Option("--bins", help="Also by target length.")] = False,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Save plots here.")] = None,
@@ -44,6 +46,7 @@ def score(
     evaluate bring their sources, references and budgets along; those of write their budgets.
     """
     from ..evaluate import Length
+    from ..metrics.reverse import all_with
     from ..report import as_markdown, as_plain, report, save_plots
 
     asked = Length.parse(length) if length else None
@@ -61,13 +64,29 @@ def score(
         others = _read(against)
         _equal(hyp, rows, against, others)
         other = (_label(against, hyp), _texts(others, refs, sources, asked, counter))
-    found = report(_label(hyp, against), texts, metrics=split(metrics), bins=bins, against=other)
+    named, also = split(metrics), all_with(reverse)
+    _translate_back([*(named or ()), *also], [texts, *([other[1]] if other else [])])
+    found = report(_label(hyp, against), texts, metrics=named, also=also, bins=bins, against=other)
     if plots:
         save_plots(found, plots)
     if as_json:
         print_json(as_plain(found))
     else:
         print(as_markdown(found), end="", flush=True)
+
+
+def _translate_back(metrics: Sequence[str], systems: "Sequence[Texts]") -> None:
+    """What metrics would ask of a reverse model, asked beforehand: it may take minutes, and here they are seen."""
+    from ..metrics.reverse import loaded, translators
+
+    if models := translators(metrics):
+        if any(texts.srcs is None for texts in systems):
+            raise UsageError("what is translated back is looked for in the sources: say --src")
+        hush()
+        with progress_bar() as bar:
+            for model, texts in product(models, systems):
+                task = bar.add_task("translating back", total=None)
+                loaded(model).translate(texts.hyps, lambda n, of, task=task: bar.update(task, completed=n, total=of))
 
 
 def _label(path: Path, other: Path | None) -> str:

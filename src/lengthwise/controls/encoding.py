@@ -77,7 +77,9 @@ class EncodingControl(Control):
         if not self.units or len(set(self.units)) < len(self.units):
             raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
         if volume < 0 or reader < 0 or not (volume or reader):
-            raise ValueError(f"a control must be heard: volume and reader above 0, or one of them; got {volume}, {reader}")
+            raise ValueError(
+                f"a control must be heard: volume and reader above 0, or one of them; got {volume}, {reader}"
+            )
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
         encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training

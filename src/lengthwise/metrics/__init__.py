@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Literal
 
 from . import bertscore as _bertscore
-from . import coverage, overlap, perplexity, ratios, rouge, targets, wording
+from . import coverage, overlap, perplexity, ratios, reverse, rouge, targets, wording
 from .attention import attention_entropy
 from .baselines import LENGTH_PENALTIES, rerank, rescore, truncate
 from .contrastive import contrastive_accuracy
@@ -75,8 +75,9 @@ METRICS: dict[str, Metric] = {
     ),
     "bertscore": Metric(_bertscore.bertscore, _REFS, takes="an encoder", usual=False),
     # against the source
-    "coverage": Metric(coverage.coverage, ("srcs", "backs")),
-    "tail": Metric(coverage.tail, ("srcs", "backs")),
+    "coverage": Metric(coverage.coverage, _SRCS, takes="a reverse model"),  # or backs are given
+    "tail": Metric(coverage.tail, _SRCS, takes="a reverse model"),
+    "reverse": Metric(reverse.reverse, _SRCS, takes="a reverse model", usual=False),
     "nll": Metric(perplexity.nll, _SRCS, takes="a model", usual=False),
     "lr-src": Metric(ratios.length_ratio, _SRCS),
     "lr-src-median": Metric(partial(ratios.length_ratio, finish=median), _SRCS),
