@@ -225,3 +225,19 @@ def test_the_two_commands(byte_bpe, tmp_path, capfd):
     assert f"a.jsonl: {report['kept']} answers" in capfd.readouterr().out
     assert main(["data", "answers", str(prompts), str(tmp_path / "a.txt")]) == 2
     assert "a.txt" in capfd.readouterr().err
+
+
+def test_what_is_somebody_elses_is_left_alone(writer, tmp_path):
+    asked = [Question("1", "Hello there")]
+    for other in ('{"my": "precious"}', '{"id": "1", "prompt": "Hello there"}\n', "no newline at all"):
+        file(tmp_path / "out.jsonl", other)
+        with pytest.raises(DataError, match=r"name another"):
+            answer(writer, asked, tmp_path / "out.jsonl", most=4)
+        assert (tmp_path / "out.jsonl").read_text() == other
+
+
+def test_a_run_goes_on_with_its_settings(writer, tmp_path):
+    asked = [Question("1", "Hello there")]
+    answer(writer, asked, tmp_path / "out.jsonl", most=4)
+    with pytest.raises(DataError, match=r"temperature 0.8, now 0.5; name another file"):
+        answer(writer, asked, tmp_path / "out.jsonl", most=4, temperature=0.5)

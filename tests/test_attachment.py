@@ -418,3 +418,17 @@ def test_a_cache_cannot_be_counted(llama: World) -> None:
     cache = llama.model(ids, decoder_length=length, decoder_start=start, use_cache=True).past_key_values
     with pytest.raises(ValueError, match="4 tokens are in the cache"):
         llama.model(ids[:, -1:], past_key_values=cache, decoder_length=length, decoder_start=start)
+
+
+def test_generate_takes_plain_units_and_limits(byte_bpe: Any) -> None:
+    world = world_of("llama", byte_bpe, CONTROLS["units"]())
+    told = {"decoder_length": LENGTHS, "decoder_unit": UNITS, "decoder_at_most": LIMITS}
+    options = {"max_new_tokens": 4, "do_sample": False}
+    asked = world.model.generate(**world.inputs(), **told, **options)
+    assert torch.equal(asked, world.model.generate(**world.inputs(), **world.told(), **options))
+    for wrong, said in (
+        ({"decoder_unit": [0, 3, 1]}, "tokens, words, chars from 0"),
+        ({"decoder_unit": [0, 1]}, "3 rows"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            world.model.generate(**world.inputs(), **told | wrong, **options)

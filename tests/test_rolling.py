@@ -72,3 +72,15 @@ def test_the_model_is_left_as_it_was_even_if_nobody_waits_for_the_end(byte_bpe):
     texts.close()
     assert model.config._attn_implementation == before
     assert rolled(model, []) == {}
+
+
+def test_what_is_not_known_is_refused(byte_bpe):
+    narrow = tiny("mistral", byte_bpe)
+    narrow.config.sliding_window = 16
+    with pytest.raises(ValueError, match="sees 16 tokens at a time"):
+        rolled(narrow, jobs_of(byte_bpe))
+    llama = tiny("llama", byte_bpe)
+    with pytest.raises(ValueError, match="temperature above 0"):
+        rolled(llama, jobs_of(byte_bpe), temperature=0)
+    with pytest.raises(ValueError, match="at least one token"):
+        rolled(llama, [Job([], 0)])

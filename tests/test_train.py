@@ -101,7 +101,7 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
     base = tmp_path / "base"
     tiny("llama", byte_bpe).save_pretrained(base)
     byte_bpe.save_pretrained(base)
-    controls = [{"control": "encoding"}, {"control": "tokens"}]
+    controls = [{"control": "encoding", "volume": 0, "reader": 8}, {"control": "tokens"}]
     recipe = small(tmp_path, shift={"maximum": 50}, controls=controls, train={"steps": 20, "lr": 1e-2})
     for lora in ({"dropout": 0.0}, {"dropout": 0.05}):
         out = tmp_path / f"run-{lora['dropout']}"
@@ -113,6 +113,7 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
             name for name in stored if "lora_" not in name and "length" not in name and "trainable_tok" not in name
         ]
         model, tokenizer = load_model(folder)
+        assert controls_of(model)[0].outer.abs().max() > 1e-3  # a reader is silent until it is trained
         rows = model.get_input_embeddings()(torch.tensor([tokenizer.convert_tokens_to_ids("<len:short>")]))
         assert not torch.allclose(rows, model.get_input_embeddings()(torch.tensor([5])))
     packed = recipe.model_dump() | {"out": tmp_path / "packed", "model": {"base": str(base)}}

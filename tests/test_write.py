@@ -238,3 +238,26 @@ def test_smollm2_as_shipped():
     written = writer.write(prompts, [at_most(150, "chars"), at_most(12, "words")])
     assert all(w.fits and w.complete for w in written)
     assert "Paris" in written[1].text
+
+
+def test_the_unit_is_told_and_whether_it_is_a_limit(byte_bpe, monkeypatch):
+    control = EncodingControl(unit=("tokens", "words", "chars"), at_most=True)
+    model = attach(tiny("llama", byte_bpe), control, byte_bpe)
+    heard = []
+    generate = model.generate
+
+    def listen(**options):
+        heard.append({key: value.tolist() for key, value in options.items() if key.startswith("decoder_")})
+        return generate(**options)
+
+    monkeypatch.setattr(model, "generate", listen)
+    told = ["decoder_length", "decoder_unit", "decoder_at_most"]
+    for budget, expected in (
+        ("at most 20 chars", [20, 2, True]),
+        ("exactly 5 words", [5, 1, False]),
+        ("at most 20 chars, ideally 15", [15, 2, False]),
+        ("at least 3 tokens", [3, 0, False]),
+        ("at most 9 graphemes", None),
+    ):
+        Writer(model, byte_bpe).write("Hello", budget)
+        assert heard.pop() == ({} if expected is None else {key: [n] for key, n in zip(told, expected, strict=True)})

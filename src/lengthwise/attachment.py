@@ -310,11 +310,25 @@ def _generate(
             raise ValueError(f"decoder_length must be at least 1; got {length} for row {row}")
     if prompt is not None and len(lengths) != len(prompt):
         raise ValueError(f"decoder_length needs one length a row: got {len(lengths)} for {len(prompt)} rows")
+    for name, kind in (("decoder_unit", torch.long), ("decoder_at_most", torch.bool)):
+        if kwargs.get(name) is not None:
+            kwargs[name] = _one_a_row(name, torch.as_tensor(kwargs[name], dtype=kind, device=model.device), lengths)
+    units = length_control(model).units
+    if (numbers := kwargs.get("decoder_unit")) is not None and not all(0 <= n < len(units) for n in numbers.tolist()):
+        raise ValueError(f"decoder_unit numbers the units {', '.join(units)} from 0; got {numbers.tolist()}")
     if decoder_start is None and not model.config.is_encoder_decoder:
         decoder_start = torch.full_like(lengths, prompt.shape[1] if prompt is not None else 1)
     if decoder_start is not None:
         kwargs["decoder_start"] = decoder_start
     return original(inputs, *args, decoder_length=lengths, **kwargs)
+
+
+def _one_a_row(name: str, told: Tensor, lengths: Tensor) -> Tensor:
+    if told.dim() == 0:
+        return told.expand(len(lengths))
+    if told.shape != lengths.shape:
+        raise ValueError(f"{name} needs one value a row: got {len(told)} for {len(lengths)} rows")
+    return told
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

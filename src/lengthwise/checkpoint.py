@@ -54,7 +54,7 @@ def load(name: str, *, device: Any = None, **options: Any) -> "Writer":
 
     place = _device(device)  # first: finding the model can mean to download it
     model, tokenizer = load_model(resolve(name), device=place, **options)
-    if core_of(model) is not model:
+    if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
         model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
     return Writer(model, tokenizer, name=name)
 

@@ -80,6 +80,8 @@ class EncodingControl(Control):
             raise ValueError(
                 f"a control must be heard: volume and reader above 0, or one of them; got {volume}, {reader}"
             )
+        if scale == "frobenius" and (reader or volume != 1):
+            raise ValueError("scale 'frobenius' sets the volume itself; leave volume at 1 and reader at 0")
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
         encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training
@@ -90,6 +92,8 @@ class EncodingControl(Control):
         if self.reader and self.inner is None:
             self.inner = nn.Parameter(torch.randn(self.reader, dim) / math.sqrt(dim / 2))
             self.outer = nn.Parameter(torch.zeros(dim, self.reader))
+        if self.inner is not None and self.inner.shape[1] != dim:
+            raise ValueError(f"this control has learnt for a model of width {self.inner.shape[1]}; this one has {dim}")
 
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor:
         carriers = signal.carriers(self.placement).unsqueeze(-1)  # (batch, time, 1)

@@ -6,6 +6,7 @@ nor whether it is true.
 
     answers.jsonl            {"id", "prompt", "response", "finished"}
     answers.dropped.jsonl    {"id", "prompt", "response", "reason"}
+    answers.settings.json    how they were drawn
 """
 
 import json
@@ -14,6 +15,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,8 @@ def answer(
         raise ValueError(f"{writer.name} translates; answers are written by a decoder alone")
     dropped = out.with_name(f"{out.name.removesuffix('.jsonl')}.dropped.jsonl")
     out.parent.mkdir(parents=True, exist_ok=True)
+    settings = {"model": writer.name, "temperature": temperature, "top_p": top_p, "most": most, "seed": seed}
+    _claim(out.with_name(f"{out.name.removesuffix('.jsonl')}.settings.json"), settings, out.exists())
     known = _known(out, asked) | _known(dropped, asked)
     todo = [question for question in asked if question.id not in known]
     if progress:
@@ -125,15 +129,31 @@ def fault(prompt: str, text: str) -> str | None:
 # Rows that are there already
 
 
+def _claim(path: Path, settings: dict[str, Any], begun: bool) -> None:
+    """Answers of two minds in one file would be nobody's: a run goes on with the settings it began with."""
+    if begun and path.exists():
+        before = json.loads(path.read_text("utf-8"))
+        if changed := [name for name, value in settings.items() if before.get(name) != value]:
+            told = ", ".join(f"{name} {before.get(name)!r}, now {settings[name]!r}" for name in changed)
+            raise DataError(f"{path.name} says that these answers were begun with {told}; name another file")
+    path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
+
+
 def _known(path: Path, asked: list[Question]) -> set[str]:
-    """The ids of the rows in `path`. What follows the last end of line is half a row, and is cut off."""
+    """The ids of the rows in `path`. A last row of ours that breaks off in the middle is cut off."""
     if not path.exists():
         return set()
-    with path.open("r+b") as stream:
-        stream.truncate(stream.read().rfind(b"\n") + 1)
+    written = path.read_bytes()
+    end = written.rfind(b"\n") + 1
+    if written[end:] and not written[end:].startswith(b'{"id": '):
+        raise DataError(f"{path} is no file of answers; name another")
     prompts = {question.id: question.prompt for question in asked}
     known = set()
-    for row in _rows(path):
+    rows = list(_rows(path, written[:end].count(b"\n")))
+    if end < len(written):
+        with path.open("r+b") as stream:
+            stream.truncate(end)
+    for row in rows:
         if prompts.get(row["id"], row["prompt"]) != row["prompt"]:
             raise DataError(
                 f"{path} has an answer to another prompt as id {row['id']!r}: asked for is {prompts[row['id']]!r}, "
@@ -143,13 +163,13 @@ def _known(path: Path, asked: list[Question]) -> set[str]:
     return known
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in lines(path):
+def _rows(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
+    for number, line in islice(lines(path), most):
         try:
             row = json.loads(str(line))
         except ValueError:
             row = None
-        if not isinstance(row, dict) or not {"id", "prompt"} <= set(row):
+        if not isinstance(row, dict) or not {"id", "prompt", "response"} <= set(row):
             raise DataError(f"{path}:{number} is no row of answers: {str(line)[:60]!r}; name another file")
         yield row
 

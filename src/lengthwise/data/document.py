@@ -28,6 +28,7 @@ class Document:
 
     id: str
     segments: tuple[tuple[str, str], ...]
+    finished: bool = True  # the target ends where its writer ended it; not if it was cut
 
     def row(self) -> dict[str, Any]:
         """As it is written in a JSON Lines file."""
@@ -48,7 +49,8 @@ def document(row: Any, fields: tuple[str, str] | None, default_id: str) -> Docum
     if names is None:
         known = ", ".join(" + ".join(pair) for pair in (*PAIRS, ("segs",)))
         raise RowError(f"found the fields {', '.join(map(str, row)) or '(none)'}; expected {known}, or name them")
-    return Document(id_, ((_field(row, names[0]), _field(row, names[1])),))
+    pair = (_field(row, names[0]), _field(row, names[1]))
+    return Document(id_, (pair,), finished=row.get("finished") is not False)
 
 
 def _segments(value: Any) -> tuple[tuple[str, str], ...]:

@@ -24,7 +24,7 @@ ANY, PLACE = "any", "{topic}"
 def combine(topics: Path, templates: Path, count: int, seed: int = 0) -> list[str]:
     """`count` prompts, none twice, in an order that `seed` decides."""
     subjects, forms = sections(topics), sections(templates)
-    if strange := sorted(set(subjects) - set(forms) - {ANY}) if ANY not in forms else []:
+    if strange := sorted(set(subjects) - set(forms)) if ANY not in forms else []:
         raise DataError(f"no template in {templates} goes with the topics under [{strange[0]}] of {topics}")
     if lacking := [form for group in forms.values() for form in group if PLACE not in form]:
         raise DataError(f"a template has a {PLACE} in it; {templates} has {lacking[0]!r}")

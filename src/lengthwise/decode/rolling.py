@@ -55,11 +55,17 @@ def roll(
 
     A token is drawn from the likeliest whose probabilities make up `top_p` (0: always the likeliest), of 50 at most.
     """
+    if temperature <= 0 or most < 1:
+        raise ValueError(f"most must be at least 1, temperature above 0 (greedy: top_p=0); got {most}, {temperature}")
+    if not all(job.prompt for job in jobs):
+        raise ValueError("a prompt has at least one token")
     if not jobs:
         return
     before = model.config._attn_implementation
     model.set_attn_implementation(_ATTENTION)
     try:
+        if model.config._attn_implementation != _ATTENTION:
+            raise ValueError(f"{type(model).__name__} has an attention of its own, which cannot be replaced here")
         batch = _Batch(model, jobs, eos, pad, most, temperature, top_p, min(rows, len(jobs)))
         waiting: list[Done] = []
         while batch.busy or batch.next < len(jobs):
@@ -89,6 +95,12 @@ class _Batch:
         self.model, self.jobs, self.pad, self.most = model, jobs, pad, most
         self.temperature, self.top_p = temperature, top_p
         self.width = -(-(max(len(job.prompt) for job in jobs) + most) // 16) * 16
+        window = getattr(model.config.get_text_config(), "sliding_window", None)
+        if window and self.width > window:
+            raise ValueError(
+                f"{type(model).__name__} sees {window} tokens at a time, and prompt and answer may have {self.width}; "
+                "ask for shorter answers"
+            )
         self.busy: dict[int, int] = {}  # row: the job it answers
         self.next = 0  # the first job that no row has taken
         self.at = 0  # the column that the next step writes, as the host knows it
@@ -255,12 +267,14 @@ def _least(model: Any) -> float:
 
 
 def _grouped(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **_: Any
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **more: Any
 ) -> tuple[Tensor, None]:
     """Attention where the heads that share a key are rows of one product: no key is copied for each of them.
 
     query (batch, heads, time, size), key and value (batch, groups, width, size), mask (batch, 1, time, width) added.
     """
+    if strange := [name for name in ("s_aux", "softcap") if more.get(name) is not None]:
+        raise ValueError(f"{type(module).__name__} has an attention of its own kind ({strange[0]}), not known here")
     batch, heads, time, size = query.shape
     groups, width = key.shape[1:3]
     together = query.reshape(batch, groups, -1, size)  # (batch, groups, heads/groups * time, size)

@@ -121,7 +121,7 @@ class ExampleMaker:
         source = draft.source
         for control in self.controls:
             length = max(counts[-1] if counts else 0, 1)
-            source = control.prefix(source, length, self.meters[draft.unit].unit.name)
+            source = control.prefix(source, length, self.meters[draft.unit].unit.name, self.tokenizer)
         return source
 
     def _furthest(self, draft: "_Draft", length: int) -> int:
@@ -142,7 +142,7 @@ class ExampleMaker:
             unit, limit, end, chance = (random.random() for _ in range(4))
             at_most = self.shift is not None and limit < self.shift.share
             cut = lengths.prefix(target, end) if self.cutting.kind == "prefixes" else target
-            whole = len(cut) == len(target)
+            whole = document.finished and len(cut) == len(target)
             yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, chance)
 
     def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:

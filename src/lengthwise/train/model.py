@@ -64,6 +64,7 @@ def _readers(recipe: Recipe, model: Any, tokenizer: Any) -> tuple[ExampleMaker, 
     config, controls = core_of(model).config, controls_of(model)
     attached = length_control(model)
     counting = attached is not None and bool(attached.units)
+    _check_units(recipe, attached.units if counting else (), controls)
     maker = ExampleMaker(
         tokenizer=tokenizer,
         meters=[Meter(tokenizer, unit) for unit in recipe.unit],  # not the model's: those move to the device
@@ -78,9 +79,19 @@ def _readers(recipe: Recipe, model: Any, tokenizer: Any) -> tuple[ExampleMaker, 
     return maker, _layout(recipe, maker, config, controls, counting)
 
 
+def _check_units(recipe: Recipe, units: tuple[str, ...], controls: list[Control]) -> None:
+    """A base may bring controls of its own, of which the recipe does not know."""
+    if units and list(units) != recipe.unit:
+        own, ours = ", ".join(units), ", ".join(recipe.unit)
+        raise RecipeError(f"the controls of the model count {own}, the recipe {ours}; write unit: [{own}]")
+    if recipe.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
+        raise RecipeError("shift moves the count of a 'difference' encoding, and this model has none")
+
+
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control], counting: bool) -> Layout:
     separator = recipe.lengths.separator.strip()
-    if separator and recipe.lengths.kind != "sentences" and separator not in maker.tokenizer.get_vocab():
+    joined = recipe.lengths.kind not in ("sentences", "prefixes")
+    if separator and joined and separator not in maker.tokenizer.get_vocab():
         raise RecipeError(
             f"lengths.separator {separator!r} is no token of this model (fresh ones have '<sep>'); "
             "use ' ', or a token that it has"
@@ -211,12 +222,12 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
 
 def layers_of(model: nn.Module) -> list[list[nn.Module]]:
     """The layers of each stack: of encoder and decoder, or of the one there is."""
-    stacks = [
-        list(module)
-        for name, module in core_of(model).named_modules()
-        if isinstance(module, nn.ModuleList) and not name.startswith("length_control")
-    ]
-    return [layers for layers in stacks if layers]
+    stacks: dict[str, list[nn.Module]] = {}
+    for name, module in core_of(model).named_modules():
+        inside = any(name.startswith(f"{outer}.") for outer in stacks)  # each layer of T5 is a list itself
+        if isinstance(module, nn.ModuleList) and not inside and not name.startswith("length_control"):
+            stacks[name] = list(module)
+    return [layers for layers in stacks.values() if layers]
 
 
 def shard(model: nn.Module) -> None:

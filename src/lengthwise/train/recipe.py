@@ -224,9 +224,13 @@ class Recipe(Section):
             if control.units and list(control.units) != self.unit:
                 own, ours = (", ".join(units) for units in (control.units, self.unit))
                 raise ValueError(f"a control counts {own}, the recipe {ours}; give the unit once, on top")
-        if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
+        known = controls or self.model.fresh  # else the base may have controls of its own
+        if self.shift and known and not any(getattr(control, "kind", "") == "difference" for control in controls):
             raise ValueError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
-        if self.shift and self.shift.share < 1 and not any(getattr(control, "at_most", False) for control in controls):
+        limits = any(getattr(control, "at_most", False) for control in controls)
+        if limits and not self.shift:
+            raise ValueError("at_most: true is taught by a shift; add shift: {share: 0.33}, or leave at_most out")
+        if self.shift and self.shift.share < 1 and known and not limits:
             raise ValueError("shift.share < 1 mixes limits and exact lengths; a control must tell them: at_most: true")
         if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
             raise ValueError("scale 'frobenius' is a norm over one example; several in a row (batch.packing) would mix")

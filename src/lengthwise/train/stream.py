@@ -149,7 +149,8 @@ def settled(recipe: Recipe) -> Recipe:
         if config.get("thresholds") != QUANTILES:
             return config
         names = config.get("names", LengthTokens().names)
-        return config | {"thresholds": list(LengthTokens.from_corpus(pairs, names, recipe.unit[0]).thresholds)}
+        unit = next((unit for unit in recipe.unit if unit != "tokens"), "chars")  # the tokenizer is still to come
+        return config | {"thresholds": list(LengthTokens.from_corpus(pairs, names, unit).thresholds)}
 
     return recipe.model_copy(update={"controls": [known(config) for config in recipe.controls]})
 

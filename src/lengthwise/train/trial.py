@@ -38,8 +38,9 @@ class Trial:
         # Step by step every shape is new, and hardly worth compiling for.
         with torch.compiler.set_stance("force_eager"), autocast:
             texts = self.writer.write(self.sources, [exactly(length, self.unit) for length in self.lengths])
-        off = [abs(text.length - length) for text, length in zip(texts, self.lengths, strict=True)]
-        return sum(off) / len(off)
+        pairs = zip(texts, self.lengths, strict=True)
+        off = [abs(text.length - length) for text, length in pairs if text.error is None]
+        return sum(off) / max(1, len(off))
 
 
 def trial_of(recipe: Recipe, model: Any, tokenizer: Any) -> Trial | None:
@@ -55,7 +56,7 @@ def _pairs(recipe: Recipe, tokenizer: Any) -> Iterator[tuple[str, str]]:
     """One example of each dev document: its first sentence, or all of it if the recipe trains on documents."""
     alone = recipe.lengths.kind in ("sentences", "prefixes")
     for corpus in recipe.data.dev or []:
-        for document in opened(corpus, recipe):
+        for document in islice(opened(corpus, recipe), recipe.data.dev_documents):
             segments = document.segments[:1] if alone else document.segments
             source, target = (recipe.lengths.separator.join(side).strip() for side in zip(*segments, strict=True))
             tokens = sum(len(ids) for ids in tokenizer([source, target])["input_ids"])
