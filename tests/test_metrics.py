@@ -366,11 +366,11 @@ def test_wording():
 
 
 def test_coverage_sees_what_a_full_stop_hides():
-    source = "The old man went home before the heavy rain began."  # 10 words, the last quarter: 3
+    source = "The old man went home before the heavy rain began."  # 10 words, the last quarter: 2
     (all_of_it, last) = score(["-"], srcs=[source], backs=["The old man went home."], metrics=["coverage", "tail"])
-    assert all_of_it.value == 0.5
+    assert all_of_it.value == 0.6  # "the" came back
     assert last.value == 0
-    assert value("tail", ["-"], srcs=[source], backs=["heavy rain"]) == pytest.approx(2 / 3)
+    assert value("tail", ["-"], srcs=[source], backs=["heavy rain"]) == pytest.approx(1 / 2)
     assert value("coverage", ["-"], srcs=["..."], backs=[""]) == 1  # nothing to cover
 
 
@@ -616,7 +616,7 @@ def test_all_that_the_inputs_allow():
 def test_every_metric_signs_and_counts():
     rest = {"refs": REFS, "srcs": CLOSE, "budgets": "at most 40 chars", "docs": DOCS, "backs": FAR}
     for name in METRICS:
-        if name not in ("bertscore", "nll"):  # which need a model
+        if name not in ("bertscore", "nll", "reverse"):  # which need a model
             (found,) = score(CLOSE, **rest, metrics=[name], bootstrap=50)
             assert found.signature in str(found)
             assert found.n in (48, 8)

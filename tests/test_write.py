@@ -52,6 +52,20 @@ def test_a_row_alone_and_in_a_batch(writer):
     assert [w.text for w in together] == [w.text for w in alone]
 
 
+@pytest.mark.parametrize("family", ["marian", "bart", "m2m100", "t5"])
+@pytest.mark.parametrize("search", [{}, {"num_beams": 3}])
+def test_a_translation_alone_and_in_a_batch(sp_unigram, family, search):
+    model = tiny(family, sp_unigram)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(3)  # so that a tiny model minds what it reads, and where
+    writer = Writer(model, sp_unigram)
+    together = writer.write(TEXTS, "at most 60 chars", **search)
+    alone = [writer.write(text, "at most 60 chars", **search)[0] for text in TEXTS]
+    assert [w.text for w in together] == [w.text for w in alone]
+    assert len({w.text for w in alone}) > 1
+
+
 def test_candidates_are_ranked_and_the_best_comes_first(writer):
     [best] = writer.write("A dog.", "30-40 chars", candidates=5, seed=3)
     budget = Budget.parse("30-40 chars")

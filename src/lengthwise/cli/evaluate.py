@@ -8,7 +8,6 @@ import typer
 from .loading import Device, folder, load
 from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, print_json, progress_bar
 
-
 Reverse = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="Also coverage, tail, reverse: by this model, which translates back."),

@@ -1,7 +1,8 @@
-"""`lengthwise score`: scores of texts that are there already, in files. Knows files and columns; writes nothing itself."""
+"""`lengthwise score`: scores of texts that are there already, in files. Knows files and columns; writes no text."""
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,8 @@ from .loading import hush, load_tokenizer
 from .terminal import Json, UsageError, print_json, progress_bar
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from ..evaluate import Length
     from ..metrics import Texts
 
@@ -86,7 +89,11 @@ def _translate_back(metrics: Sequence[str], systems: "Sequence[Texts]") -> None:
         with progress_bar() as bar:
             for model, texts in product(models, systems):
                 task = bar.add_task("translating back", total=None)
-                loaded(model).translate(texts.hyps, lambda n, of, task=task: bar.update(task, completed=n, total=of))
+                loaded(model).translate(texts.hyps, partial(_show, bar, task))
+
+
+def _show(bar: "Progress", task: "TaskID", done: int, total: int) -> None:
+    bar.update(task, completed=done, total=total)
 
 
 def _label(path: Path, other: Path | None) -> str:

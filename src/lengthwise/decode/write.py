@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from ..attachment import controls_of, units_of
@@ -268,15 +269,19 @@ class Writer:
         return {row.place: self._best(row, drafts[n * candidates :][:candidates], shown) for n, row in enumerate(rows)}
 
     def _inputs(self, rows: list[_Row]) -> tuple[dict[str, Tensor], int]:
-        """What `generate` reads, padded on the left, and the column of the first token it will write."""
-        width = max(len(row.prompt) for row in rows)
-        pads = [width - len(row.prompt) for row in rows]
-        ids = [[self._pad()] * pad + row.prompt for pad, row in zip(pads, rows, strict=True)]
-        mask = [[0] * pad + [1] * (width - pad) for pad in pads]
-        both = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+        """What `generate` reads, and the column of the first token it will write.
+
+        A prompt is padded on the left, for the answer to go on from it; an encoder counts from its first column.
+        """
+        translates = self.model.config.is_encoder_decoder
+        prompts = [torch.tensor(row.prompt) for row in rows]
+        side = "right" if translates else "left"
+        ids = pad_sequence(prompts, batch_first=True, padding_value=self._pad(), padding_side=side)
+        mask = pad_sequence([torch.ones_like(p) for p in prompts], batch_first=True, padding_side=side)
+        both = {"input_ids": ids, "attention_mask": mask}
         inputs = {key: value.to(self.model.device) for key, value in both.items()} | self._signal(rows)
-        if not self.model.config.is_encoder_decoder:
-            return inputs, width
+        if not translates:
+            return inputs, ids.shape[1]
         return inputs, 1 if self.model.generation_config.forced_bos_token_id is None else 2
 
     def _signal(self, rows: list[_Row]) -> dict[str, Tensor]:

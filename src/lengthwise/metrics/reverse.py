@@ -60,6 +60,8 @@ class Reverse:
         self.model, self.tokenizer = writer.model, writer.tokenizer
         self._ends, self._pad = writer._eos(), writer._pad()
         self._window: int = writer._window()
+        start = self.model.generation_config.decoder_start_token_id
+        self._start: int = self.model.config.decoder_start_token_id if start is None else start
         self.backs: dict[str, str] = {}  # by output
         self._likelihoods: dict[tuple[str, str], tuple[float, int]] = {}  # by source and output: log P, tokens
 
@@ -136,10 +138,11 @@ class Reverse:
         from torch.nn.functional import cross_entropy
 
         labels = torch.full((len(tails), max(map(len, tails))), -100)  # which cross_entropy leaves out
+        shifted = torch.full_like(labels, self._pad)
         for row, tail in enumerate(tails):
             labels[row, : len(tail)] = torch.tensor(tail)
-        labels = labels.to(self.model.device)
-        shifted = self.model.prepare_decoder_input_ids_from_labels(labels=labels)
+            shifted[row, : len(tail)] = torch.tensor([self._start, *tail[:-1]])
+        labels, shifted = labels.to(self.model.device), shifted.to(self.model.device)
         # Marian's vocabulary has a token that is never written, with a logit like any other's.
         never = [ids[0] for ids in self.model.generation_config.bad_words_ids or () if len(ids) == 1]
         with torch.inference_mode():
