@@ -54,6 +54,8 @@ def load(name: str, *, device: Any = None, **options: Any) -> "Writer":
 
     place = _device(device)  # first: finding the model can mean to download it
     model, tokenizer = load_model(resolve(name), device=place, **options)
+    if place.type == "cpu" and model.dtype == torch.float16 and "dtype" not in options:
+        model.float()  # half precision saves room on disk; a CPU is slower with it
     if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
         model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
     return Writer(model, tokenizer, name=name)

@@ -23,6 +23,7 @@ from .models import models
 from .score import score
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, complain
 from .train import train
+from .translate import translate
 from .write import write
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -91,6 +92,6 @@ def lengthwise(
         print(context.get_help())
 
 
-for command in (write, demo, measure, models, train, evaluate, score):
+for command in (write, translate, demo, measure, models, train, evaluate, score):
     app.command()(command)
 app.add_typer(data.app, name="data")

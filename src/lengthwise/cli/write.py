@@ -1,8 +1,6 @@
 """`lengthwise write`: one prompt or the lines of stdin, each answered within a length."""
 
-import queue
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -11,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..searching import draws
+from .lines import Lines
 from .loading import Device, load
-from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, print_json, stdin
+from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, print_json
 
 if TYPE_CHECKING:
     from ..decode.write import Written
-
-LOOK_AHEAD = 1024  # lines of stdin to hold while the model is busy
-AT_ONCE = 0.05  # seconds: a line that comes later than this after another is not waited for
 
 
 def write(
@@ -59,7 +55,7 @@ def write(
     budget = as_budget(length)
     drawn = draws(candidates, beams, temperature)  # or told here, before a model is loaded, why that cannot be
     generation = _generation(temperature, beams)
-    lines = _Lines() if prompt == "-" else None  # stdin is read while the model loads
+    lines = Lines() if prompt == "-" else None  # stdin is read while the model loads
     writer = load(model, device)
     writes = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
     if lines is None:
@@ -103,7 +99,7 @@ def _verdict(written: "Written") -> str:
     return f"{written.length} of {written.budget} · {fits} · {complete}"
 
 
-def _write_lines(writes: Callable[..., "list[Written]"], lines: "_Lines", size: int, seed: int) -> bool:
+def _write_lines(writes: Callable[..., "list[Written]"], lines: Lines, size: int, seed: int) -> bool:
     from rich.progress import Progress
 
     done = misfits = errors = 0
@@ -136,45 +132,3 @@ def _write_batch(
             prompts.append("")  # which is not written
     for place, written in enumerate(writes(prompts, seed=seed)):
         yield replace(written, error=faults[place]) if place in faults else written
-
-
-class _Lines:
-    """The lines of stdin, read by a thread of its own, so that those which are there need not wait for others."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self._items: queue.Queue[bytes | OSError | None] = queue.Queue(LOOK_AHEAD)  # None: the end
-        self._end: list[OSError | None] = []
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        end = None
-        try:
-            with stdin() as stream:
-                for line in stream:
-                    self.seen += 1
-                    self._items.put(line)
-        except OSError as error:
-            end = error
-        self._items.put(end)
-
-    def batches(self, size: int) -> Iterator[list[bytes]]:
-        """All lines in order, as many at a time as are there: at least one, at most `size`."""
-        while not self._end:
-            if batch := list(self._ready(size)):
-                yield batch
-        if self._end[0] is not None:
-            raise self._end[0]
-
-    def _ready(self, size: int) -> Iterator[bytes]:
-        patience = None  # for the first line as long as it takes
-        for _ in range(size):
-            try:
-                item = self._items.get(timeout=patience)
-            except queue.Empty:
-                return
-            if not isinstance(item, bytes):
-                self._end.append(item)
-                return
-            yield item
-            patience = AT_ONCE

@@ -341,7 +341,8 @@ def _search(candidates: int, seed: int | None, generation: dict[str, Any]) -> Se
         raise ValueError(f"{taken[0]} is set by the budget; it cannot be given")
     # `generate` itself never draws: `Draw` does, and a model's own settings are not asked.
     quiet = {"do_sample": False, **dict.fromkeys(("temperature", "top_p", "top_k"))}
-    options = dict(generation)
+    # Renormalised, as some translators want it, the one token that a limit leaves costs nothing, and torn texts win.
+    options = {"renormalize_logits": False} | generation
     beams = options.pop("num_beams", 1)
     drawn = options.pop("do_sample", draws(candidates, beams, options.get("temperature")))
     seed = secrets.randbits(62) if seed is None else seed

@@ -1,0 +1,279 @@
+"""Translator: lines in, lines out, no longer than asked for and with their placeholders.
+
+A line is translated sentence by sentence. First freely: whatever fits as the model likes it stays so. A sentence that
+takes more than its share is searched again within it. A hypothesis that loses a placeholder gives way to one that
+keeps it, and if there is none the sentence is tried with a stand-in. Which languages there are, how a line is divided
+and how a model is searched, the files beside this one know.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ..budget import Budget, as_budget, at_most
+from ..decode.write import Writer, Written
+from ..units import measure
+from .beams import Hypotheses
+from .languages import UNSPACED, prepare
+from .line import Line
+from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
+
+
+@dataclass(frozen=True)
+class Translation(Written):
+    """A line and what is known of it. `intact`: its placeholders and numbers are those of the source.
+
+    Without a budget `budget` is empty and any length fits. `note` says what is not as it should be.
+    """
+
+    source: str = ""
+    intact: bool = True
+    note: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields as plain values; `error` and `note` only where there is one."""
+        fields = super().as_json()
+        if self.note is None:
+            del fields["note"]
+        return fields
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """A sentence to be translated within a share of its line's room."""
+
+    line: Line
+    number: int
+    share: Budget
+
+    @property
+    def text(self) -> str:
+        return self.line.sentences[self.number]
+
+
+class Translator:
+    """Translates with a writer whose model is a translator.
+
+    `beams`: how many hypotheses are searched for and chosen from. `candidates`: how many of them a translation tells
+    of, itself included (where the line is one sentence). `room`: a ratio such as 1.0x leaves a line at least as many
+    units, since a short one can hardly be as short in another language. `note`: what is uncertain about the model.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        source: str = "en",
+        target: str = "fr",
+        *,
+        beams: int = 5,
+        candidates: int = 1,
+        room: int = 0,
+    ) -> None:
+        self.prefix, self.note = prepare(writer, source, target)
+        self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
+        self.candidates, self.room = candidates, room
+        self.hypotheses = Hypotheses(writer, max(beams, candidates))
+
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        budgets: str | Budget | Sequence[str | Budget | None] | None = None,
+    ) -> list[Translation]:
+        """Each line of text within its budget: one for all, or one a line; None for any length.
+
+        A line that cannot be translated has its `error` set; the others are translated.
+        """
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        asked = [budgets] * len(texts) if budgets is None or isinstance(budgets, str | Budget) else list(budgets)
+        if len(asked) != len(texts):
+            raise ValueError(f"one budget for all lines or one for each; got {len(asked)} for {len(texts)} lines")
+        errors: dict[int, str] = {}
+        lines: dict[int, Line] = {}
+        for place, (text, budget) in enumerate(zip(texts, asked, strict=True)):
+            try:
+                lines[place] = self._line(text, budget)
+            except (ValueError, TypeError) as error:
+                errors[place] = str(error)
+        pool = self._translate_freely(list(lines.values()))
+        # What a line becomes must not depend on whether another one holds the same sentence.
+        known = {} if self.hypotheses.told else pool
+        self._translate_tightly([line for line in lines.values() if line.budget is not None], known)
+        return [
+            self._failed(text, asked[place], errors[place]) if place in errors else self._result(lines[place], pool)
+            for place, text in enumerate(texts)
+        ]
+
+    def _line(self, text: str, budget: str | Budget | None) -> Line:
+        text.encode()  # half a surrogate pair is no text
+        known = None if budget is None else as_budget(budget)
+        unit = "chars" if known is None else known.unit
+        if known is not None and known.of_source and text.strip():
+            known = known.resolve(text, self.tokenizer)
+            if known.high is not None and known.high < self.room:
+                known = at_most(self.room, unit)
+        return Line(text, known, lambda part: self._measure(part, unit), self.target not in UNSPACED)
+
+    def _measure(self, text: str, unit: str) -> int:
+        return measure(text, unit, tokenizer=self.tokenizer)
+
+    # ---- freely
+
+    def _translate_freely(self, lines: list[Line]) -> dict[str, list[Written]]:
+        """Hypotheses for each sentence, those that keep its placeholders first; lines without a budget are done."""
+        # A model that was trained to be told its length is asked once it can be told.
+        free = [line for line in lines if line.budget is None or not self.hypotheses.told]
+        texts = list(dict.fromkeys(sentence for line in free for sentence in line.sentences))
+        pool = dict(zip(texts, self._free(texts), strict=True))
+        for form in STAND_INS:
+            torn = [text for text in texts if kept(text) and not _whole(text, pool[text])]
+            forms = [masked(text, form) for text in torn]
+            for text, (_, stands), found in zip(torn, forms, self._free([one for one, _ in forms]), strict=True):
+                pool[text] = _ranked(text, [*(_restored(text, one, stands) for one in found), *pool[text]])
+        for line in lines:
+            if line.budget is None:
+                line.done = {number: pool[text][0] for number, text in enumerate(line.sentences)}
+        return pool
+
+    def _free(self, texts: list[str]) -> list[list[Written]]:
+        found = self.hypotheses.free([self.prefix + text for text in texts]) if texts else []
+        return [
+            _ranked(text, [_restored(text, one, {}) for one in options])
+            for text, options in zip(texts, found, strict=True)
+        ]
+
+    # ---- within a budget
+
+    def _translate_tightly(self, lines: list[Line], pool: dict[str, list[Written]]) -> None:
+        """Round by round one sentence of each line that has any left, in the room that those before it left."""
+        while True:
+            for line in lines:
+                texts = {number: line.sentences[number] for number in line.open}
+                line.settle({number: _usable(text, pool.get(text, [])) for number, text in texts.items()})
+            asks = [_Ask(line, number, line.share(number)) for line in lines for number in line.open[:1]]
+            if not asks:
+                return
+            for ask, options in zip(asks, self._bound(asks), strict=True):
+                # A model that runs out of room may copy the source: no whole translation.
+                found = [*options, *pool.get(ask.text, [])]
+                found = [replace(one, complete=False) if _copies(ask.text, one) else one for one in found]
+                ask.line.done[ask.number] = min(found, key=partial(_faults, ask))
+                ask.line.options[ask.number] = found
+
+    def _bound(self, asks: list[_Ask]) -> list[list[Written]]:
+        found = self._bound_as(asks, [ask.text for ask in asks], [{}] * len(asks))
+        for form in STAND_INS:
+            torn = [
+                place
+                for place, ask in enumerate(asks)
+                if kept(ask.text) and all(_faults(ask, one)[:2] != (False, False) for one in found[place])
+            ]
+            if not torn:
+                break
+            forms = [masked(asks[place].text, form) for place in torn]
+            again = self._bound_as([asks[p] for p in torn], [text for text, _ in forms], [s for _, s in forms])
+            for place, options in zip(torn, again, strict=True):
+                found[place] = [*options, *found[place]]
+        return found
+
+    def _bound_as(self, asks: list[_Ask], texts: list[str], stands: Sequence[dict[str, str]]) -> list[list[Written]]:
+        """Hypotheses for `texts`, which may have stand-ins: these take another room than what they stand for."""
+        shares = []
+        for ask, text in zip(asks, texts, strict=True):
+            more = self._measure(ask.text, ask.share.unit) - self._measure(text, ask.share.unit)
+            shares.append(_narrowed(ask.share, more))
+        found = self.hypotheses.bound([self.prefix + text for text in texts], shares)
+        return [
+            [_restored(ask.text, one, given) for one in options]
+            for ask, options, given in zip(asks, found, stands, strict=True)
+        ]
+
+    # ---- results
+
+    def _result(self, line: Line, pool: dict[str, list[Written]]) -> Translation:
+        failed = next((one.error for one in line.done.values() if one.error), None)
+        if failed:
+            return self._failed(line.text, line.budget, failed)
+        text = line.joined({number: one.text for number, one in line.done.items()})
+        length = line.length(line.done)
+        budget = line.budget
+        fits = budget is None or not line.text.strip() or budget.fits(length)
+        missing = lost(line.text, text) if line.sentences else []
+        note = f"not as in the source: {', '.join(missing)}" if missing else None
+        if not fits and not line.sentences:
+            note = "there is nothing to translate in it; it is copied"
+        others: list[Written] = []
+        if len(line.sentences) == 1:
+            options = {one.text: one for one in line.options.get(0) or pool.get(line.sentences[0], [])}
+            options.pop(line.done[0].text, None)
+            others = [self._other(line, one) for one in list(options.values())[: self.candidates - 1]]
+        return Translation(
+            text=text,
+            length=length,
+            unit="chars" if budget is None else budget.unit,
+            budget="" if budget is None else str(budget),
+            fits=fits,
+            complete=all(one.complete for one in line.done.values()),
+            model=self.name,
+            tokens=sum(one.tokens for one in line.done.values()),
+            candidates=others,
+            source=line.text,
+            intact=not missing,
+            note=note,
+        )
+
+    def _other(self, line: Line, one: Written) -> Written:
+        length = line.length({0: one})
+        fits = line.budget is None or line.budget.fits(length)
+        return replace(one, text=line.joined({0: one.text}), length=length, fits=fits, candidates=[])
+
+    def _failed(self, source: str, budget: str | Budget | None, error: str) -> Translation:
+        unit = budget.unit if isinstance(budget, Budget) else ""
+        asked = "" if budget is None else str(budget)
+        return Translation("", 0, unit, asked, False, False, self.name, 0, error=error, source=source, intact=False)
+
+
+def _whole(source: str, options: list[Written]) -> bool:
+    return any(one.error or not lost(source, one.text) for one in options)
+
+
+def _ranked(source: str, options: list[Written]) -> list[Written]:
+    """Those that keep the placeholders of the source first, each kind in its own order."""
+    return sorted(options, key=lambda one: bool(lost(source, one.text)))
+
+
+def _usable(source: str, options: list[Written]) -> list[Written]:
+    """What may stand as it is: whole hypotheses that keep the placeholders, or the one that tells of an error.
+
+    The source itself only where it is the best of them, as for names.
+    """
+    good = [one for one in options if one.error or (one.complete and not lost(source, one.text))]
+    return [one for place, one in enumerate(good) if place == 0 or not _copies(source, one)]
+
+
+def _faults(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool]:
+    """Fewer is better: too long is worst, a lost placeholder comes next, then a torn end, then no translation."""
+    length = one.tokens if ask.share.unit == "tokens" else ask.line.measure(one.text)
+    misfit = not ask.share.fits(length) or bool(one.error)
+    return misfit, bool(lost(ask.text, one.text)), not one.complete, _copies(ask.text, one)
+
+
+def _copies(source: str, one: Written) -> bool:
+    return one.text.casefold() == source.casefold()
+
+
+def _restored(source: str, one: Written, stands: dict[str, str]) -> Written:
+    """The hypothesis with its placeholders in their places, and clean."""
+    text = tidied(source, unmasked(one.text, stands))
+    return one if text == one.text else replace(one, text=text)
+
+
+def _narrowed(share: Budget, more: int) -> Budget:
+    """The share less what the placeholders will take beyond their stand-ins."""
+    if more == 0:
+        return share
+    high = None if share.high is None else max(1, share.high - more)
+    low = max(0 if high else 1, share.low - more)
+    aim = max(1, low, share.target - more)
+    low = low if high is None else min(low, high)
+    return Budget(low, high, aim if high is None else min(aim, high), share.unit)

@@ -1,0 +1,534 @@
+"""Translating lines: what goes in comes out in its place, within its length and with its placeholders.
+
+The models here translate by a dictionary, or write nonsense (a tiny random Marian) where only lengths matter.
+"""
+
+import json
+import os
+import re
+import tempfile
+from types import SimpleNamespace
+
+import pytest
+
+from families import tiny
+from lengthwise import Budget, Writer, checkpoint, measure
+from lengthwise.cli import main
+from lengthwise.cli.translate import AT_A_TIME
+from lengthwise.decode.write import Written
+from lengthwise.translate import Translator
+from lengthwise.translate.languages import prepare
+from lengthwise.translate.line import parts_of
+from lengthwise.translate.placeholders import STAND_INS, kept, lost, masked, translatable, unmasked
+
+FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates", "source", "intact"]
+
+
+def fake_writer(name="fake", **told):
+    """What a translator asks of a writer before it searches."""
+    config = SimpleNamespace(is_encoder_decoder=True, _name_or_path="", **told.pop("config", {}))
+    tokenizer = SimpleNamespace(**{"added_tokens_encoder": {}, **told})
+    device, generation = SimpleNamespace(type="cuda"), SimpleNamespace(forced_bos_token_id=None)
+    model = SimpleNamespace(config=config, device=device, generation_config=generation)
+    return SimpleNamespace(name=name, model=model, tokenizer=tokenizer)
+
+
+class Dictionary:
+    """In the place of the beam search: knows its translations, best first, and says SENTENCE where it knows none.
+
+    Within a budget it offers what it knows, longest first, or as many letters as it may write.
+    """
+
+    told = False
+
+    def __init__(self, entries):
+        self.entries, self.free_calls, self.bound_calls = entries, [], []
+
+    def free(self, texts):
+        self.free_calls.append(list(texts))
+        return [[written(text) for text in self.known(text)] for text in texts]
+
+    def bound(self, texts, budgets):
+        self.bound_calls.append([(text, str(budget)) for text, budget in zip(texts, budgets, strict=True)])
+        return [[self.cut(text, budget)] for text, budget in zip(texts, budgets, strict=True)]
+
+    def cut(self, text, budget):
+        found = [one for one in self.known(text) if budget.fits(measure(one, budget.unit))]
+        return written(found[0] if found else "z" * int(budget.target), complete=bool(found))
+
+    def known(self, text):
+        found = self.entries.get(text, text.upper())
+        if isinstance(found, KeyboardInterrupt):
+            raise found
+        return [found] if isinstance(found, str) else found
+
+
+def written(text, complete=True):
+    error = "the text is too long for the model" if text == "TOO LONG" else None
+    text = "" if error else text
+    return Written(text, len(text), "chars", "", not error, complete, "fake", len(text.split()), error=error)
+
+
+@pytest.fixture
+def translator(monkeypatch):
+    """Makes a translator that knows these words, and gives the dictionary with it."""
+
+    def make(entries=(), **options):
+        book = Dictionary(dict(entries))
+        monkeypatch.setattr("lengthwise.translate.translator.Hypotheses", lambda writer, beams: book)
+        return Translator(fake_writer(source_lang="en", target_lang="fr"), **options), book
+
+    return make
+
+
+def texts(rows):
+    return [row.text for row in rows]
+
+
+# ---- parts
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("", []),
+        (" \t ", []),
+        ("  One. Two!  Three ", ["One.", "Two!", "Three"]),
+        ("See Dr. Who. Then go.", ["See Dr. Who.", "Then go."]),
+        (r"First line\nSecond line", ["First line", "Second line"]),
+        ("One<br/>Two\nThree", ["One", "Two", "Three"]),
+        ("<b><i>Note</i></b>", ["Note"]),
+        ("<b>Note</b> and <b>more</b>", ["<b>Note</b> and <b>more</b>"]),
+        (r"Open C:\new\table now.", [r"Open C:\new\table now."]),
+        ("42", []),
+        ("Go. 42. https://a.org", ["Go."]),
+        ("吾輩は猫である。名前はまだ無い。", ["吾輩は猫である。", "名前はまだ無い。"]),
+    ],
+)
+def test_a_line_falls_into_sentences_and_nothing_is_lost(text, sentences):
+    parts = parts_of(text)
+    assert "".join(part.text for part in parts) == text
+    assert [part.text for part in parts if part.sentence] == sentences
+
+
+# ---- placeholders
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("%s of %1$d, %-5.2f and %ld", ["%s", "%1$d", "%-5.2f", "%ld"]),
+        ("%(host)s %1 %NAME% %PRODUCTNAME %d%%", ["%(host)s", "%1", "%NAME%", "%PRODUCTNAME", "%d", "%%"]),
+        ("{name} {0} ${x} {{y}} #{z} {n, plural, one {# file} other {# files}}",
+         ["{name}", "{0}", "${x}", "{{y}}", "#{z}", "{n, plural, one {# file} other {# files}}"]),
+        ("$name$ $(ARG1) $1 $HOME", ["$name$", "$(ARG1)", "$1", "$HOME"]),
+        ('Go <a href="x">there</a> &amp; <br/>\\n', ['<a href="x">', "</a>", "&amp;", "<br/>", "\\n"]),
+        ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
+        ("100% done, 50% of it, 5 % discount, 0% is little", []),
+        ("$5.20 and $12, 3 < 4 > 2, AT&T; F<=f", []),
+    ],
+)  # fmt: skip
+def test_what_must_come_through(text, found):
+    assert list(kept(text)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "missing"),
+    [
+        ("Delete %s?", "Supprimer %s ?", []),
+        ("Delete %s?", "Supprimer %d ?", ["%s", "%d"]),
+        ("{a} and {a}", "{a}", ["{a}"]),
+        ("Three of 1,234.5 in the 20th century", "3 sur 1 234,5 au XXe siècle", []),
+        ("In 2001, 300 people", "En 2001 300 personnes", []),
+        ("At 09:05 there were 5", "À 9h05 ils étaient 5", []),
+        ("5 of 15", "15", ["5"]),
+    ],
+)
+def test_what_did_not_come_through(source, output, missing):
+    assert lost(source, output) == missing
+
+
+@pytest.mark.parametrize("form", STAND_INS)
+def test_stand_ins_come_off_again(form):
+    text = " ".join(f"{{n{i}}}" for i in range(12)) + " %s."
+    hidden, stands = masked(text, form)
+    assert len(stands) == 13
+    assert "n1" not in hidden
+    assert unmasked(hidden, stands) == text
+
+
+@pytest.mark.parametrize(("text", "yes"), [("Go", True), ("{name}: %s", False), ("12 → 3", False), ("é", True)])
+def test_what_there_is_to_translate(text, yes):
+    assert translatable(text) is yes
+
+
+# ---- lines, with a dictionary
+
+
+def test_every_line_in_its_place(translator):
+    lines, book = translator({"Yes.": "Oui.", "No.": "Non."})
+    source = ["Yes.", "", "  No. Yes.\t", "   ", "12,5", "https://a.org", "No.", "{x}"]
+    rows = lines.translate(source)
+    assert texts(rows) == ["Oui.", "", "  Non. Oui.\t", "   ", "12,5", "https://a.org", "Non.", "{x}"]
+    assert [row.source for row in rows] == source
+    assert all(row.fits and row.complete and row.intact and row.note is None for row in rows)
+    assert book.free_calls == [["Yes.", "No."]]  # each once
+    assert book.bound_calls == []
+
+
+def test_what_fits_as_it_is_stays_so(translator):
+    lines, book = translator({"Cancel": ["Annuler", "Stop"]})
+    [row] = lines.translate(["Cancel"], "at most 7 chars")
+    assert (row.text, row.length, row.budget, row.fits) == ("Annuler", 7, "at most 7 chars", True)
+    [row] = lines.translate(["Cancel"], "at most 6 chars")
+    assert (row.text, book.bound_calls) == ("Stop", [])  # another of the search's own fits
+    [row] = lines.translate(["Cancel"], "at most 3 chars")
+    assert (row.text, row.fits, row.complete) == ("zzz", True, False)
+    assert book.bound_calls == [[("Cancel", "at most 3 chars")]]
+
+
+def test_sentences_share_the_room_and_pass_on_what_they_save(translator):
+    # 10 characters each; "Aaaaaaaaa." needs 4, so that of 24 (two for the spaces) the others have 18, 9 each
+    entries = {"Aaaaaaaaa.": "A aa", "Bbbbbbbbb.": "B" * 20, "Ccccccccc.": ["C" * 20, "C" * 10]}
+    lines, book = translator(entries)
+    [row] = lines.translate(["Aaaaaaaaa. Bbbbbbbbb. Ccccccccc."], "at most 24 chars")
+    assert row.text == "A aa " + "z" * 9 + " " + "z" * 9
+    assert [call[0][1] for call in book.bound_calls] == ["at most 9 chars", "at most 9 chars"]
+    # and if the second one takes less than it may, the third one has more
+    book.entries["Bbbbbbbbb."] = ["B" * 20, "B" * 8]
+    [row] = lines.translate(["Aaaaaaaaa. Bbbbbbbbb. Ccccccccc."], "at most 24 chars")
+    assert row.text == "A aa " + "B" * 8 + " " + "C" * 10
+    assert (row.length, row.fits) == (24, True)
+
+
+def test_the_last_sentence_keeps_both_limits(translator):
+    lines, _ = translator({"Aaaa.": ["A" * 9, "A"], "Bbbb.": ["B" * 9, "B"]})
+    [row] = lines.translate(["Aaaa. Bbbb."], "10-12 chars")
+    assert (row.text[:2], row.fits) == ("A ", True)  # what it saved, and had to be filled, the second one took
+
+
+def test_a_line_that_is_too_short_is_searched_again(translator):
+    lines, book = translator({"Aaaa.": "A", "Bbbb.": "BBBB"})
+    [row] = lines.translate(["Aaaa. Bbbb."], "at least 10 chars")
+    assert (row.text, row.fits) == ("zzzzz BBBB", True)
+    assert book.bound_calls == [[("Aaaa.", "at least 5 chars")]]
+
+
+@pytest.mark.parametrize(
+    "budget", ["at most 11 chars", Budget.parse("at most 11 chars"), "at most 1.0x", "at most 2 words"]
+)
+def test_budgets_for_all(translator, budget):
+    lines, _ = translator()
+    assert texts(lines.translate(["Go away now"], budget))[0] == ("zz" if "words" in str(budget) else "GO AWAY NOW")
+
+
+def test_a_ratio_leaves_as_much_room_as_is_asked_for(translator):
+    entries = {"Exit": "Quitter", "Data": "Informations"}
+    lines, _ = translator(entries, room=8)
+    assert texts(lines.translate(["Exit", "Data"], "1.0x")) == ["Quitter", "z" * 8]
+    assert texts(lines.translate(["Exit"], "at most 4 chars")) == ["zzzz"]  # who counts means it
+
+
+def test_a_hypothesis_that_keeps_the_placeholders_is_preferred(translator):
+    lines, book = translator({"Hi {name}": ["Salut {nom}", "Salut {name}"], "5 dogs": ["cinq chiens", "5 chiens"]})
+    assert texts(lines.translate(["Hi {name}", "5 dogs"])) == ["Salut {name}", "5 chiens"]
+    assert len(book.free_calls) == 1
+
+
+def test_the_source_itself_is_no_way_out(translator):
+    lines, _ = translator({"Exit": ["Quitter", "Exit"], "Paris": ["Paris", "Lutèce"]})
+    rows = lines.translate(["Exit", "Paris"], "at most 5 chars")
+    assert [(row.text, row.complete) for row in rows] == [("Exit", False), ("Paris", True)]
+
+
+def test_torn_character_references_are_mended(translator):
+    lines, _ = translator({"Name:": "Nom & #160;:", "A & b;": "A & b ;"})
+    assert texts(lines.translate(["Name:", "A & b;"])) == ["Nom\u00a0:", "A & b ;"]
+
+
+def test_else_a_stand_in_brings_them_through(translator):
+    lines, book = translator({"Hi {name}": "Salut", "Hi {1}": "Salut", "Hi <1>": "Salut <1>"})
+    [row] = lines.translate(["Hi {name}"])
+    assert (row.text, row.intact) == ("Salut {name}", True)
+    # within a budget, room is kept for what it stands for
+    lines, book = translator({"Hi {name}": "Salut toi", "Hi {1}": "Salut toi {1}"})
+    lines.translate(["Hi {name}"], "at most 9 chars")
+    assert [("Hi {1}", "at most 6 chars")] in book.bound_calls
+    lines, book = translator({"Hi {name}": "Salut toi", "Hi {1}": ["Salut toi {1}", "Hé {1}"]})
+    [row] = lines.translate(["Hi {name}"], "at most 9 chars")
+    assert (row.text, row.fits, row.intact) == ("Hé {name}", True, True)
+
+
+def test_else_the_row_says_what_was_lost(translator):
+    lines, _ = translator(dict.fromkeys(("Hi {name}", "Hi {1}", "Hi <1>", "Hi X1"), "Salut"))
+    [row] = lines.translate(["Hi {name}"])
+    assert (row.text, row.intact, row.fits) == ("Salut", False, True)
+    assert row.note == "not as in the source: {name}"
+    assert row.as_json()["note"] == row.note
+
+
+def test_what_cannot_be_translated_costs_its_row_only(translator):
+    lines, _ = translator({"Long.": "TOO LONG", "Go.": "Va."})
+    asked = [None, "at most 20 chars", "short", "at most 9 chars", "42 chars", "at most 3 chars"]
+    rows = lines.translate(["Go. Long.", "Long. Go.", "Go.", "Go.", "Go.", "https://a.org"], asked)
+    assert [(row.error or "")[:18] for row in rows] == ["the text is too lo"] * 2 + [
+        "cannot read 'short",
+        "",
+        "cannot read '42 ch",
+        "",
+    ]
+    assert (rows[3].text, rows[3].fits, rows[0].text, rows[0].fits) == ("Va.", True, "", False)
+    assert (rows[5].text, rows[5].fits, rows[5].note) == (
+        "https://a.org",
+        False,
+        "there is nothing to translate in it; it is copied",
+    )
+    with pytest.raises(ValueError, match="got 1 for 2 lines"):
+        lines.translate(["a", "b"], ["1.0x"])
+
+
+def test_candidates_are_told_where_asked_for(translator):
+    entries = {"Cancel": ["Annuler", "Annulation", "Stop"]}
+    lines, _ = translator(entries)
+    assert lines.translate(["Cancel"])[0].candidates == []
+    lines, _ = translator(entries, candidates=3)
+    [row] = lines.translate([" Cancel"], "at most 7 chars")
+    assert [(one.text, one.fits) for one in row.candidates] == [(" Annulation", False), (" Stop", True)]
+
+
+def test_a_model_that_is_told_its_length_is_not_asked_before(translator):
+    lines, book = translator({"Go.": "Va."})
+    book.told = True
+    assert texts(lines.translate(["Go.", "Go."], ["at most 9 chars", None])) == ["Va.", "Va."]
+    assert (book.free_calls, book.bound_calls) == ([["Go."]], [[("Go.", "at most 9 chars")]])
+
+
+# ---- a real search
+
+
+@pytest.fixture(scope="module")
+def marian(sp_unigram):
+    return Writer(tiny("marian", sp_unigram), sp_unigram, name="tiny-en-fr")
+
+
+@pytest.mark.parametrize(
+    "budget", ["at most 30 chars", "at most 6 words", "at most 40 bytes", "at most 12 tokens", "1.0x"]
+)
+def test_several_sentences_fit_together(marian, budget):
+    source = ["It was a bright cold day. The clocks were striking! Text that fits?", "A button", " The dog. "]
+    for row in Translator(marian, beams=1).translate(source, budget):
+        assert row.fits
+        assert row.unit == "tokens" or row.length == measure(row.text, row.unit)
+        assert row.text[0].isspace() == row.source[0].isspace()
+
+
+def test_a_sentence_that_the_model_cannot_read(marian):
+    rows = Translator(marian, beams=2).translate(["A dog " * 100, "A dog"])
+    assert re.match("the text is too long for the model: .* it reads 128", rows[0].error)
+    assert rows[1].error is None
+    assert rows[1].budget == ""
+
+
+# ---- languages
+
+
+CODES = {"lang_code_to_id": {"en_XX": 7, "fr_XX": 8, "it_IT": 9}}
+NLLB = {"added_tokens_encoder": {"eng_Latn": 7, "fra_Latn": 8, "<pad>": 1}}
+T5 = {"config": {"task_specific_params": {"translation_en_to_fr": {"prefix": "translate English to French: "}}}}
+
+
+@pytest.mark.parametrize(
+    ("writer", "prefix", "note"),
+    [
+        (fake_writer("here/opus-mt-en-fr"), "", None),
+        (fake_writer(source_lang="en", target_lang="fr"), "", None),
+        (fake_writer(**CODES), "", None),
+        (fake_writer(**NLLB), "", None),
+        (fake_writer(**T5), "translate English to French: ", None),
+        (fake_writer(supported_language_codes=[">>fr<<", ">>it<<"]), ">>fr<< ", None),
+        (fake_writer("my-model"), "", "my-model does not say what it translates; it is taken to go from en to fr"),
+    ],
+)
+def test_models_that_will_do(writer, prefix, note):
+    assert prepare(writer, "en", "fr") == (prefix, note)
+    codes = getattr(writer.tokenizer, "lang_code_to_id", writer.tokenizer.added_tokens_encoder)
+    assert writer.model.generation_config.forced_bos_token_id == (8 if codes else None)
+    assert not codes or writer.tokenizer.src_lang in ("en_XX", "eng_Latn")
+
+
+@pytest.mark.parametrize(
+    ("writer", "says"),
+    [
+        (fake_writer("opus-mt-en-de"), "opus-mt-en-de translates from en to de; asked for was from en to fr"),
+        (fake_writer(source_lang="fr", target_lang="en"), "fake translates from fr to en"),
+        (fake_writer(added_tokens_encoder={"eng_Latn": 1}), "does not know the language 'fr'; it knows eng_Latn"),
+        (fake_writer(supported_language_codes=[">>it<<"]), "does not translate to fr; it knows >>it<<"),
+    ],
+)
+def test_models_that_will_not(writer, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        prepare(writer, "en", "fr")
+
+
+def test_a_model_that_answers_is_no_translator(byte_bpe):
+    with pytest.raises(ValueError, match="answers prompts and is no translator"):
+        Translator(Writer(tiny("llama", byte_bpe), byte_bpe))
+
+
+# ---- the command
+
+
+@pytest.fixture
+def cli(capfd):
+    def run(*args, stdin=b""):
+        with tempfile.TemporaryFile() as file:
+            file.write(stdin)
+            file.seek(0)
+            before = os.dup(0)
+            os.dup2(file.fileno(), 0)
+            try:
+                code = main(["translate", *args])
+            finally:
+                os.dup2(before, 0)
+                os.close(before)
+        return code, *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def book(monkeypatch):
+    """Puts a dictionary in the place of the model."""
+
+    def put(entries=(), **told):
+        found = Dictionary(dict(entries))
+        writer = fake_writer(**{"source_lang": "en", "target_lang": "fr", **told})
+        monkeypatch.setattr("lengthwise.models.resolve", lambda name: name)
+        monkeypatch.setattr(checkpoint, "load", lambda name, device: writer)
+        monkeypatch.setattr("lengthwise.translate.translator.Hypotheses", lambda writer, beams: found)
+        return found
+
+    return put
+
+
+TO = ["--to", "fr", "--model", "x"]
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["Go."], "--to fr"),
+        ([" ", *TO], "the text is empty"),
+        (["Go.", "--to", "fr"], "--model Helsinki-NLP/opus-mt-en-fr, or the folder of a model"),
+        (["nosuch.tsv", *TO], "there is no file 'nosuch.tsv' here"),
+        (["Go.", *TO, "--length", "short"], "cannot read 'short' as a budget"),
+        (["Go.", *TO, "--length", "42"], "'42' names no unit; write 'at most 42 chars', or give --unit chars"),
+        (["Go.", *TO, "--unit", "ells"], "unknown unit 'ells'"),
+        (["Go.", "--to", "de", "--model", "x"], "fake translates from en to fr; asked for was from en to de"),
+        (["Go.", "--to", "fr", "--model", "./nowhere"], "no model at './nowhere'"),
+    ],
+)
+def test_bad_usage_is_one_line_and_code_2(cli, book, monkeypatch, args, says):
+    if "./nowhere" not in args:
+        book()
+    code, out, err = cli(*args)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"lengthwise: .+\n", err)
+    assert says in err
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "out", "err"),
+    [
+        ([], 0, "Va-t'en.\n", ""),
+        (["--length", "at most 8 chars"], 0, "Va-t'en.\n", ""),
+        (["--length", "8", "--unit", "chars"], 0, "Va-t'en.\n", ""),
+        (["--length", "at most 3 chars"], 0, "zzz\n", "lengthwise: 3 of at most 3 chars · fits · not complete\n"),
+    ],
+)
+def test_one_text(cli, book, args, code, out, err):
+    book({"Go.": "Va-t'en."})
+    assert cli("Go.", *TO, *args) == (code, out, err)
+
+
+def test_an_address_is_a_text(cli, book):
+    book()
+    assert cli("https://example.com/a.html", *TO) == (0, "https://example.com/a.html\n", "")
+
+
+def test_one_text_that_lost_something(cli, book):
+    book(dict.fromkeys(["Hi %s", "Hi {1}", "Hi <1>", "Hi X1"], "Salut"))
+    assert cli("Hi %s", *TO) == (3, "Salut\n", "lengthwise: 5 chars · complete · not as in the source: %s\n")
+
+
+def test_lines_of_stdin(cli, book):
+    book({"Go.": "Va.", "Long.": "TOO LONG"})
+    code, out, err = cli("-", *TO, stdin=b"Go.\n\n Go. Go.\r\n\xff\nLong.\n42")
+    assert (code, out) == (3, "Va.\n\n Va. Va.\n\n\n42\n")
+    assert "line 4: it is not UTF-8: byte 0xff at 0" in err
+    assert "line 5: the text is too long" in err
+    assert err.endswith("of 6 lines, 0 do not fit, 0 lost a placeholder or a number and 2 could not be translated\n")
+    rows = [json.loads(line) for line in cli("-", *TO, "--json", stdin=b"Go.\n\n\xff\n")[1].splitlines()]
+    assert [list(row) for row in rows[:2]] == [FIELDS] * 2
+    assert [row.get("error", "")[:6] for row in rows] == ["", "", "it is "]
+
+
+def test_lines_of_a_file_in_batches(cli, book, tmp_path):
+    known = book({"Go.": "Va."})
+    (tmp_path / "lines.txt").write_text("Go.\n\n" * AT_A_TIME)
+    assert cli(str(tmp_path / "lines.txt"), *TO, "--out", str(tmp_path / "out.txt")) == (0, "", "")
+    assert (tmp_path / "out.txt").read_text() == "Va.\n\n" * AT_A_TIME
+    assert known.free_calls == [["Go."]] * 2
+
+
+def test_columns(cli, book, tmp_path):
+    book({"Go.": "Va-t'en.", "Exit": "Quitter"})
+    file = tmp_path / "strings.tsv"
+    file.write_text("Go.\tat most 9 chars\nGo.\t3\n\t\nExit\nExit\t\nExit\t<=9 chars\n")
+    code, out, err = cli(str(file), *TO, "--length", "at most 4 chars")
+    assert (code, out.splitlines()) == (3, ["Va-t'en.", "", "", "zzzz", "zzzz", "Quitter"])
+    assert "line 2: '3' names no unit" in err
+    assert cli(str(file), *TO, "--unit", "chars")[1].splitlines() == [
+        "Va-t'en.",
+        "zzz",
+        "",
+        "Quitter",
+        "Quitter",
+        "Quitter",
+    ]
+    header = b"text\tnote\tLength\nGo.\ta verb\tat most 3 chars\n"
+    assert cli("-", "--tsv", *TO, stdin=header)[:2] == (0, "text\nzzz\n")
+    assert "line 3: '7' names no unit" in cli("-", "--tsv", *TO, stdin=header + b"Go.\t\t7\n")[2]
+    assert json.loads(cli("-", "--tsv", *TO, "--json", stdin=header)[1])["budget"] == "at most 3 chars"
+
+
+def test_a_model_whose_languages_are_not_known(cli, book):
+    book({"Go.": "Va."}, source_lang=None, target_lang=None)
+    code, out, err = cli("Go.", *TO)
+    assert (code, out) == (0, "Va.\n")
+    assert err == "lengthwise: fake does not say what it translates; it is taken to go from en to fr\n"
+
+
+def test_a_model_with_the_name_of_the_languages_needs_no_naming(cli, book, monkeypatch, tmp_path):
+    book({"Go.": "Va."})
+    (tmp_path / "en-fr").mkdir()
+    (tmp_path / "en-fr" / "config.json").write_text("{}")
+    monkeypatch.setattr("lengthwise.models.BUNDLED", tmp_path)
+    assert cli("Go.", "--to", "fr") == (0, "Va.\n", "")
+
+
+def test_ctrl_c_leaves_what_was_done(cli, book, tmp_path):
+    book({"Go.": "Va.", "Stop.": KeyboardInterrupt()})
+    (tmp_path / "lines.txt").write_text("Go.\n" * AT_A_TIME + "Stop.\n")
+    assert cli(str(tmp_path / "lines.txt"), *TO) == (130, "Va.\n" * AT_A_TIME, "")
+
+
+def test_the_command_with_a_model(cli, marian, tmp_path):
+    folder = checkpoint.save(marian.model, marian.tokenizer, tmp_path / "tiny-en-fr")
+    ask = ["-", "--to", "fr", "--model", str(folder), "--length", "at most 1.5x", "--beams", "1", "--json"]
+    code, out, err = cli(*ask, stdin=b"The lazy dog.\n\nA line. A screen!\n")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert [(row["fits"], row["budget"]) for row in rows] == [
+        (True, "at most 19 chars"), (True, "at most 1.5x chars"), (True, "at most 25 chars"),
+    ]  # fmt: skip
