@@ -329,7 +329,7 @@ def test_each_line_gives_a_line_in_order(cli, tiny):
     assert [row["budget"] for row in rows] == ["~16 chars", "2.0x chars", "~64 chars", "2.0x chars", "~12 chars"]
     assert [row.get("error", "")[:10] for row in rows] == ["", "the text i", "", "line 4 is ", ""]
     assert list(rows[0]) == FIELDS
-    assert err == "lengthwise: of 5 texts, 0 do not fit and 2 could not be written\n"
+    assert err == "lengthwise: of 5 texts, 0 do not fit, 0 fit but are not complete, and 2 could not be written\n"
 
 
 def test_a_text_that_does_not_fit_is_printed_and_told(cli, scripted):
@@ -337,7 +337,7 @@ def test_a_text_that_does_not_fit_is_printed_and_told(cli, scripted):
     code, out, err = cli("write", "-", "--length", "at most 20 chars", stdin="a\nb\na\n")
     assert code == 3
     assert [json.loads(line)["fits"] for line in out.splitlines()] == [True, False, True]
-    assert err == "lengthwise: of 3 texts, 1 do not fit and 0 could not be written\n"
+    assert err == "lengthwise: of 3 texts, 1 do not fit, 0 fit but are not complete, and 0 could not be written\n"
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_leaves_outputs_scores_and_plots(cli, folder, data, tmp_path):
     errors = [abs(measure(row["text"]) - len(row["reference"])) for row in rows]
     found = {score["name"]: score for score in scores["scores"]}
     assert found["mae"]["value"] == pytest.approx(sum(errors) / len(errors))
-    assert list(found) == ["mae", "chrf", "completeness"]
+    assert list(found) == ["mae", "chrf", "completeness", "complete"]
     assert all(score["signature"] and score["n"] == len(PAIRS) for score in found.values())
     assert sum(scores_of[0]["n"] for scores_of in scores["bins"].values()) == len(PAIRS)
     plots = {"target-scatter", "error-by-length", "quality-by-length", "ratio-to-source", "ratio-to-reference"}
@@ -171,7 +171,7 @@ def test_documents_are_scored_as_documents_too(cli, folder, tmp_path):
         json.dumps({"id": "a", "segs": PAIRS[:3]}) + "\n" + json.dumps({"id": "b", "segs": PAIRS[3:]}) + "\n"
     )
     found = json.loads(cli("evaluate", folder, path, "--length", "1.0x", "--metrics", "d-chrf,lr-src", "--json")[1])
-    assert [(score["name"], score["n"]) for score in found["scores"]] == [("d-chrf", 2), ("lr-src", 6)]
+    assert [(score["name"], score["n"]) for score in found["scores"]] == [("d-chrf", 2), ("lr-src", 6), ("complete", 6)]
 
 
 @pytest.mark.parametrize(

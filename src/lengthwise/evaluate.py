@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .budget import Budget, as_budget, exactly
 from .data import Limits, read
-from .metrics import LENGTH_PENALTIES, Texts, score
+from .metrics import LENGTH_PENALTIES, Score, Texts, score
 from .metrics.reverse import all_with, loaded, short, translators
-from .metrics.tally import Tally, as_score, mean_of
+from .metrics.tally import as_score, mean_of
 from .models import resolve
 from .outputs import Folder, Key, Output, key_of
 from .report import Report, report
@@ -161,7 +161,7 @@ def evaluate(
         _texts(outputs, writer.tokenizer),
         metrics=metrics,
         also=also,
-        more=[as_score("runaway", _runaway(outputs))] if how.plain else [],
+        more=_verdicts(outputs, how.plain),
         bins=True,
         against=other,
         about={**settings, "data": data, "not written": sum("error" in output for output in outputs)},
@@ -277,6 +277,8 @@ def _texts(outputs: list[Output], tokenizer: Any) -> Texts:
     )
 
 
-def _runaway(outputs: list[Output]) -> Tally:
-    """Share of texts that had not ended at the token limit."""
-    return mean_of([output.get("runaway", False) for output in outputs], "runaway|at:token-limit|v1")
+def _verdicts(outputs: list[Output], plain: bool) -> list[Score]:
+    """What only the writer knows: which full stops were forced, and whether a text had ended at the token limit."""
+    complete = mean_of([bool(output.get("complete")) for output in outputs], "complete|by:writer|v1")
+    runaway = mean_of([output.get("runaway", False) for output in outputs], "runaway|at:token-limit|v1")
+    return [as_score("complete", complete), *([as_score("runaway", runaway)] if plain else [])]

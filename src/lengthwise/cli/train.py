@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .loading import hush
-from .terminal import Json, console, print_json
+from .terminal import Json, complain, console, print_json
 
 
 def train(
@@ -33,6 +33,7 @@ def train(
     A run that was interrupted goes on where it was when the same command is given again. Prints the folder of the
     trained model, which `write` and `evaluate` take as it is.
     """
+    from ..models import ModelNotFound
     from ..train import load_recipe
 
     overrides = [*(set_ or []), *([f"out={json.dumps(str(out))}"] if out else [])]
@@ -52,8 +53,11 @@ def train(
                 print(cost, flush=True)
             return
         folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
-    except TrainingError as error:  # what the user can mend is told in one line, as everywhere
+    except (TrainingError, ModelNotFound) as error:  # what the user can mend is told in one line, as everywhere
         raise ValueError(str(error)) from error
+    except KeyboardInterrupt:
+        complain(f"stopped; the same command goes on from the last checkpoint in {asked.out}, if there is one")
+        raise
     if as_json:
         print_json({"model": str(folder)})
     else:

@@ -102,7 +102,7 @@ def _verdict(written: "Written") -> str:
 def _write_lines(writes: Callable[..., "list[Written]"], lines: Lines, size: int, seed: int) -> bool:
     from rich.progress import Progress
 
-    done = misfits = errors = 0
+    done = misfits = torn = errors = 0
     # On one terminal the lines themselves show how far it is, and a bar would stand in their way.
     quiet = sys.stdout.isatty() or not sys.stderr.isatty()
     with Progress(console=console(), disable=quiet, redirect_stdout=False, transient=True) as bar:
@@ -111,11 +111,13 @@ def _write_lines(writes: Callable[..., "list[Written]"], lines: Lines, size: int
             for written in _write_batch(writes, batch, done + 1, (seed + done) % 2**63):
                 print_json(written.as_json())
                 misfits += written.error is None and not written.fits
+                torn += written.fits and not written.complete
                 errors += written.error is not None
             done += len(batch)
             bar.update(task, completed=done, total=lines.seen)
-    if misfits or errors:
-        complain(f"of {done} texts, {misfits} do not fit and {errors} could not be written")
+    if misfits or errors or torn:
+        told = f"{misfits} do not fit, {torn} fit but are not complete, and {errors} could not be written"
+        complain(f"of {done} texts, {told}")
     return not (misfits or errors)
 
 

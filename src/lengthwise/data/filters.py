@@ -130,7 +130,8 @@ def _too_many(read: int, first: list[Malformed], malformed: int, file: str, limi
     return DataError(
         f"{malformed:,} of {read:,} rows read from {file} are malformed; the limit is {limits.max_malformed:.1%}:\n  "
         + "\n  ".join(map(str, first))
-        + "\nWhat to do: mend the file, name its format or fields, or raise max_malformed."
+        + "\nWhat to do: mend the file, name its format or fields, or raise max_malformed"
+        + " (in a recipe: data.max_malformed)."
     )
 
 

@@ -121,10 +121,16 @@ class DataSection(Section):
     max_tokens: Positive = 1024  # of an example: source + target; longer ones are left out and counted
     max_chars: Positive | None = None
     max_ratio: float | None = None
+    max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.01  # of the rows of a file; above it the run stops
     duplicates: bool = False
 
     def limits(self) -> Limits:
-        return Limits(max_chars=self.max_chars, max_ratio=self.max_ratio, duplicates=self.duplicates)
+        return Limits(
+            max_chars=self.max_chars,
+            max_ratio=self.max_ratio,
+            max_malformed=self.max_malformed,
+            duplicates=self.duplicates,
+        )
 
 
 class LengthsSection(Section):

@@ -170,6 +170,8 @@ def count_documents(recipe: Recipe) -> tuple[int, Report]:
     """Documents in an epoch, and what became of the corpus. Reads it once, unless the recipe says how many."""
     report = Report()
     if recipe.data.documents_per_epoch is not None:
+        for corpus in recipe.data.train:
+            opened(corpus, recipe)  # a file that is not there is told here, and not by a worker
         return recipe.data.documents_per_epoch, report
     return sum(1 for corpus in recipe.data.train for _ in opened(corpus, recipe, report)), report
 
