@@ -8,9 +8,9 @@ Two workloads: SmolLM2-135M with LoRA (of its shape, with random weights, unless
 Transformer-base from scratch. Both sides learn from the same batches with the same length signal and the same attention
 kernels; the Trainer has its batches ready made, while ours reads, tokenises, counts and batches as it goes, and says
 what share of the time it waited for that. With --torch-compile the Trainer runs once more, compiled; the ratio is to
-the faster of the two. Each contestant runs in a process of its own. Utilisation counts the arithmetic of real tokens,
-by the usual rule (6 a parameter, 4 where it is frozen), against the peak of the device; for an unknown device, against
-a measured one.
+the faster of the two. Each contestant runs in a process of its own; stderr tells what is being done, and since when.
+Utilisation counts the arithmetic of real tokens, by the usual rule (6 a parameter, 4 where it is frozen), against the
+peak of the device; for an unknown device, against a measured one.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
+from threading import Thread
 from typing import Any
 
 import torch
@@ -57,12 +58,13 @@ def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
     """The recipe of each workload, as plain values."""
     data = options.data or str(folder / "data.jsonl")
     if not options.data:
+        tell("making up texts")
         made_up(Path(data), 400 if options.toy else 60_000, (60, 120))
     cuda = torch.cuda.is_available()
     common = {
         "data": {"train": data, "max_tokens": 512, "duplicates": True},
         "controls": [{"control": "encoding", "kind": "difference", "placement": "answer"}],
-        "batch": {"tokens": options.tokens, "pool": 16_384, "multiple": 8, "workers": 0 if options.toy else 12},
+        "batch": {"tokens": options.tokens, "pool": 8_192, "multiple": 8, "workers": 0 if options.toy else 12},
         "train": {
             "steps": options.warm + options.steps,
             "precision": "bf16" if cuda else "no",
@@ -71,14 +73,19 @@ def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
             "save_every": 10**9,
         },
     }
+    tell("training a tokenizer")
     tokenizer = tokenizer_of(data, 1900 if options.toy else 32_000)
-    base = options.base or str(shaped_like_smollm2(folder / "smollm2-shape", tokenizer, options.toy))
-    models = {
+    base = options.base or str(folder / "smollm2-shape")
+    models: dict[str, dict[str, Any]] = {
         "SmolLM2-135M, LoRA": {"base": base, "lora": {"rank": 16, "alpha": 32, "dropout": options.lora_dropout}},
         "Transformer-base, from scratch": {"fresh": {"size": "tiny" if options.toy else "base"}},
     }
     if options.full:
         models["SmolLM2-135M, all weights"] = {"base": base}
+    models = {name: model for name, model in models.items() if (options.only or "").lower() in name.lower()}
+    if not options.base and any("base" in model for model in models.values()):
+        tell("making a model of SmolLM2's shape")
+        shaped_like_smollm2(Path(base), tokenizer, options.toy)
     for name in models:
         tokenizer.save_pretrained(folder / name / "tokenizer")  # where a fresh model looks for it: trained only once
     return {name: common | {"name": name, "out": str(folder / name), "model": model} for name, model in models.items()}
@@ -92,7 +99,7 @@ def tokenizer_of(data: str, vocabulary: int) -> Any:
     return train_tokenizer(texts, vocabulary)
 
 
-def shaped_like_smollm2(folder: Path, tokenizer: Any, toy: bool) -> Path:
+def shaped_like_smollm2(folder: Path, tokenizer: Any, toy: bool) -> None:
     """A model of SmolLM2's shape with random weights, and a tokenizer of the data: nothing to download."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -100,7 +107,6 @@ def shaped_like_smollm2(folder: Path, tokenizer: Any, toy: bool) -> Path:
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     LlamaForCausalLM(LlamaConfig(**shape, **special, tie_word_embeddings=True)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return folder
 
 
 # ---- the contestants, each in its own process
@@ -112,6 +118,7 @@ def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
     from lengthwise.train.recipe import parse_recipe
 
     recipe = parse_recipe(values)
+    Thread(target=_watch, args=(recipe.out / "metrics.jsonl",), daemon=True).start()
     train(recipe, say=lambda text: None)
     rows = [json.loads(row) for row in (recipe.out / "metrics.jsonl").read_text("utf-8").splitlines()]
     timed = [row for row in rows if row["step"] > warm and "loss" in row]
@@ -120,6 +127,17 @@ def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
         "waiting": statistics.mean(row["waiting_for_data"] for row in timed),
         "memory": _memory(),
     }
+
+
+def _watch(metrics: Path) -> None:
+    """Tells every ten seconds how far our own training is: the compiler may take long before the first step."""
+    from torch._dynamo.utils import counters
+
+    while True:
+        time.sleep(10)
+        rows = metrics.read_text("utf-8").splitlines() if metrics.exists() else []
+        step = json.loads(rows[-1])["step"] if rows else 0
+        tell(f"ours: step {step} or later, {counters['stats']['unique_graphs']} programs traced")
 
 
 def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[str, float]:
@@ -134,11 +152,12 @@ def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[st
     from lengthwise.train.stream import Place, Stream
 
     if not compiled:
-        warm = max(1, warm // 4)  # it needs no compiler to warm up
+        warm = min(warm, 20)  # it has nothing to compile and no steps to record
     values["train"]["steps"] = min(values["train"]["steps"], warm + 16)
     recipe = parse_recipe(values)
     built = build(recipe, recipe.out / "tokenizer")
     _unfold(built.model)
+    tell("Trainer: making its batches")
     stream = Stream(recipe, built.maker, built.layout, 1)
     batches = [batch for batch, _ in islice(stream.from_(Place()), recipe.train.steps)]
     clock: list[tuple[float, int]] = []
@@ -167,6 +186,7 @@ def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[st
         callbacks=[_stopwatch(clock, warm)],
     )
     trainer.get_train_dataloader = _in_order(trainer)  # no shuffling: the same batches in the same order
+    tell(f"Trainer: {len(batches)} steps")
     with sdpa_kernel(ATTENTION):  # as ours: else cuDNN's plans for each new shape take most of the time
         trainer.train()
     timed = batches[warm : len(clock)]
@@ -229,6 +249,13 @@ def _memory() -> float:
     return torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else 0.0
 
 
+BEGAN = time.perf_counter()
+
+
+def tell(text: str) -> None:
+    print(f"[{time.perf_counter() - BEGAN:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+
 CONTESTANTS = {"ours": ours, "theirs": theirs, "theirs-compiled": partial(theirs, compiled=True)}
 
 
@@ -251,9 +278,10 @@ def peak() -> tuple[str, float]:
 
 def contest(who: str, values: dict[str, Any], warm: int) -> dict[str, float]:
     command = [sys.executable, __file__, "--contestant", who, "--recipe", json.dumps(values), "--warm", str(warm)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    tell(f"{values['name']}: {who}, a process of its own, its clock at 0")
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise RuntimeError(f"{who} failed:\n{done.stderr[-4000:]}")
+        raise RuntimeError(f"{who} failed: its last words stand above")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -273,7 +301,7 @@ def main() -> None:
     parser.add_argument("--base", help="a real model for the first workload, as smollm2")
     parser.add_argument("--tokens", type=int, default=49_152, help="padded tokens a batch")
     parser.add_argument("--steps", type=int, default=40, help="timed steps of ours")
-    parser.add_argument("--warm", type=int, default=20, help="steps before the clock starts: the compiler's")
+    parser.add_argument("--warm", type=int, default=80, help="steps before the clock starts; the Trainer's: 20 at most")
     parser.add_argument("--lora-dropout", type=float, default=0.0, help="above 0 the adapter is not folded")
     parser.add_argument("--full", action="store_true", help="a third workload: all weights of SmolLM2")
     parser.add_argument("--torch-compile", action="store_true", help="also the Trainer, compiled: minutes more")
@@ -292,8 +320,6 @@ def main() -> None:
     print(" padding | GiB |\n|---|---|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name, values in recipes(Path(folder), options).items():
-            if options.only and options.only.lower() not in name.lower():
-                continue
             plain = contest("theirs", values, options.warm)
             compiled = contest_compiled(values, options.warm) if options.torch_compile else 0.0
             own = contest("ours", values, options.warm)

@@ -1,11 +1,18 @@
 """`lengthwise train` as a user runs it: what it prints, what it leaves, how it fails."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
+import torch
 
 from lengthwise.cli import main
+from lengthwise.train.state import checkpoints, read_progress, read_weights, step_of
 
 RECIPE = """\
 name: toy
@@ -57,8 +64,12 @@ def test_trains_a_model_that_writes(cli, recipe, tmp_path):
     assert not (tmp_path / "run").exists()
     ask = ["write", "The cat sleeps.", "--length", "at most 9 chars", "--model", out.strip(), "--beams", "5"]
     assert cli(*ask)[0] == 0
-    code, again, _ = cli("train", recipe, "--out", tmp_path / "other", "--json")  # all of it is done
+    made = (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns
+    code, again, err = cli("train", recipe, "--out", tmp_path / "other", "--json")  # all of it is done
     assert (code, json.loads(again)) == (0, {"model": out.strip()})
+    assert err.startswith(f"this run is finished: the model is in {out}to train anew, or longer (train.steps), ")
+    assert "going on" not in err
+    assert (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns == made
     code, _, err = cli("train", recipe, "--out", tmp_path / "other", "--no-resume")
     assert code == 2
     assert re.search(r"^lengthwise: .+ holds a run already", err, re.MULTILINE)
@@ -82,3 +93,82 @@ def test_bad_usage_is_one_line(cli, recipe, args, says):
 def test_no_such_recipe(cli):
     code, _, err = cli("train", "nowhere.yaml")
     assert (code, "cannot read the recipe nowhere.yaml" in err) == (2, True)
+
+
+# ---- Ctrl-C
+
+
+def started(*command):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, start_new_session=True, **pipes)
+
+
+def press_ctrl_c(running):
+    os.killpg(running.pid, signal.SIGINT)  # a terminal sends it to workers, too
+
+
+def wait_for_steps(run, running, least):
+    """Until so many steps are logged."""
+    deadline = time.monotonic() + 240
+    while not (run / "metrics.jsonl").exists() or (run / "metrics.jsonl").read_text().count('"loss"') < least:
+        assert running.poll() is None, "it ended before it could be interrupted"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize(("workers", "dropout"), [(0, 0.3), (1, 0.0)])
+def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(cli, recipe, tmp_path, workers, dropout):
+    """And the run ends as if it had never been stopped."""
+    long = ["--set", "train.steps=60", "--set", "train.log_every=1", "--set", "train.average=2"]
+    long += [
+        "--set",
+        "train.save_every=25",
+        "--set",
+        f"batch.workers={workers}",
+        "--set",
+        f"model.fresh.dropout={dropout}",
+    ]
+    long += ["--set", f"model.fresh.attention_dropout={dropout}"]
+    run = tmp_path / "run"
+    running = started(sys.executable, "-m", "lengthwise", "train", recipe, *long)
+    wait_for_steps(run, running, 4)
+    press_ctrl_c(running)
+    out, err = running.communicate(timeout=240)
+    assert (running.returncode, out) == (130, "")
+    [left] = checkpoints(run)
+    step = step_of(left)
+    assert 4 <= step < 25
+    first, last = err.splitlines()[-2:]
+    assert first == "stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once"
+    assert last.startswith(f"lengthwise: stopped after step {step}, with a checkpoint in {run}; run the same command")
+    code, _, err = cli("train", recipe, *long)
+    assert (code, f"going on from step {step}\n" in err) == (0, True)
+    assert cli("train", recipe, *long, "--out", tmp_path / "whole")[0] == 0
+    assert [path.name for path in checkpoints(run)] == [path.name for path in checkpoints(tmp_path / "whole")]
+    for mine, other in zip(checkpoints(run), checkpoints(tmp_path / "whole"), strict=True):
+        assert not read_progress(mine).interrupted
+        weights, others = read_weights(mine), read_weights(other)
+        assert all(torch.equal(weights[name], others[name]) for name in others)
+    models = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, tmp_path / "whole")]
+    assert models[0] == models[1]
+
+
+def test_a_second_ctrl_c_quits_at_once(recipe, tmp_path):
+    """In the middle of a step that would take for ever."""
+    script = tmp_path / "slow.py"
+    script.write_text(
+        "import sys, time\n"
+        "from lengthwise.cli import main\n"
+        "from lengthwise.train import loop\n"
+        "loop._Run._step = lambda *_: (print('stepping', file=sys.stderr, flush=True), time.sleep(240))\n"
+        f"sys.exit(main(['train', {str(recipe)!r}]))\n"
+    )
+    running = started(sys.executable, script)
+    for word in ("stepping", "stopping"):
+        while not (line := running.stderr.readline()).startswith(word):
+            assert line, f"it ended before it said {word}"
+        press_ctrl_c(running)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert "stopped at once; the same command goes on from the last checkpoint" in err
+    assert checkpoints(tmp_path / "run") == []

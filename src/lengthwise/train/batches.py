@@ -30,6 +30,8 @@ class Layout:
     signal: bool = False  # a control counts: lengths and positions go along
     mask: bool = False  # decoder-only: a control needs to know the padding
     packing: int = 0  # decoder-only: the width of rows that hold several examples; 0: one example a row
+    last: int = 0  # tokens at a response's end that are all learnt
+    before: float = 1.0  # the share that is learnt of those before them
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _filled_up(ordered: Sequence[Example], layout: Layout) -> tuple[list[list[Ex
     sizes: list[int] = []
     widest = (0, 0)
     for example in ordered:
-        source, target = (_up(size, layout.multiple) for size in _sizes(example, layout))
+        source, target = (up(size, layout.multiple) for size in _sizes(example, layout))
         grown = (max(widest[0], source), max(widest[1], target))
         if groups and (len(groups[-1]) + 1) * sum(grown) <= layout.tokens:
             groups[-1].append(example)
@@ -146,8 +148,13 @@ def _sizes(example: Example, layout: Layout) -> tuple[int, int]:
     return (source, target + 1) if layout.encoder_decoder else (source + target, 0)
 
 
-def _up(count: int, multiple: int) -> int:
-    return -(-count // multiple) * multiple
+def up(count: int, multiple: int) -> int:
+    """`count`, rounded up to a multiple, and to one of eight sizes between each power of two and the next.
+
+    Few sizes, so that what is made for a batch's shape can be used again: 100 → 104, 200 → 208, 390 → 416.
+    """
+    step = max(multiple, 1 << max(0, count.bit_length() - 4))
+    return -(-count // step) * step
 
 
 # ---- one example a row
@@ -184,7 +191,7 @@ def collate(examples: Sequence[Example], layout: Layout) -> Batch:
 
 def _filled(rows: Sequence[list[int]], filler: int, multiple: int) -> Tensor:
     """(rows, widest), filled up on the right."""
-    width = _up(max(map(len, rows)), multiple)
+    width = up(max(map(len, rows)), multiple)
     return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
 
 
@@ -209,8 +216,11 @@ def _batch(
     packed: dict[str, Tensor] | None = None,
 ) -> Batch:
     """`places`: of each example, the (flat) place at which its first target token is predicted."""
-    rows = [place + n for place, e in zip(places, examples, strict=True) for n in range(len(e.target) + 1)]
-    labels = [token for e in examples for token in (*e.target, layout.end)]
+    rows, labels = [], []
+    for place, example in zip(places, examples, strict=True):
+        wanted = _learnt(example, layout)
+        rows += [place + n for n in wanted]
+        labels += [example.target[n] if n < len(example.target) else layout.end for n in wanted]
     tokens = sum(len(e.source) + len(e.target) + layout.encoder_decoder for e in examples)
     return Batch(
         inputs=inputs,
@@ -224,6 +234,15 @@ def _batch(
         padded=padded,
         packed=packed or {},
     )
+
+
+def _learnt(example: Example, layout: Layout) -> Sequence[int]:
+    """Which tokens of a response, its end included, are learnt: all, or the last ones and a share of the others."""
+    count = len(example.target) + 1
+    if layout.before == 1:
+        return range(count)
+    random = Random(example.chance)  # drawn anew with the example in each epoch
+    return [n for n in range(count) if random.random() < layout.before or n >= count - layout.last]
 
 
 # ---- several examples a row

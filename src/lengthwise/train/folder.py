@@ -66,6 +66,12 @@ def tokenizer_folder(recipe: Recipe, accelerator: Any) -> Path | None:
     return folder
 
 
+def finished(recipe: Recipe) -> bool:
+    """Is the training over and the model there? Its recipe.yaml is the last file that `finish` writes."""
+    found = state.checkpoints(recipe.out)
+    return bool(found) and state.read_progress(found[-1]).done and (recipe.out / "model" / "recipe.yaml").exists()
+
+
 def finish(recipe: Recipe) -> Path:
     """The final model folder, from the checkpoints: their average, or the best, or the last.
 
@@ -82,6 +88,9 @@ def finish(recipe: Recipe) -> Path:
     unknown = built.model.load_state_dict(trained, strict=False).unexpected_keys
     if unknown:
         raise TrainingError(f"{chosen[-1]} holds weights that the recipe's model does not have: {unknown[0]}, …")
+    if recipe.train.half:
+        for parameter in built.model.parameters():
+            parameter.data = parameter.data.half()
     base = recipe.model.base
     if base and Path(base).is_dir():
         base = str(Path(base).absolute())  # an adapter must find it from anywhere

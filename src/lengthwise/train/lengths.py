@@ -61,12 +61,13 @@ def cut(sources: Sequence[int], targets: Sequence[int], lengths: Iterator[int]) 
 
 
 def prefix(text: str, chance: float) -> str:
-    """`text` up to one of its sentence ends, all equally likely: a shorter text that is finished, too.
+    """`text` up to one of its sentence ends, the first ones more often: a shorter text that is finished, too.
 
-    Of "One. Two. Three." a third each: "One.", "One. Two.", and the whole.
+    Half of them are from the first quarter of the ends (`chance` squared): short texts are as many lengths as long
+    ones, and cheaper. Of "One. Two. Three." 58 % are "One.", 24 % "One. Two.", 18 % the whole.
     """
     ends = [end for end in finished_ends(text) if end < len(text)]
-    drawn = int(chance * (len(ends) + 1))
+    drawn = int(chance**2 * (len(ends) + 1))
     return text[: ends[drawn]] if drawn < len(ends) else text
 
 

@@ -20,7 +20,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from . import state
 from .batches import Batch
-from .folder import TrainingError, claim, finish, tokenizer_folder
+from .folder import TrainingError, claim, finish, finished, tokenizer_folder
+from .graphs import Graphs
+from .interrupt import Interrupted, interrupts
 from .log import Log
 from .loss import summed_loss, unbiased_logits, unwrapped
 from .model import Built, build, compile_layers, shard, trainable
@@ -29,6 +31,7 @@ from .schedule import learning_rate, optimiser
 from .shift import shifts
 from .stream import Place, Stream, count_documents, dev_batches
 from .trial import trial_of
+from .unasked import unasked
 
 Say = Callable[[str], None]
 # Without cuDNN's, which plans anew for every shape: half a second on an H200, and hardly two batches have one shape.
@@ -36,13 +39,24 @@ ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 
 
 def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
-    """Trains the recipe's model and returns its folder, `out/model`. An interrupted run goes on where it was."""
+    """Trains the recipe's model and returns its folder, `out/model`. An interrupted run goes on where it was.
+
+    Ctrl-C ends the step, writes a checkpoint and raises `Interrupted`; a second one quits at once.
+    """
     from accelerate import Accelerator  # type: ignore[import-untyped]
 
     # Autocast is ours: Accelerate's would turn all logits into float32.
     accelerator = Accelerator(mixed_precision="no", cpu=not torch.accelerator.is_available())
     tell = say if accelerator.is_main_process else lambda text: None
     claim(recipe, resume, accelerator)
+    if finished(recipe):
+        longer = "train.steps" if recipe.train.steps else "train.epochs"
+        tell(
+            f"this run is finished: the model is in {recipe.out / 'model'}\n"
+            f"to train anew, or longer ({longer}), name another folder with --out or delete {recipe.out}; "
+            "to train on from this model, make it the model.base of another recipe"
+        )
+        return recipe.out / "model"
     run = _Run(recipe, accelerator, tell)
     try:
         with sdpa_kernel(ATTENTION):
@@ -67,7 +81,7 @@ class _Run:
         built = build(recipe, tokenizer_folder(recipe, accelerator))
         sharded = "FSDP" in str(accelerator.distributed_type)
         if recipe.train.compile:
-            compile_layers(built.model, sharded=sharded)
+            compile_layers(built.model)
         self.loss = torch.compile(summed_loss, dynamic=True) if recipe.train.compile else summed_loss
         self.stream = self._open_stream(built)
         self.dev = dev_batches(recipe, built.maker, built.layout)[self.rank :: self.world]
@@ -81,6 +95,7 @@ class _Run:
         optimizer = optimiser(recipe.train, trainable(model), self.device)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
         self.trained = trainable(self.model)  # anew: sharding replaces them
+        self.graphs = self._graphs(sharded)
         torch.manual_seed(recipe.seed + 7919 * self.rank)  # dropout differs between processes
         self.progress = self._restore()
         self.log = Log(recipe.out, self.progress.step, show=True) if accelerator.is_main_process else None
@@ -104,9 +119,14 @@ class _Run:
     # ---- the loop
 
     def go(self) -> None:
-        train = self.recipe.train
         if self.progress.done:
             return
+        # Several processes cannot hear of it at the same step: there the last checkpoint has to do.
+        with interrupts(self._stopping) if self.world == 1 else nullcontext(lambda: False) as interrupted:
+            self._go(interrupted)
+
+    def _go(self, interrupted: Callable[[], bool]) -> None:
+        train = self.recipe.train
         for group, place in self._steps():
             self._step(group, place)
             step = self.progress.step
@@ -116,10 +136,18 @@ class _Run:
             if self.recipe.data.dev and (last or step % train.evaluate_every == 0):
                 self._evaluate()
             last = last or bool(train.patience and self.progress.stale >= train.patience)
+            stop = interrupted()
             if last or step % train.save_every == 0 or self.progress.best_step == step:
                 self._save(done=last)
+            elif stop:
+                self._save(done=False, interrupted=True)
             if last:
                 return
+            if stop:
+                raise Interrupted(
+                    f"stopped after step {step:,}, with a checkpoint in {self.recipe.out}; "
+                    "run the same command again to go on from there"
+                )
         self._save(done=True)  # the last documents gave no batch
 
     def _steps(self) -> Iterator[tuple[list[Batch], Place]]:
@@ -151,29 +179,53 @@ class _Run:
         for number, batch in enumerate(own, 1):
             waiting = nullcontext() if number == len(own) else self.accelerator.no_sync(self.model)
             with waiting:
-                self._backward(self._moved(batch, share), responses)
+                self._backward(self._shifted(batch, share), responses)
         if self.recipe.train.clip:
             self.accelerator.clip_grad_norm_(self.trained, self.recipe.train.clip)
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=self.graphs is None)  # graphs know gradients by their address
         self.progress.step += 1
         self.progress.place = place
         self.progress.tokens += sum(batch.tokens for batch in group)
         self.since.step(sum(batch.tokens for batch in group))
 
-    def _moved(self, batch: Batch, share: float) -> Batch:
-        """On the device, its lengths shifted if the recipe says so."""
-        if (shift := self.recipe.shift) is not None:
-            batch = batch.lengthened(shifts(batch.chance, share, shift.start, shift.end, batch.furthest))
-        return batch.to(self.device)
+    def _shifted(self, batch: Batch, share: float) -> Batch:
+        """Its lengths moved up, if the recipe says so."""
+        if (shift := self.recipe.shift) is None:
+            return batch
+        return batch.lengthened(shifts(batch.chance, share, shift.start, shift.end, batch.furthest))
 
     def _backward(self, batch: Batch, responses: int) -> None:
-        with self._autocast():
-            logits, bias = unbiased_logits(self.model, batch)
-        loss = self.loss(logits, batch.labels, self.recipe.train.label_smoothing, bias)
         # Gradients are averaged over processes; times their number, they are the sum again.
-        self.accelerator.backward(loss * (self.world / responses))
+        factor = self.world / responses
+        if self.graphs is None:
+            loss = self._loss_of(batch.to(self.device))
+            self.accelerator.backward(loss * factor)
+        else:
+            loss = self.graphs(batch, factor)
         self.unread.append((batch.names, batch.responses, loss.detach()))
+
+    def _loss_of(self, batch: Batch) -> Tensor:
+        with self._autocast(), unasked(unwrapped(self.model)):
+            logits, bias = unbiased_logits(self.model, batch)
+        return self.loss(logits, batch.labels, self.recipe.train.label_smoothing, bias)
+
+    def _learn(self, batch: Batch, factor: Tensor) -> Tensor:
+        """The loss; its gradients are added to those that are there, in place."""
+        loss = self._loss_of(batch)
+        found = torch.autograd.grad(loss * factor, self.trained, allow_unused=True)
+        pairs: list[Any] = [(p.grad, new) for p, new in zip(self.trained, found, strict=True) if new is not None]
+        torch._foreach_add_([sum_ for sum_, _ in pairs], [new for _, new in pairs])
+        return loss.detach()
+
+    def _graphs(self, sharded: bool) -> Graphs | None:
+        """Only where one process has all there is, and no part of it is computed again or exchanged."""
+        train = self.recipe.train
+        if not (train.compile and self.device.type == "cuda") or self.world > 1 or sharded or train.checkpointing:
+            return None
+        for parameter in self.trained:
+            parameter.grad = torch.zeros_like(parameter)
+        return Graphs(self._learn, self.recipe.batch.tokens, self.device, self.say)
 
     def _autocast(self) -> Any:
         wanted = self.recipe.train.precision == "bf16"
@@ -228,7 +280,7 @@ class _Run:
         self.model.eval()
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self.dev:
-            with self._autocast():
+            with self._autocast(), unasked(unwrapped(self.model)):
                 logits, bias = unbiased_logits(unwrapped_if_whole(self.model), batch.to(self.device))
             loss = self.loss(logits, batch.labels.to(self.device), 0.0, bias)
             sums += torch.tensor([float(loss), batch.responses])
@@ -245,9 +297,12 @@ class _Run:
         self.say(f"step {progress.step:,}: dev loss {mean:.4f}{' (best)' if progress.stale == 0 else ''}{off}")
         self.since = _Clock()
 
-    def _save(self, *, done: bool) -> None:
+    def _stopping(self) -> None:
+        self.say("stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once")
+
+    def _save(self, *, done: bool, interrupted: bool = False) -> None:
         self._look()  # nothing is saved that has not been looked at
-        self.progress.done = done
+        self.progress.done, self.progress.interrupted = done, interrupted
         model = unwrapped_if_whole(self.model)
         state.save_checkpoint(self.recipe.out, self.progress, model, self.optimizer.optimizer, self.accelerator)
         if self.accelerator.is_main_process:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..attachment import attach, controls_of, core_of, length_control
 from ..checkpoint import load_model
@@ -109,6 +109,7 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
         signal=counting,
         mask=any(getattr(control, "scale", None) == "frobenius" for control in controls),
         packing=recipe.data.max_tokens if recipe.batch.packing else 0,
+        **({} if recipe.loss is None else recipe.loss.model_dump()),
     )
 
 
@@ -243,59 +244,14 @@ def shard(model: nn.Module) -> None:
     fully_shard(model)
 
 
-# Families whose layers all take the same arguments and return the hidden states alone.
-_ALIKE = {"marian", "bart", "mbart", "pegasus", "llama", "mistral"}
-_TOGETHER = 3  # layers in one compiled program: few enough to compile soon, many enough to be called seldom
-
-
-def compile_layers(model: nn.Module, *, sharded: bool = False) -> None:
-    """Compiles the layers in place, several as one program where the family allows it.
-
-    All such programs are one, compiled once, for any shape. Fewer programs are fewer calls from Python, for which a
-    fast GPU waits. `sharded`: weights come and go layer by layer, so each is a program of its own.
-    """
+def compile_layers(model: nn.Module) -> None:
+    """Compiles the layers in place: all of a stack are one program, compiled once, for any shape."""
     # All are variants of one program: encoder and decoder, training and dev.
     torch._dynamo.config.recompile_limit = 64
+    # Rates of dropout and the like stay numbers; as unknowns, each program would be traced twice.
+    torch._dynamo.config.specialize_float = True
     # A batch as wide as a head is no reason to compile for just that width.
     torch.fx.experimental._config.use_duck_shape = False
-    core = core_of(model)
-    alone = sharded or not _alike(core.config) or getattr(core, "is_gradient_checkpointing", False)
     for layers in layers_of(model):
-        if alone:
-            for layer in layers:
-                layer.compile(dynamic=None)
-        else:
-            for first in range(0, len(layers), _TOGETHER):
-                _join(layers[first : first + _TOGETHER])
-
-
-def _alike(config: Any) -> bool:
-    # A layer that may be dropped is called or not by the model itself, which draws for each.
-    dropped = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))
-    return config.model_type in _ALIKE and not dropped
-
-
-def _join(layers: list[nn.Module]) -> None:
-    """The first of these layers does the work of all, the others hand on what they are given."""
-    run = torch.compile(_run, dynamic=True)
-
-    def all_of_them(hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if torch.is_grad_enabled() and not hidden.requires_grad:
-            # Frozen embeddings, above an adapter: else the first layers would be a program of their own.
-            hidden = hidden.detach().requires_grad_()
-        found: Tensor = run(layers, hidden, *args, **kwargs)
-        return found
-
-    layers[0].forward = all_of_them
-    for layer in layers[1:]:
-        layer.forward = _hand_on
-
-
-def _run(layers: list[nn.Module], hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    for layer in layers:
-        hidden = type(layer).forward(layer, hidden, *args, **kwargs)
-    return hidden
-
-
-def _hand_on(hidden: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    return hidden
+        for layer in layers:
+            layer.compile(dynamic=True)

@@ -157,6 +157,15 @@ class ShiftSection(Section):
     cut: Annotated[float, Field(ge=0)] = 0.2  # a text that was cut short uses its room but for this share of itself
 
 
+class LossSection(Section):
+    """Which tokens of a response are learnt. How long a text gets is decided at its end: `last` tokens are all learnt,
+    and of those `before` them a share, drawn anew in each epoch. That leaves out most of what says nothing of length.
+    """
+
+    last: Positive
+    before: Annotated[float, Field(gt=0, lt=1)] = 0.25
+
+
 class BatchSection(Section):
     """What goes through the device at once."""
 
@@ -192,6 +201,7 @@ class TrainSection(Section):
     keep: Positive = 2  # the last checkpoints; the best is kept besides
     patience: Positive | None = None  # dev evaluations without a better loss
     average: Positive = 1  # last checkpoints that make the final model
+    half: bool = False  # whose weights are stored in float16: half the size
 
     @model_validator(mode="after")
     def _one(self) -> "TrainSection":
@@ -215,6 +225,7 @@ class Recipe(Section):
     data: DataSection
     lengths: LengthsSection = LengthsSection()
     shift: ShiftSection | None = None
+    loss: LossSection | None = None  # None: every token
     batch: BatchSection = BatchSection()
     train: TrainSection
 

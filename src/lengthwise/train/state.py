@@ -40,6 +40,7 @@ class Progress:
     best_step: int = 0
     stale: int = 0  # evaluations since the best
     done: bool = False
+    interrupted: bool = False  # saved because somebody stopped the run: no part of it once there is a later one
 
 
 def checkpoints(run: Path) -> list[Path]:
@@ -114,8 +115,14 @@ def average(weights: list[Weights]) -> Weights:
 
 
 def prune(run: Path, keep: int, best: int) -> None:
-    """Removes all checkpoints but the last `keep` and the best, and what killed runs left half written."""
-    for old in checkpoints(run)[:-keep]:
+    """Removes all checkpoints but the last `keep` and the best, and what killed runs left half written.
+
+    Those of interrupts are not counted and go with the next, or a run that was stopped would end with other averages.
+    """
+    found = checkpoints(run)
+    extra = [path for path in found if read_progress(path).interrupted]
+    regular = [path for path in found if path not in extra]
+    for old in [*regular[:-keep], *(path for path in extra if path != found[-1])]:
         if step_of(old) != best:
             shutil.rmtree(old)
     for litter in (run / "checkpoints").glob(".step-*.partial"):

@@ -89,6 +89,7 @@ class Stream:
         if not workers:
             return dataset
         options: dict[str, Any] = {"prefetch_factor": 2, "worker_init_fn": _start_worker}
+        options["generator"] = torch.Generator()  # else it would take a number from dropout's, at each start
         loader = DataLoader(dataset, batch_size=None, num_workers=workers, collate_fn=_same, **options)
         return map(_as_tensors, loader)
 
@@ -183,7 +184,7 @@ def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Bat
     examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))
     if corpora and not examples:
         raise DataError(f"no example of {_names(corpora)} can be used: {skipped.empty} empty, {skipped.long} too long")
-    return batches(examples, layout, Random(0))
+    return batches(examples, replace(layout, before=1.0), Random(0))  # a dev loss is of every token
 
 
 def _names(corpora: Corpora) -> str:

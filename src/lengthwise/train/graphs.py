@@ -1,0 +1,107 @@
+"""Steps as CUDA graphs: a fast GPU does not wait for the processor to launch some thousand kernels in each of them.
+
+Widths of batches come from a short list (`batches.up`), so a few dozen shapes make up a whole training. The first batch
+of a shape is learnt from as usual, the second is recorded while it is, all others are played back: their numbers are
+copied to where the graph looks for them. A batch with fewer rows than the graph has leaves the rows of an earlier one
+below its own, from which nothing is learnt. Knows batches and addresses; what is computed is its caller's matter.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .batches import Batch, up
+
+Learn = Callable[[Batch, Tensor], Tensor]  # a batch on the device and a factor: adds to the gradients, returns the loss
+_NOTHING = -100  # the label of a place from which nothing is learnt
+
+
+@dataclass
+class _Recorded:
+    graph: Any
+    batch: Batch  # whose tensors the graph reads
+    factor: Tensor
+    loss: Tensor
+
+
+class Graphs:
+    """Learns from batches on a GPU, by graphs where it can. `tokens`: padded ones of a batch, at most."""
+
+    def __init__(self, learn: Learn, tokens: int, device: torch.device, say: Callable[[str], None]) -> None:
+        self.learn, self.tokens, self.device, self.say = learn, tokens, device, say
+        self.met: set[Any] = set()
+        self.recorded: dict[Any, _Recorded] = {}
+        self.broken = False
+        self.pool: Any = None  # graphs are played one after the other, so they share their memory
+
+    def __call__(self, batch: Batch, factor: float) -> Tensor:
+        """The summed loss of `batch`, which is still in the host's memory; its gradients times `factor` are added."""
+        key = self._key(batch)
+        if key not in self.recorded and key in self.met and not self.broken:
+            self._record(key, batch)
+        self.met.add(key)
+        if key not in self.recorded:
+            return self.learn(batch.to(self.device), torch.tensor(factor, device=self.device))
+        recorded = self.recorded[key]
+        fill(recorded.batch, batch)
+        recorded.factor.fill_(factor)
+        recorded.graph.replay()
+        return recorded.loss.clone()
+
+    def _key(self, batch: Batch) -> Any:
+        return tuple((name, *tensor.shape[1:]) for name, tensor in named(batch)), up(len(batch.labels), 1)
+
+    def _record(self, key: Any, batch: Batch) -> None:
+        """The graph of this batch's shape, and its gradients once more or less: none is added while recording."""
+        rows = max(len(batch.chance), self.tokens // (batch.padded // len(batch.chance)))
+        still = widened(batch, rows, up(len(batch.labels), 1)).to(self.device)
+        factor = torch.zeros((), device=self.device)
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize(self.device)
+        try:
+            with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+                loss = self.learn(still, factor)
+        except RuntimeError as error:  # a model that asks the device something in the middle of a step
+            self.broken = True
+            torch.cuda.synchronize(self.device)
+            self.say(f"steps are not recorded as CUDA graphs: {str(error).splitlines()[0]}")
+            return
+        self.pool = self.pool or graph.pool()
+        self.recorded[key] = _Recorded(graph, still, factor, loss)
+
+
+def named(batch: Batch) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a batch that have a row for each of its rows."""
+    yield from sorted({**batch.inputs, **{f"packed.{key}": value for key, value in batch.packed.items()}}.items())
+
+
+def widened(batch: Batch, rows: int, labels: int) -> Batch:
+    """`batch` with `rows` rows, its own over and over, and as many labels: nothing is learnt from what is added."""
+
+    def more(tensor: Tensor) -> Tensor:
+        return tensor[torch.arange(rows) % len(tensor)]
+
+    missing = labels - len(batch.labels)
+    return replace(
+        batch,
+        inputs={key: more(value) for key, value in batch.inputs.items()},
+        packed={key: more(value) for key, value in batch.packed.items()},
+        chance=more(batch.chance),
+        furthest=more(batch.furthest),
+        rows=torch.cat([batch.rows, batch.rows.new_zeros(missing)]),
+        labels=torch.cat([batch.labels, batch.labels.new_full((missing,), _NOTHING)]),
+    )
+
+
+def fill(still: Batch, batch: Batch) -> None:
+    """Copies `batch` over the first rows of `still`, which may be on a device; what is below teaches nothing."""
+    cuda = still.labels.is_cuda
+    for (_, place), (_, tensor) in zip(named(still), named(batch), strict=True):
+        place[: len(tensor)].copy_(tensor.pin_memory() if cuda else tensor, non_blocking=True)
+    count = len(batch.labels)
+    for place, tensor, nothing in ((still.rows, batch.rows, 0), (still.labels, batch.labels, _NOTHING)):
+        place[:count].copy_(tensor.pin_memory() if cuda else tensor, non_blocking=True)
+        place[count:].fill_(nothing)
