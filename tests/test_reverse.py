@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ from families import ENCODER_DECODERS, tiny
 from lengthwise import Writer, save
 from lengthwise.cli import main
 from lengthwise.metrics import Texts, compare, score, score_bins
-from lengthwise.metrics.reverse import Reverse, loaded
+from lengthwise.metrics.reverse import Reverse, loaded, merit, whole_and_tail
 
 SRCS = ["Where is the old house?", "The sea", "A light shines over the bay at night.", "No."]
 HYPS = ["Dov'è la vecchia casa?", "Il mare", "", "Una luce brilla sulla baia di notte."]
@@ -99,6 +100,41 @@ def test_each_text_as_if_it_were_alone(family, sp_unigram):
     found = reverse.likelihood(SRCS, HYPS)  # of unlike length, so there is padding
     for row, pair in enumerate(zip(SRCS, HYPS, strict=True)):
         assert found[row] == pytest.approx(log_prob_by_hand(model, sp_unigram, *pair), rel=1e-4)
+
+
+@pytest.mark.parametrize("family", ENCODER_DECODERS)
+def test_recovery_is_the_mean_of_all_tokens_and_of_the_last(family, sp_unigram):
+    model = tiny(family, sp_unigram)
+    reverse = Reverse(Writer(model, sp_unigram))
+    srcs = [*SRCS, SRCS[0]]
+    found = reverse.recovery(srcs, HYPS + HYPS[1:2])
+    assert found.shape == (5, 2)
+    for row, (source, output) in enumerate(zip(srcs, HYPS + HYPS[1:2], strict=True)):
+        total, size = log_prob_by_hand(model, sp_unigram, source, output)
+        tokens = log_probs_by_hand(model, sp_unigram, source, output)
+        assert sum(tokens) == pytest.approx(total, rel=1e-4)
+        last = max(3, (size - 1) // 4)  # the end token is none of them
+        assert found[row, 0] == pytest.approx(np.mean(tokens[:-1]), rel=1e-3)
+        assert found[row, 1] == pytest.approx(np.mean(tokens[:-1][-last:]), rel=1e-3)
+    assert reverse.recovery([], []).shape == (0, 2)
+
+
+def log_probs_by_hand(model, tokenizer, source, output):
+    ids = tokenizer(output)["input_ids"] or [tokenizer.eos_token_id]
+    wanted = [*tokenizer(source)["input_ids"], tokenizer.eos_token_id]
+    read = torch.tensor([[model.config.decoder_start_token_id, *wanted[:-1]]])
+    with torch.inference_mode():
+        shares = model(input_ids=torch.tensor([ids]), decoder_input_ids=read).logits[0].log_softmax(-1)
+    return [shares[n, token].item() for n, token in enumerate(wanted)]
+
+
+def test_the_tail_counts_for_more():
+    assert whole_and_tail(np.array([-1.0] * 12 + [-5.0] * 4)) == (-2.0, -5.0)
+    assert whole_and_tail(np.array([-1.0, -3.0])) == (-2.0, -2.0)
+    here, there = whole_and_tail(np.array([-4.0] + [-1.0] * 15)), whole_and_tail(np.array([-1.0] * 15 + [-4.0]))
+    assert here[0] == there[0]
+    first, last = merit(np.array([here, there]))
+    assert first > last
 
 
 def test_metrics_of_a_model(model, sp_unigram, folder):

@@ -38,6 +38,16 @@ def test_the_likeliest_tokens_are_those_of_generate(family, stride, byte_bpe, mo
     assert True in {ended for _, ended in expected.values()}
 
 
+def test_no_text_is_over_before_its_time(byte_bpe):
+    model, jobs, eos = tiny("llama", byte_bpe), jobs_of(byte_bpe, 10), [2, *range(40, 100)]
+    free = rolled(model, jobs, eos=eos, most=20)
+    assert min(len(ids) for ids, _ in free.values()) < 9
+    done = roll(model, jobs, eos=eos, pad=0, most=20, least=9, temperature=0.8, top_p=0.0, rows=4)
+    for one in done:
+        assert 9 <= len(one.ids) <= 20
+        assert not set(one.ids[:9]) & set(eos)
+
+
 def test_a_seed_draws_the_same_text_whatever_else_is_written(byte_bpe):
     model, jobs = tiny("llama", byte_bpe), jobs_of(byte_bpe)
     together = rolled(model, jobs, top_p=0.95, rows=7)

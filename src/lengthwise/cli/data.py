@@ -11,8 +11,10 @@ import typer
 from .evaluate import names_of
 from .loading import Device, load
 from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, print_json, progress_bar
+from .translations import translations
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
+app.command()(translations)
 
 
 @app.callback()
@@ -24,6 +26,7 @@ def data(context: typer.Context) -> None:
     lengthwise data check corpus/debian.en-it.train.jsonl.gz
     lengthwise data prompts prompts.jsonl --topics topics.txt --templates templates.txt
     lengthwise data answers prompts.jsonl answers.jsonl
+    lengthwise data translations sources.jsonl translations.jsonl --model opus-mt-en-fr --reverse opus-mt-fr-en
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
@@ -97,6 +100,7 @@ def answers(
         float, typer.Option(min=0, max=1, metavar="P", help="Draw from the likeliest that make up P; 50 at most.")
     ] = 0.95,
     most: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of an answer; then it is cut.")] = 448,
+    least: Annotated[int, typer.Option(min=0, metavar="N", help="Tokens before which it may not be over.")] = 0,
     batch: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Answers at a time. [default: 512 on a GPU, else 32]")
     ] = None,
@@ -132,6 +136,7 @@ def answers(
             temperature=temperature,
             top_p=top_p,
             most=most,
+            least=least,
             rows=batch or (512 if on_gpu else 32),
             seed=seed,
             progress=lambda done: bar.advance(task, done),

@@ -13,7 +13,16 @@ import typer
 
 from .lines import Lines
 from .loading import Device, load
-from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, progress_bar
+from .terminal import (
+    SOME_DO_NOT_FIT,
+    Json,
+    UsageError,
+    complain,
+    console,
+    decoded,
+    progress_bar,
+    telling_if_stopped,
+)
 
 if TYPE_CHECKING:
     from ..budget import Budget
@@ -37,6 +46,10 @@ def translate(
     model: Annotated[str, typer.Option(help="A translator: a name, a folder or hub id.")] = "",
     candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Tell the N best in the JSON.")] = 1,
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams.")] = 5,
+    reverse: Annotated[
+        str,
+        typer.Option(metavar="MODEL", help="A translator back: of what fits, take what it best reads the source from."),
+    ] = "",
     tsv: Annotated[
         bool, typer.Option("--tsv", help="Lines are: text, tab, length. [default: if it is a .tsv]")
     ] = False,
@@ -65,17 +78,20 @@ def translate(
     reads = _Reader(length, unit, in_columns)
     name = model or _default_model(source, to)
     stream = Lines() if text == "-" else None  # stdin is read while the model loads
-    translator = _translator(name, device, source=source, target=to, beams=beams, candidates=candidates, room=room)
+    search: dict[str, Any] = {"beams": beams, "candidates": candidates, "room": room}
+    translator = _translator(name, reverse, device, source=source, target=to, **search)
     with out.open("w", encoding="utf-8") if out else nullcontext(sys.stdout) as printed:
         prints = _Printer(printed, as_json)
         if stream is not None:
             batches = (reads.rows(batch) for batch in _of_stdin(stream))
-            _translate_lines(translator, batches, prints, lambda: stream.seen)
+            with telling_if_stopped(lambda: stream.stopped(prints.done, "translated")):
+                _translate_lines(translator, batches, prints, lambda: stream.seen)
         elif file is not None:
             from ..data.lines import count
 
             total, batches = count(file), (reads.rows(batch) for batch in _of_file(file))
-            _translate_lines(translator, batches, prints, lambda: total)
+            with telling_if_stopped(lambda: f"stopped: {prints.done:,} of {total:,} lines were translated"):
+                _translate_lines(translator, batches, prints, lambda: total)
         else:
             _translate_one(translator, text, reads.budget, prints)
     if not prints.all_well:
@@ -106,11 +122,15 @@ def _default_model(source: str, target: str) -> str:
     )
 
 
-def _translator(name: str, device: str | None, **options: Any) -> "Translator":
-    writer = load(name, device)
+def _translator(name: str, reverse: str, device: str | None, **options: Any) -> "Translator":
+    writer, back = load(name, device), load(reverse, device) if reverse else None
+    from ..metrics.reverse import Reverse
     from ..translate import Translator
+    from ..translate.languages import prepare
 
-    translator = Translator(writer, **options)
+    if back is not None:
+        prepare(back, options["target"], options["source"])  # the other way round, or an error
+    translator = Translator(writer, **options, reverse=None if back is None else Reverse(back))
     if translator.note:
         complain(translator.note)
     return translator
@@ -207,8 +227,8 @@ class _Printer:
         self.done = self.misfits = self.torn = self.errors = 0
 
     def show(self, one: "Translation") -> None:
-        self.say(json.dumps(one.as_json(), ensure_ascii=False) if self.as_json else one.text)
         self.done += 1
+        self.say(json.dumps(one.as_json(), ensure_ascii=False) if self.as_json else one.text)
         self.errors += one.error is not None
         self.misfits += one.error is None and not one.fits
         self.torn += one.error is None and not one.intact

@@ -25,6 +25,7 @@ from ..sentences import finished_ends
 from .document import DataError
 from .lines import lines
 from .prompting import Question
+from .settings import claim
 
 REPEATED = 0.2  # of the sequences of four words: above this, an answer goes round in circles
 TIMES = 3  # that a line of three words or more may not be said
@@ -40,6 +41,7 @@ def answer(
     temperature: float = 0.8,
     top_p: float = 0.95,
     most: int = 448,
+    least: int = 0,
     rows: int = 32,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
@@ -53,14 +55,15 @@ def answer(
         raise ValueError(f"{writer.name} translates; answers are written by a decoder alone")
     dropped = out.with_name(f"{out.name.removesuffix('.jsonl')}.dropped.jsonl")
     out.parent.mkdir(parents=True, exist_ok=True)
-    settings = {"model": writer.name, "temperature": temperature, "top_p": top_p, "most": most, "seed": seed}
-    _claim(out.with_name(f"{out.name.removesuffix('.jsonl')}.settings.json"), settings, out.exists())
+    settings = {"model": writer.name, "temperature": temperature, "top_p": top_p, "most": most, "least": least}
+    settings |= {"seed": seed}
+    claim(out.with_name(f"{out.name.removesuffix('.jsonl')}.settings.json"), settings, out.exists())
     known = _known(out, asked) | _known(dropped, asked)
     todo = [question for question in asked if question.id not in known]
     if progress:
         progress(len(asked) - len(todo))
     with out.open("ab") as kept, dropped.open("ab") as left:
-        for question, row in _answers(writer, todo, temperature, top_p, most, rows, seed):
+        for question, row in _answers(writer, todo, temperature, top_p, most, least, rows, seed):
             stream = left if "reason" in row else kept
             stream.write(json.dumps({"id": question.id, "prompt": question.prompt, **row}, ensure_ascii=False).encode())
             stream.write(b"\n")
@@ -71,7 +74,7 @@ def answer(
 
 
 def _answers(
-    writer: Writer, asked: list[Question], temperature: float, top_p: float, most: int, rows: int, seed: int
+    writer: Writer, asked: list[Question], temperature: float, top_p: float, most: int, least: int, rows: int, seed: int
 ) -> Iterator[tuple[Question, dict[str, Any]]]:
     jobs, places = [], []
     for place, question in enumerate(asked):
@@ -87,6 +90,7 @@ def _answers(
         eos=writer._eos(),
         pad=writer._pad(),
         most=most,
+        least=least,
         temperature=temperature,
         top_p=top_p,
         rows=rows,
@@ -94,20 +98,21 @@ def _answers(
     special = set(writer.tokenizer.all_special_ids)
     for one in done:
         question = asked[places[one.place]]
-        yield question, _judged(question, one, writer.tokenizer, special)
+        yield question, _judged(question, one, writer.tokenizer, special, free=not least)
 
 
 def _seed(seed: int, id_: str) -> int:
     return int.from_bytes(blake2b(f"{seed}/{id_}".encode(), digest_size=8).digest()) >> 1
 
 
-def _judged(question: Question, done: Done, tokenizer: Any, special: set[int]) -> dict[str, Any]:
+def _judged(question: Question, done: Done, tokenizer: Any, special: set[int], free: bool) -> dict[str, Any]:
+    """The row. One that was not `free` to end early is not finished of its own accord, wherever it ends."""
     text = tokenizer.decode(done.ids, clean_up_tokenization_spaces=False).strip()
     if not special.isdisjoint(done.ids):
         return {"response": text, "reason": "template"}
     whole = text if done.ended else text[: max(finished_ends(text), default=0)]
     reason = fault(question.prompt, whole) if whole or done.ended else "no finished sentence"
-    return {"response": text, "reason": reason} if reason else {"response": whole, "finished": done.ended}
+    return {"response": text, "reason": reason} if reason else {"response": whole, "finished": done.ended and free}
 
 
 def fault(prompt: str, text: str) -> str | None:
@@ -127,16 +132,6 @@ def fault(prompt: str, text: str) -> str | None:
 
 
 # Rows that are there already
-
-
-def _claim(path: Path, settings: dict[str, Any], begun: bool) -> None:
-    """Answers of two minds in one file would be nobody's: a run goes on with the settings it began with."""
-    if begun and path.exists():
-        before = json.loads(path.read_text("utf-8"))
-        if changed := [name for name, value in settings.items() if before.get(name) != value]:
-            told = ", ".join(f"{name} {before.get(name)!r}, now {settings[name]!r}" for name in changed)
-            raise DataError(f"{path.name} says that these answers were begun with {told}; name another file")
-    path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
 
 
 def _known(path: Path, asked: list[Question]) -> set[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PAIRS = (("source", "target"), ("prompt", "response"), ("text", "title"))
+_TURNED = ("target", "source")  # as fields of segments, which have no names: a corpus the other way round
 
 
 class DataError(ValueError):
@@ -43,8 +44,10 @@ def document(row: Any, fields: tuple[str, str] | None, default_id: str) -> Docum
     if not isinstance(name, str | int | None) or isinstance(name, bool):
         raise RowError(f"id must be a string or a number; got {_kind(name)}")
     id_ = default_id if name is None else str(name)
-    if fields is None and "segs" in row:
-        return Document(id_, _segments(row["segs"]))
+    turned = fields == _TURNED and "target" not in row
+    if "segs" in row and (fields is None or turned):
+        segments = _segments(row["segs"])
+        return Document(id_, tuple((target, source) for source, target in segments) if turned else segments)
     names = fields or next((pair for pair in PAIRS if pair[0] in row and pair[1] in row), None)
     if names is None:
         known = ", ".join(" + ".join(pair) for pair in (*PAIRS, ("segs",)))

@@ -50,8 +50,11 @@ def roll(
     temperature: float,
     top_p: float,
     rows: int,
+    least: int = 0,
 ) -> Iterator[Done]:
     """The answers, in the order in which they end. `rows`: how many are written at a time.
+
+    Of `most` tokens at most, and not over before `least`: an end that comes earlier is not drawn.
 
     A token is drawn from the likeliest whose probabilities make up `top_p` (0: always the likeliest), of 50 at most.
     """
@@ -66,7 +69,7 @@ def roll(
     try:
         if model.config._attn_implementation != _ATTENTION:
             raise ValueError(f"{type(model).__name__} has an attention of its own, which cannot be replaced here")
-        batch = _Batch(model, jobs, eos, pad, most, temperature, top_p, min(rows, len(jobs)))
+        batch = _Batch(model, jobs, eos, pad, most, temperature, top_p, min(rows, len(jobs)), least)
         waiting: list[Done] = []
         while batch.busy or batch.next < len(jobs):
             batch.fill()
@@ -91,8 +94,9 @@ class _Batch:
         temperature: float,
         top_p: float,
         rows: int,
+        least: int,
     ) -> None:
-        self.model, self.jobs, self.pad, self.most = model, jobs, pad, most
+        self.model, self.jobs, self.pad, self.most, self.least = model, jobs, pad, most, least
         self.temperature, self.top_p = temperature, top_p
         self.width = -(-(max(len(job.prompt) for job in jobs) + most) // 16) * 16
         window = getattr(model.config.get_text_config(), "sliding_window", None)
@@ -197,6 +201,9 @@ class _Batch:
             past_key_values=self.ring,
             use_cache=True,
         ).logits[:, -1]
+        if self.least:
+            early = torch.where(self.count < self.least, _least(self.model), 0.0).to(logits.dtype)
+            logits = logits.index_add(1, self.eos, early[:, None].expand(-1, len(self.eos)))
         place = self.count.clamp(max=self.most - 1)[:, None]
         drawn = self._drawn(logits, self.chance.gather(1, place))
         self.written.scatter_(1, place, torch.where(self.over[:, None], self.written.gather(1, place), drawn))

@@ -1,23 +1,25 @@
 """The reverse model: what of the source can be read out of the output, by a model that translates the other way?
 
 It is asked two things: what an output says (its greedy translation, for `coverage.py`), and how likely the source is,
-given the output. Each answer is kept while the model is, so coverage, tail, bins and comparisons ask once. What an
-output or a source has beyond the model's window is not read. The model is an encoder-decoder that `lengthwise.load`
-finds, and gets no control; this file imports torch only when asked, and compares no words.
+given the output. Each answer is kept while the model is, so coverage, tail, bins and comparisons ask once; `recovery`,
+which is asked about millions of outputs, keeps none. What an output or a source has beyond the model's window is not
+read. The model is an encoder-decoder that `lengthwise.load` finds, and gets no control; this file imports torch only
+when asked, and compares no words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .perplexity import _batches
 from .tally import Tally, ratio_of_sums
 from .texts import Array, Texts
 
 NEED_BACKS = ("coverage", "tail")
 Progress = Callable[[int, int], None]  # outputs translated back, and all that are to be
+SHORTEST_TAIL = 3  # tokens: the last one alone is often a full stop
+TOKENS = {"cpu": 4096, "cuda": 32768}  # of a batch, padding included: a row of logits is as wide as the vocabulary
 
 
 def reverse(texts: Texts, model: str) -> Tally:
@@ -48,6 +50,25 @@ def short(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2]
 
 
+def whole_and_tail(log_probs: Array) -> tuple[float, float]:
+    """The mean over all tokens, and over the last quarter of them: `SHORTEST_TAIL` at least, if there are so many.
+
+    >>> whole_and_tail(np.array([-1.0, -1, -1, -1, -1, -4, -4, -4]))
+    (-2.125, -4.0)
+    """
+    return float(log_probs.mean()), float(log_probs[-max(SHORTEST_TAIL, len(log_probs) // 4) :].mean())
+
+
+def merit(recovery: Array) -> Array:
+    """One number for `Reverse.recovery`, by which candidates are ranked: (n, 2) -> (n,).
+
+    The mean of both, so that a token of the tail weighs several times as much as another: what is left out to save
+    room is mostly left out at the end.
+    """
+    found: Array = recovery.mean(1)
+    return found
+
+
 class Reverse:
     """A model that translates outputs back, and what it has answered so far."""
 
@@ -57,7 +78,7 @@ class Reverse:
                 f"translating back takes an encoder-decoder (Marian, BART, M2M100, T5, ...); {writer.name} is a "
                 f"{writer.model.config.model_type}, which has only a decoder"
             )
-        self.model, self.tokenizer = writer.model, writer.tokenizer
+        self.name, self.model, self.tokenizer = writer.name, writer.model, writer.tokenizer
         self._ends, self._pad = writer._eos(), writer._pad()
         self._window: int = writer._window()
         start = self.model.generation_config.decoder_start_token_id
@@ -69,7 +90,7 @@ class Reverse:
         """Each output, greedily translated back; an empty one says nothing."""
         missing = [text for text in dict.fromkeys(outputs) if text.strip() and text not in self.backs]
         heads, done = self._read(missing), 0
-        for rows in _batches([len(head) for head in heads]):
+        for rows in self._batches([len(head) for head in heads]):
             found = self._generate([heads[row] for row in rows])
             self.backs |= {missing[row]: back for row, back in zip(rows, found, strict=True)}
             done += len(rows)
@@ -81,24 +102,53 @@ class Reverse:
         """log P of each source, given its output, and the tokens that it is the sum of: (n, 2)."""
         pairs = list(zip(sources, outputs, strict=True))
         missing = [pair for pair in dict.fromkeys(pairs) if pair not in self._likelihoods]
-        heads, tails = self._read([output for _, output in missing]), self._spell([source for source, _ in missing])
-        for rows in _batches([max(len(head), len(tail)) for head, tail in zip(heads, tails, strict=True)]):
+        found = self.log_probs([source for source, _ in missing], [output for _, output in missing])
+        for row, log_probs in found:
+            self._likelihoods[missing[row]] = float(log_probs.sum()), len(log_probs)
+        return np.array([self._likelihoods[pair] for pair in pairs], dtype=np.float64)
+
+    def recovery(self, sources: Sequence[str], outputs: Sequence[str]) -> Array:
+        """How well each source is read out of its output: mean log P of its tokens, and of the tail's: (n, 2).
+
+        The end token is left out: that a text is over is hardly news behind its full stop.
+        """
+        means = np.empty((len(outputs), 2))
+        for row, log_probs in self.log_probs(sources, outputs):
+            means[row] = whole_and_tail(log_probs[:-1] if len(log_probs) > 1 else log_probs)
+        return means
+
+    def log_probs(self, sources: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[int, Array]]:
+        """The row of each pair and log P of each token of its source, in whatever order suits the batches."""
+        known = list(dict.fromkeys(sources))
+        spelt = dict(zip(known, self._spell(known), strict=True))
+        heads, tails = self._read(outputs), [spelt[source] for source in sources]
+        for rows in self._batches([max(len(head), len(tail)) for head, tail in zip(heads, tails, strict=True)]):
             wanted = [tails[row] for row in rows]
             found = self._score([heads[row] for row in rows], wanted)
-            for row, log_prob, tail in zip(rows, found, wanted, strict=True):
-                self._likelihoods[missing[row]] = log_prob, len(tail)
-        return np.array([self._likelihoods[pair] for pair in pairs], dtype=np.float64)
+            yield from ((row, found[n, : len(wanted[n])]) for n, row in enumerate(rows))
+
+    def _batches(self, sizes: Sequence[int]) -> Iterator[list[int]]:
+        """Rows of like size together, as many as the device takes at once."""
+        most, rows = TOKENS.get(self.model.device.type, TOKENS["cpu"]), list[int]()
+        for row in sorted(range(len(sizes)), key=sizes.__getitem__):
+            if rows and sizes[row] * (len(rows) + 1) > most:
+                yield rows
+                rows = []
+            rows.append(row)
+        if rows:
+            yield rows
 
     # ---- texts to ids
 
     def _read(self, texts: Sequence[str]) -> list[list[int]]:
         """For the encoder. Some tokenizers leave nothing of an empty text, and a model must read something."""
-        found = [self.tokenizer(text)["input_ids"] or self._ends[:1] for text in texts]
+        known = self.tokenizer(list(texts))["input_ids"] if texts else []
+        found = [ids or self._ends[:1] for ids in known]
         return [ids if len(ids) <= self._window else [*ids[: self._window - 1], ids[-1]] for ids in found]
 
     def _spell(self, texts: Sequence[str]) -> list[list[int]]:
         """For the decoder, each with its end."""
-        found = [self.tokenizer(text_target=text)["input_ids"] for text in texts]
+        found = self.tokenizer(text_target=list(texts))["input_ids"] if texts else []
         bare = [ids[:-1] if ids and ids[-1] in self._ends else ids for ids in found]
         return [[*ids[: self._window - 1], self._ends[0]] for ids in bare]
 
@@ -132,24 +182,23 @@ class Reverse:
         rows = [ids[: limit + 1] for ids, limit in zip(written.tolist(), limits, strict=True)]
         return [text.strip() for text in self.tokenizer.batch_decode(rows, skip_special_tokens=True)]
 
-    def _score(self, heads: list[list[int]], tails: list[list[int]]) -> list[float]:
-        """log P of each tail."""
+    def _score(self, heads: list[list[int]], tails: list[list[int]]) -> Array:
+        """log P of each token of the tails, and what is of no meaning behind them: (batch, time)."""
         import torch
-        from torch.nn.functional import cross_entropy
 
-        labels = torch.full((len(tails), max(map(len, tails))), -100)  # which cross_entropy leaves out
-        shifted = torch.full_like(labels, self._pad)
-        for row, tail in enumerate(tails):
-            labels[row, : len(tail)] = torch.tensor(tail)
-            shifted[row, : len(tail)] = torch.tensor([self._start, *tail[:-1]])
-        labels, shifted = labels.to(self.model.device), shifted.to(self.model.device)
+        width = max(map(len, tails))
+        labels = torch.tensor([[*tail, *[self._pad] * (width - len(tail))] for tail in tails]).to(self.model.device)
+        shifted = torch.cat([torch.full_like(labels[:, :1], self._start), labels[:, :-1]], 1)
         # Marian's vocabulary has a token that is never written, with a logit like any other's.
         never = [ids[0] for ids in self.model.generation_config.bad_words_ids or () if len(ids) == 1]
         with torch.inference_mode():
-            logits = self.model(**self._inputs(heads), decoder_input_ids=shifted).logits.float()
+            logits = self.model(**self._inputs(heads), decoder_input_ids=shifted).logits
             logits[..., never] = -torch.inf
-            losses = cross_entropy(logits.transpose(1, 2), labels, reduction="none")  # (batch, time)
-        return [-loss for loss in losses.sum(1).double().tolist()]
+            picked = logits.gather(2, labels.unsqueeze(2)).squeeze(2).float()
+            # Some rows at a time: in single precision all of them are the largest thing in memory.
+            totals = torch.cat([some.float().logsumexp(2) for some in logits.split(64)])
+        found: Array = (picked - totals).double().cpu().numpy()
+        return found
 
 
 @lru_cache(maxsize=2)

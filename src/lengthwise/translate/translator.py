@@ -2,41 +2,53 @@
 
 A line is translated sentence by sentence. First freely: whatever fits as the model likes it stays so. A sentence that
 takes more than its share is searched again within it. A hypothesis that loses a placeholder gives way to one that
-keeps it, and if there is none the sentence is tried with a stand-in. Which languages there are, how a line is divided
-and how a model is searched, the files beside this one know.
+keeps it, and if there is none the sentence is tried with a stand-in. Of hypotheses that are as good in all this, the
+likeliest is taken or, with a reverse model, the one out of which it best reads the source. Which languages there are,
+how a line is divided and how a model is searched, the files beside this one know.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 from ..budget import Budget, as_budget, at_most
 from ..decode.write import Writer, Written
+from ..metrics.reverse import Reverse, merit
 from ..units import measure
 from .beams import Hypotheses
 from .languages import UNSPACED, prepare
 from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
 
+BEHIND = 0.5  # nats by which a free hypothesis may be harder to read back than the best and still end the search
+
 
 @dataclass(frozen=True)
 class Translation(Written):
     """A line and what is known of it. `intact`: its placeholders and numbers are those of the source.
 
-    Without a budget `budget` is empty and any length fits. `note` says what is not as it should be.
+    Without a budget `budget` is empty and any length fits. `note` says what is not as it should be. `score`: how well
+    a reverse model reads the source out of it (`merit` of `Reverse.recovery`, the mean of its sentences), where there
+    is one.
     """
 
     source: str = ""
     intact: bool = True
     note: str | None = None
+    score: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as plain values; `error` and `note` only where there is one."""
+        """The fields as plain values; `error`, `note` and `score` only where there is one."""
         fields = super().as_json()
-        if self.note is None:
-            del fields["note"]
-        return fields
+        return {name: value for name, value in fields.items() if value is not None or name not in ("note", "score")}
+
+
+@dataclass(frozen=True)
+class Scored(Written):
+    """A hypothesis, and how well the reverse model reads the source out of it."""
+
+    score: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,8 @@ class Translator:
 
     `beams`: how many hypotheses are searched for and chosen from. `candidates`: how many of them a translation tells
     of, itself included (where the line is one sentence). `room`: a ratio such as 1.0x leaves a line at least as many
-    units, since a short one can hardly be as short in another language. `note`: what is uncertain about the model.
+    units, since a short one can hardly be as short in another language. `reverse`: a model that translates back, by
+    which to choose. `note`: what is uncertain about the model.
     """
 
     def __init__(
@@ -69,10 +82,11 @@ class Translator:
         beams: int = 5,
         candidates: int = 1,
         room: int = 0,
+        reverse: Reverse | None = None,
     ) -> None:
         self.prefix, self.note = prepare(writer, source, target)
         self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
-        self.candidates, self.room = candidates, room
+        self.candidates, self.room, self.reverse = candidates, room, reverse
         self.hypotheses = Hypotheses(writer, max(beams, candidates))
 
     def translate(
@@ -127,18 +141,33 @@ class Translator:
         pool = dict(zip(texts, self._free(texts), strict=True))
         for form in STAND_INS:
             torn = [text for text in texts if kept(text) and not _whole(text, pool[text])]
-            forms = [masked(text, form) for text in torn]
-            for text, (_, stands), found in zip(torn, forms, self._free([one for one, _ in forms]), strict=True):
-                pool[text] = _ranked(text, [*(_restored(text, one, stands) for one in found), *pool[text]])
+            for text, found in zip(torn, self._free(torn, [masked(text, form) for text in torn]), strict=True):
+                pool[text] = _ranked(text, [*found, *pool[text]])
         for line in lines:
             if line.budget is None:
                 line.done = {number: pool[text][0] for number, text in enumerate(line.sentences)}
         return pool
 
-    def _free(self, texts: list[str]) -> list[list[Written]]:
-        found = self.hypotheses.free([self.prefix + text for text in texts]) if texts else []
+    def _free(self, texts: list[str], forms: list[tuple[str, dict[str, str]]] | None = None) -> list[list[Written]]:
+        """Hypotheses for each text; `forms`: what the model reads in its place, and what the stand-ins in it are."""
+        forms = forms or [(text, {}) for text in texts]
+        found = self.hypotheses.free([self.prefix + form for form, _ in forms]) if texts else []
+        clean = [
+            [_restored(text, _restored(form, one, {}), stands) for one in options]
+            for text, (form, stands), options in zip(texts, forms, found, strict=True)
+        ]
+        return [_ranked(text, options) for text, options in zip(texts, self._scored(texts, clean), strict=True)]
+
+    def _scored(self, texts: Sequence[str], found: list[list[Written]]) -> list[list[Written]]:
+        """The same, with what the reverse model thinks of them, if there is one; what failed stays as it is."""
+        if self.reverse is None:
+            return found
+        pairs = [(text, one.text) for text, options in zip(texts, found, strict=True) for one in options if one.text]
+        asked = list(dict.fromkeys(pairs))
+        scores = merit(self.reverse.recovery([source for source, _ in asked], [output for _, output in asked]))
+        known = dict(zip(asked, scores.tolist(), strict=True))
         return [
-            _ranked(text, [_restored(text, one, {}) for one in options])
+            [_with_score(one, known[text, one.text]) if one.text else one for one in options]
             for text, options in zip(texts, found, strict=True)
         ]
 
@@ -157,7 +186,7 @@ class Translator:
                 # A model that runs out of room may copy the source: no whole translation.
                 found = [*options, *pool.get(ask.text, [])]
                 found = [replace(one, complete=False) if _copies(ask.text, one) else one for one in found]
-                ask.line.done[ask.number] = min(found, key=partial(_faults, ask))
+                ask.line.done[ask.number] = min(found, key=partial(_order, ask))
                 ask.line.options[ask.number] = found
 
     def _bound(self, asks: list[_Ask]) -> list[list[Written]]:
@@ -183,10 +212,11 @@ class Translator:
             more = self._measure(ask.text, ask.share.unit) - self._measure(text, ask.share.unit)
             shares.append(_narrowed(ask.share, more))
         found = self.hypotheses.bound([self.prefix + text for text in texts], shares)
-        return [
+        clean = [
             [_restored(ask.text, one, given) for one in options]
             for ask, options, given in zip(asks, found, stands, strict=True)
         ]
+        return self._scored([ask.text for ask in asks], clean)
 
     # ---- results
 
@@ -206,6 +236,8 @@ class Translator:
         if len(line.sentences) == 1:
             options = {one.text: one for one in line.options.get(0) or pool.get(line.sentences[0], [])}
             options.pop(line.done[0].text, None)
+            if self.reverse is not None:
+                options = {one.text: one for one in sorted(options.values(), key=lambda one: -_score(one))}
             others = [self._other(line, one) for one in list(options.values())[: self.candidates - 1]]
         return Translation(
             text=text,
@@ -220,7 +252,13 @@ class Translator:
             source=line.text,
             intact=not missing,
             note=note,
+            score=self._score_of(line),
         )
+
+    def _score_of(self, line: Line) -> float | None:
+        """The mean of its sentences; None where nobody judged, or there was nothing to translate."""
+        scores = [one.score for one in line.done.values() if isinstance(one, Scored)]
+        return round(sum(scores) / len(scores), 4) if scores else None
 
     def _other(self, line: Line, one: Written) -> Written:
         length = line.length({0: one})
@@ -238,16 +276,33 @@ def _whole(source: str, options: list[Written]) -> bool:
 
 
 def _ranked(source: str, options: list[Written]) -> list[Written]:
-    """Those that keep the placeholders of the source first, each kind in its own order."""
-    return sorted(options, key=lambda one: bool(lost(source, one.text)))
+    """Those that keep the placeholders of the source first, each kind by what is read out of it, or in its own order.
+
+    Nothing is as easily read as the source itself, so a copy comes last, unless the model likes it best, as for names.
+    """
+    if options and (not isinstance(options[0], Scored) or _copies(source, options[0])):
+        return sorted(options, key=lambda one: bool(lost(source, one.text)))
+    return sorted(options, key=lambda one: (bool(lost(source, one.text)), _copies(source, one), -_score(one)))
+
+
+def _with_score(one: Written, score: float) -> Scored:
+    return Scored(**{field.name: getattr(one, field.name) for field in fields(Written)}, score=round(score, 4))
+
+
+def _score(one: Written) -> float:
+    """What it is ranked by among its like: all are alike without a reverse model."""
+    return one.score if isinstance(one, Scored) else 0.0
 
 
 def _usable(source: str, options: list[Written]) -> list[Written]:
     """What may stand as it is: whole hypotheses that keep the placeholders, or the one that tells of an error.
 
-    The source itself only where it is the best of them, as for names.
+    The source itself only where it is the best of them, as for names. To a reverse model none that is far behind the
+    best: it is short because it leaves something out, and a search within the budget may find a better one.
     """
     good = [one for one in options if one.error or (one.complete and not lost(source, one.text))]
+    best = max((_score(one) for one in good if not _copies(source, one)), default=0.0)
+    good = [one for one in good if _score(one) >= best - BEHIND]
     return [one for place, one in enumerate(good) if place == 0 or not _copies(source, one)]
 
 
@@ -256,6 +311,11 @@ def _faults(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool]:
     length = one.tokens if ask.share.unit == "tokens" else ask.line.measure(one.text)
     misfit = not ask.share.fits(length) or bool(one.error)
     return misfit, bool(lost(ask.text, one.text)), not one.complete, _copies(ask.text, one)
+
+
+def _order(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool, float]:
+    """The best first: the fewest faults, then what most is read out of."""
+    return *_faults(ask, one), -_score(one)
 
 
 def _copies(source: str, one: Written) -> bool:
