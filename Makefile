@@ -20,15 +20,22 @@ help:
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml
+# What the program itself needs; .ready adds the tools of whoever works on it.
+$(VENV)/.base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Lengthwise needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo "installing PyTorch ..."; $(BIN)/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)"; }
-	@echo "installing lengthwise and its tools ..."
+	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo "installing PyTorch (a large download: minutes) ..."; $(BIN)/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)"; }
+	@echo "installing lengthwise and what it needs (a minute or two) ..."
+	@$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.base
+	@echo "installing the tools for tests, scores and plots (a minute or two) ..."
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: setup
+demo: $(VENV)/.base
+	@echo "answering one question three times (the first time, SmolLM2 is fetched: 93 MB) ..."
 	@$(BIN)/lengthwise demo
 
 check: setup

@@ -76,6 +76,16 @@ REFUSED = {  # text: what the error must say beside the text itself
     "40-60": "names no unit",
     "at most 75 parsecs": "unknown unit 'parsecs'; the units are tokens, chars",
     "at most 5 xylophones": "unknown unit 'xylophones'",
+    "at most 5 charz": "unknown unit 'charz'; did you mean 'chars'?",
+    "5 charz": "unknown unit 'charz'; did you mean 'chars'?",
+    "at mos 5 words": "did you mean 'at most 5 words'?",
+    "At Leats 1,000 wrds": "did you mean 'at least 1,000 words'?",
+    "betwen 40 and 60 words": "did you mean 'between 40 and 60 words'?",
+    "exatly 1.1x": "did you mean 'exactly 1.1x'?",
+    "at mos 5 parsecs": "write for example",
+    "less than 30 words": "write for example",  # not "no less than", which is near in letters only
+    "0 chars": "a length must be a whole number of chars, at least 1; got 0",
+    "at most 60 words, ideally 0": "a length must be a whole number of words, at least 1; got 0",
     "at most 0 chars": "at least 1",
     "0-60 words": "at least 1",
     "0x": "ratio above 0",
@@ -204,7 +214,12 @@ def test_a_ratio_must_be_resolved_first(ask):
         ("at most 1.1x", 75, (0, 82, 82)),  # 82.5: the aim stays within the limit
         ("at least 1.1x", 75, (83, None, 83)),
         ("exactly 0.5x", 5, (3, 3, 3)),  # 2.5: nothing in between, so the nearest
-        ("1.0x", 1, (1, 1, 1)),
+        ("1.0x", 1, (1, 2, 1)),  # a tenth, and one at least, as in "about 1"
+        ("1.0x", 5, (4, 6, 5)),
+        ("0.9-1.1x", 9, (8, 10, 9)),  # the same budget
+        ("1.0x", 10, (9, 11, 10)),
+        ("1.2x", 8, (9, 11, 10)),  # 9.6, from 8.64 to 10.56
+        ("0.8-1.2x", 3, (3, 3, 3)),  # limits that were named are kept
         ("at most 0.1x", 3, (0, 1, 1)),
         ("exactly 0.1x", 3, (1, 1, 1)),
         ("0.9-1.2x, ideally 1.0x", 20, (18, 24, 20)),

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from lengthwise.decode.write import Written
 from lengthwise.searching import draws
 
 LINE = "Describe a lighthouse.\n"
-FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates"]
+FIELDS = ["prompt", "text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates"]
 COMMAND = [sys.executable, "-m", "lengthwise"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
@@ -74,6 +75,7 @@ class Scripted:
     """A writer that has the answers already."""
 
     name, batch_size = "scripted", 4
+    model = SimpleNamespace(config=SimpleNamespace(max_position_embeddings=512))
 
     def __init__(self, answers):
         self.answers, self.calls, self.devices = answers, [], []
@@ -173,7 +175,10 @@ def test_help_has_an_example_and_no_clutter(cli, args):
         (["write", "x", "--length", "at most 9 words", "--candidates", "0"], "--candidates must be at least 1;"),
         (["write", "x", "--length", "60-40 words"], "did you mean '40-60 words'?"),
         (["write", "x", "--length", "1.2-0.8x chars"], "did you mean '0.8-1.2x chars'?"),
-        (["write", "x", "--length", "at most 9 words", "--model", "nosuch"], "smollm2. What to do: "),
+        (
+            ["write", "x", "--length", "at most 9 words", "--model", "nosuch"],
+            "no model called 'nosuch'. What to do: use",
+        ),
         (["write", "x", "--length", "at most 9 words", "--temperature", "-1"], "--temperature must be at least 0;"),
         (["write", "x", "--length", "at most 9 words", "--temperature", "inf"], "temperature must be"),
         (["write", "x", "--length", "at most 9 words", "--temperature", "1", "--beams", "2"], "give one of them"),
@@ -202,6 +207,18 @@ def test_a_folder_with_a_broken_model_is_one_line_too(cli, tmp_path):
     code, out, err = cli("write", "x", "--length", "at most 9 words", "--model", str(tmp_path))
     assert (code, out) == (2, "")
     assert re.fullmatch(r"lengthwise: .+\n", err)
+
+
+def test_a_hub_model_out_of_reach_is_a_line_that_says_what_to_do():
+    ask = ["write", "x", "--length", "at most 9 words", "--model", "nobody/nothing"]
+    done = subprocess.run([*COMMAND, *ask], env=ENVIRONMENT | {"HF_HUB_OFFLINE": "1"}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    _, told = done.stderr.splitlines()  # that it is fetching, and the error
+    assert told.startswith("lengthwise: no model called 'nobody/nothing'. The hub: ")
+    assert "What to do: check the spelling and the network (HF_HUB_OFFLINE is set)" in told
+    assert "give its path, or use one of smollm2." in told
+    assert "Tried" not in told
+    assert len(told) < 450
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "hpu", ""])
@@ -293,16 +310,46 @@ def test_options_reach_the_writer(cli, scripted):
     ]
 
 
+@pytest.mark.parametrize(
+    ("length", "told"),
+    [
+        ("at most 99999999 words", True),
+        ("at most 513 tokens", True),
+        ("at most 512 words", False),
+        ("at most 4,000 chars", False),
+        ("at most 9,000 chars", True),
+        ("at least 9 words", False),
+        ("at most 9,000x", False),
+    ],
+)
+def test_a_limit_beyond_the_models_window_is_told(cli, scripted, length, told):
+    scripted({"x": written()})
+    code, out, err = cli("write", "x", "--length", length)
+    assert (code, out) == (0, "Ein Licht.\n")
+    says = "is more than the model can write; it stops at its window of 512 tokens\n"
+    assert (err.endswith(says), err == "") == (told, not told)
+
+
+def test_a_text_without_end_stops_at_the_models_window(cli, tiny):
+    """Its budget is nothing to be counted through: the work is the window's, 256 tokens here."""
+    for how in ([], ["--candidates", "2"]):
+        ask = ["write", "A light.", "--length", "at most 99999999999 words", "--model", tiny, "--json", *how]
+        code, out, _ = cli(*ask)
+        assert code == 0
+        assert 0 < json.loads(out)["tokens"] < 256
+
+
 def test_the_device_reaches_the_loader(cli, scripted, tmp_path, monkeypatch):
     def stop(*args, **options):
         raise ValueError("far enough")
 
     monkeypatch.setattr("lengthwise.evaluate.evaluate", stop)
-    writer = scripted({"x": written()})
+    writer, data = scripted({"x": written()}), tmp_path / "x.tsv"
+    data.write_text("a\tb\n")
     for device in (["--device", "cuda:1"], []):
         cli("write", "x", "--length", "at most 20 chars", *device)
         cli("demo", "x", *device)
-        assert cli("evaluate", str(tmp_path), "x.tsv", "--length", "1.0x", *device)[2] == "lengthwise: far enough\n"
+        assert cli("evaluate", str(tmp_path), str(data), "--length", "1.0x", *device)[2] == "lengthwise: far enough\n"
     assert writer.devices == ["cuda:1"] * 3 + [None] * 3
 
 
@@ -328,6 +375,7 @@ def test_each_line_gives_a_line_in_order(cli, tiny):
     assert code == 3
     assert [row["budget"] for row in rows] == ["~16 chars", "2.0x chars", "~64 chars", "2.0x chars", "~12 chars"]
     assert [row.get("error", "")[:10] for row in rows] == ["", "the text i", "", "line 4 is ", ""]
+    assert [row["prompt"] for row in rows] == [*lines[:3], "\ufffd", "A dog."]
     assert list(rows[0]) == FIELDS
     assert err == "lengthwise: of 5 texts, 0 do not fit, 0 fit but are not complete, and 2 could not be written\n"
 
@@ -390,8 +438,25 @@ def test_lines_are_answered_as_they_come_and_ctrl_c_ends_it_cleanly(tiny):
         running.send_signal(signal.SIGINT)
         out = running.stdout.read()
         err = running.stderr.read()  # while stdin is open: the thread that reads it is still waiting
-    assert (running.returncode, err) == (130, b"")
+    assert running.returncode == 130
+    told = re.fullmatch(r"lengthwise: stopped: (\d+) of the (\d+) lines read so far were written\n", err.decode())
+    assert int(told[1]) - 3 - len(out.splitlines()) in (0, 1)  # one may have been about to be printed
+    assert int(told[1]) <= int(told[2]) <= 502
     assert all(json.loads(line)["fits"] for line in out.splitlines())
+
+
+def test_ctrl_c_counts_the_lines_of_a_file(tiny, tmp_path):
+    (tmp_path / "prompts.txt").write_text(LINE * 300)
+    with (
+        open(tmp_path / "prompts.txt") as prompts,
+        process("write", "-", "--length", "at most 40 chars", "--model", tiny, stdin=prompts) as running,
+    ):
+        first = running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        out, err = first + running.stdout.read(), running.stderr.read().decode()
+    assert running.returncode == 130
+    told = re.fullmatch(r"lengthwise: stopped: (\d+) of 300 lines were written\n", err)
+    assert int(told[1]) - len(out.splitlines()) in (0, 1)
 
 
 def test_a_closed_pipe_ends_it_quietly(tiny):

@@ -30,6 +30,7 @@ FILES = {  # name: (bytes, options, segments of each document)
     "blank.jsonl": (b'\n  \n{"source":"Hello","target":"Ciao"}\n\n', {}, [ONE]),
     "bom.jsonl": (b'\xef\xbb\xbf{"source":"Hello","target":"Ciao"}\r\n', {}, [ONE]),
     "fields.jsonl": (b'{"a":"Hello","b":"Ciao","source":"x","target":"y"}\n', {"fields": ("a", "b")}, [ONE]),
+    "turned.jsonl": (b'{"segs":[["Ciao","Hello"]]}\n', {"fields": ("target", "source")}, [ONE]),
     "nested.jsonl": (b'{"t":{"en":"Hello","it":"Ciao"}}\n', {"fields": ("t.en", "t.it")}, [ONE]),
     "dotted.jsonl": (b'{"t.en":"Hello","t.it":"Ciao"}\n', {"fields": ("t.en", "t.it")}, [ONE]),
     "separator.jsonl": ('{"source":"a\u2028b","target":"c\x85d"}\n'.encode(), {}, [(("a\u2028b", "c\x85d"),)]),

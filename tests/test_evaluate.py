@@ -157,6 +157,52 @@ def test_against_another_evaluation(cli, folder, data, tmp_path):
     assert (code, f"{fit} has 6 texts and this evaluation 3" in err) == (2, True)
 
 
+def test_texts_of_other_lengths_are_not_compared(cli, folder, data, tmp_path, monkeypatch):
+    ask = ["evaluate", folder, data, "--metrics", "mae"]
+    short, long = tmp_path / "short", tmp_path / "long"
+    assert cli(*ask, "--length", "at most 20 chars", "--out", short)[0] == 0
+    assert cli(*ask, "--length", "at most 30 chars", "--out", long)[0] == 0
+    files = ["score", "--hyp", long / "outputs.jsonl", "--against", short / "outputs.jsonl", "--metrics", "mae"]
+    code, out, err = cli(*files)
+    assert (code, out) == (2, "")
+    row = f"row 1 was to be 'at most 30 chars' in {long}/outputs.jsonl and 'at most 20 chars' in {short}/outputs.jsonl"
+    assert row in err
+    code, out, _ = cli(*files, "--length", "at most 25 chars")
+    assert (code, "## Against short/outputs.jsonl" in out) == (0, True)
+    monkeypatch.setattr("lengthwise.models.resolve", None)  # it is told before a model is loaded
+    code, out, err = cli(*ask, "--length", "at most 30 chars", "--against", short)
+    assert (code, out) == (2, "")
+    assert f"{short} was asked for 'at most 20 chars' and this evaluation for 'at most 30 chars'" in err
+
+
+def test_reports_say_of_what_they_are(cli, folder, data, tmp_path):
+    one, two = tmp_path / "one" / "evaluation", tmp_path / "two" / "evaluation"
+    assert cli("evaluate", folder, data, *ASK, "--out", one)[1].startswith(f"# {folder} on {data}, reference:chars\n")
+    cut = ["evaluate", folder, data, *ASK, "--truncate", "--out", two, "--against", one]
+    code, shown, _ = cli(*cut)
+    assert shown.startswith(f"# {folder} on {data}, reference:chars, truncate\n")
+    assert "## Against one/evaluation\n" in shown  # two folders of the same name are told apart
+    assert "two/evaluation" in (two / "plots" / "target-scatter.svg").read_text()
+    score = ["score", "--metrics", "mae", "--hyp"]
+    assert cli(*score, one / "outputs.jsonl")[1].startswith(f"# {folder} on {data}, reference:chars\n")
+    (tmp_path / "out.txt").write_text("Il mare.\n")
+    (tmp_path / "src.txt").write_text("The sea.\n")
+    code, shown, _ = cli(*score, tmp_path / "out.txt", "--src", tmp_path / "src.txt", "--length", "1.0x")
+    assert (code, shown.splitlines()[0]) == (0, f"# {tmp_path}/out.txt on {tmp_path}/src.txt, 1.0x chars")
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"), [(None, "no file "), ("", "nothing to keep in "), ("one column\n", "columns")]
+)
+def test_a_test_set_is_looked_at_before_a_model_is_loaded(cli, tmp_path, rows, says, monkeypatch):
+    monkeypatch.setattr("lengthwise.models.resolve", None)
+    if rows is not None:
+        (tmp_path / "test.tsv").write_text(rows)
+    code, out, err = cli("evaluate", "smollm2", tmp_path / "test.tsv", "--length", "1.0x")
+    assert (code, out) == (2, "")
+    assert says in err
+
+
 def test_a_text_that_cannot_be_written_is_counted(cli, folder, tmp_path):
     path = tmp_path / "long.tsv"
     path.write_text("The sea.\tIl mare.\n" + "word " * 400 + "\tparola\n")

@@ -1,5 +1,6 @@
 """Recipes: what they refuse, and that every one in recipes/ still runs."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,27 @@ def test_every_recipe_runs(recipe: Path, tmp_path: Path, toy_base: Path, toy_tra
     assert len(checkpoints(tmp_path / "run")) >= 1
     assert len(tokenizer) > 300
     assert len(getattr(model, "length_control", None).controls if small.controls else []) == len(small.controls)
+
+
+PAPERS = [path for path in RECIPES if path.stem.startswith(("lakew", "takase", "zhang", "smollm2-"))]
+
+
+@pytest.mark.parametrize("recipe", PAPERS, ids=lambda path: path.stem)
+def test_a_header_says_where_the_data_come_from(recipe: Path) -> None:
+    text = recipe.read_text(encoding="utf-8")
+    header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    asked = load_recipe(recipe)
+    for corpus_ in [*asked.data.train, *(asked.data.dev or [])]:
+        name, _, _ = str(corpus_.files).removesuffix(".jsonl.gz").rpartition(".")
+        assert name.startswith("data/")
+        assert name in header
+    if "debian" in text:  # the command writes the files under these names
+        [pair] = set(re.findall(r"lengthwise data debian --pair (en-..) data\n", header))
+        made = {f"data/debian.{name}.{part}.jsonl.gz" for name in (pair, "titles") for part in ("train", "dev", "test")}
+        assert set(re.findall(r"data/debian\.[\w.-]+\.gz", text)) <= made
+    # In place of corpora that nobody can fetch, the header offers what its commands build.
+    instead = re.findall(r"--set (\S+)", header)
+    assert all(str(one.files).startswith("data/") for one in load_recipe(recipe, instead).data.train)
 
 
 def test_separator_must_be_a_token(tmp_path: Path, toy_base: Path) -> None:

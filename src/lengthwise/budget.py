@@ -4,6 +4,7 @@ A budget is a value that reads as English: `at_most(75, "chars")`, or the same a
 It knows limits and an aim, in any unit. It does not know how to count (`units.py`) nor how to write to fit.
 """
 
+import difflib
 import math
 import re
 from collections.abc import Callable
@@ -56,7 +57,8 @@ class Budget:
         """Read a budget as people write it: 'at most 75 chars', '40–60 words', '~100 tokens', '1.0x', ..."""
         found = _PHRASE.fullmatch(" ".join(text.split()).lower())
         if found is None or found["word"] not in (_WORDS if found["high"] is None else _WINDOW_WORDS):
-            raise ValueError(f"cannot read {text!r} as a budget; {_FORMS}")
+            meant = _meant(text)
+            raise ValueError(f"cannot read {text!r} as a budget; " + (f"did you mean {meant!r}?" if meant else _FORMS))
         try:
             return _from_phrase(**found.groupdict())
         except ValueError as error:
@@ -66,7 +68,8 @@ class Budget:
         """The same budget in counts, for this `source`. A budget that is in counts already is returned as it is.
 
         Limits round inwards and the aim to the nearest; where no whole number lies between the limits, or only 0,
-        the nearest possible length (at least 1) is all that fits.
+        the nearest possible length (at least 1) is all that fits. "About" is one more or less at least, as in counts:
+        `1.0x` of five characters is four to six.
         """
         if not self.of_source:
             return self
@@ -78,6 +81,8 @@ class Budget:
         if self.high is None:
             return Budget(low, None, max(low, aim), self.unit)
         high = max(1, math.floor(_decimal(self.high) * length))
+        if (self.low, self.high) == _around(self.target, of_source=True):
+            low, high = max(1, min(low, aim - 1)), max(high, aim + 1)
         if low > high:
             low = high = aim
         return Budget(low, high, min(max(low, aim), high), self.unit)
@@ -216,6 +221,7 @@ _WORDS: dict[str | None, Callable[..., Budget]] = {
     **dict.fromkeys(("exactly", "precisely", "==", "="), exactly),
     **dict.fromkeys(("about", "around", "roughly", "approximately", "~", "≈"), about),
 }
+_PHRASE_WORDS = [word for word in (*_WORDS, *_WINDOW_WORDS) if word]
 _NUMBER = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 _TIMES = r" ?[x×](?![^\W\d_])"  # not the first letter of a unit
 _PHRASE = re.compile(
@@ -223,6 +229,9 @@ _PHRASE = re.compile(
     rf"(?P<low>{_NUMBER})(?:(?:{_TIMES}(?=.*[0-9]{_TIMES}))? ?(?:-|–|—|to|and) ?(?P<high>{_NUMBER}))?"
     rf"(?P<times>{_TIMES})?"
     rf"(?: ?(?P<unit>[^\W\d_][^,\d]*?))?(?: ?, ?ideally (?P<aim>{_NUMBER})(?(times)(?:{_TIMES})?))?"
+)
+_ANY_PHRASE = re.compile(  # with whatever words around the numbers
+    r"(?P<word>[^\d<>=~≈≤≥-]+?) ?(?P<numbers>\d(?:.*\d)?(?: ?[x×](?![^\W\d_]))?) ?(?P<unit>(?:[^\W\d_][^,\d]*)?)"
 )
 
 
@@ -232,15 +241,54 @@ def _from_phrase(
     of_source = times is not None
     if unit is None and not of_source:
         raise ValueError(f"it names no unit; the units are {', '.join(UNITS)}")
-    unit = unit_named(unit or "chars").name
+    unit = _unit(unit or "chars")
+    for number in filter(None, (low, high, aim)):
+        # Here, where it is still the user's own number and not the "low" or "target" that it becomes.
+        (_ratio if of_source else _count)("a length", _number(number), unit)
     if high is not None:
-        budget = between(_number(low), _number(high), unit, of_source=of_source)
-    else:
-        budget = _WORDS[word](_number(low), unit, of_source=of_source)
-        if word is None and not of_source:
-            choices = (f"'{form}{low} {unit}'" for form in ("at most ", "exactly ", "~"))
-            raise ValueError(f"a bare number may be a limit or an aim; write {', '.join(choices)}")
+        return _aiming(between(_number(low), _number(high), unit, of_source=of_source), aim)
+    if word is None and not of_source:
+        choices = (f"'{form}{low} {unit}'" for form in ("at most ", "exactly ", "~"))
+        raise ValueError(f"a bare number may be a limit or an aim; write {', '.join(choices)}")
+    return _aiming(_WORDS[word](_number(low), unit, of_source=of_source), aim)
+
+
+def _aiming(budget: Budget, aim: str | None) -> Budget:
     return replace(budget, target=_number(aim)) if aim else budget
+
+
+def _unit(name: str) -> str:
+    try:
+        return unit_named(name).name
+    except ValueError as error:
+        near = _near_unit(name)
+        raise ValueError(f"unknown unit {name!r}; did you mean {near!r}?" if near else str(error)) from None
+
+
+def _meant(text: str) -> str | None:
+    """The budget that a misspelt one was to be, if each of its words is near to one that we know."""
+    found = _ANY_PHRASE.fullmatch(" ".join(text.split()).lower())
+    if found is None:
+        return None
+    # By the same letter: "less than" is near to "no less than", and its opposite.
+    word = _near(found["word"], [word for word in _PHRASE_WORDS if word[0] == found["word"][0]])
+    unit = _near_unit(found["unit"])
+    if word is None or (unit is None and found["unit"]):
+        return None
+    meant = f"{word} {found['numbers']} {unit or ''}".rstrip()
+    try:
+        return meant if meant != found[0] and Budget.parse(meant) else None
+    except ValueError:
+        return None
+
+
+def _near_unit(name: str) -> str | None:
+    word = _near(name, [word for unit in UNITS.values() for word in (unit.name, *unit.aliases)])
+    return None if word is None else unit_named(word).name
+
+
+def _near(word: str, known: list[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.7)), None)
 
 
 def _number(text: str) -> float:

@@ -4,6 +4,7 @@ Knows the rows of a test set and the ways to write them. Writing itself is left 
 kept and found again to `outputs.py`, scores and plots to `report.py`.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -20,7 +21,7 @@ from .metrics.reverse import all_with, loaded, short, translators
 from .metrics.tally import as_score, mean_of
 from .models import resolve
 from .outputs import Folder, Key, Output, key_of
-from .report import Report, report
+from .report import Report, names_of, report
 from .searching import draws
 from .units import measure, unit_named
 
@@ -56,6 +57,13 @@ class How:
             raise ValueError(f"re-ranking chooses among at least 2 texts; got {self.rerank}")
         draws(self.candidates, self.beams)
         self.penalty()
+
+    @property
+    def words(self) -> list[str]:
+        """Which baseline, for a title; none for the hard budget."""
+        named = {"soft": self.soft, "truncate": self.truncate}
+        chosen = [self.length_penalty or "", f"rerank:{self.rerank}" if self.rerank else ""]
+        return [*(name for name, given in named.items() if given), *filter(None, chosen)]
 
     @property
     def plain(self) -> bool:
@@ -120,6 +128,13 @@ class Length:
         return f"reference:{self.unit}" if self.budget is None else str(self.budget)
 
 
+def look(data: str, length: Length, fields: tuple[str, str] | None = None, against: Path | None = None) -> None:
+    """Finds out before a model is loaded whether the test set is there, and fit to be compared `against` another."""
+    next(read(data, fields=fields, limits=Limits(duplicates=True)))
+    if against is not None:
+        _comparable(against, length)
+
+
 def evaluate(
     writer: "Writer",
     data: str,
@@ -148,8 +163,12 @@ def evaluate(
     settings = {"model": writer.name, "weights": model, "length": str(length), **asdict(how), "version": __version__}
     rows = list(islice(_rows(data, length, fields, writer.tokenizer), limit))
     # All that can be wrong is found out before hours of decoding.
-    others = [] if against is None else Folder(against).paired(rows)
-    other = None if against is None else (Folder(against).name, _texts(others, writer.tokenizer))
+    name, other_name = (writer.name, "") if out is None else names_of(out, against)
+    others, other = [], None
+    if against is not None:
+        _comparable(against, length)
+        others = Folder(against).paired(rows)
+        other = (other_name or Folder(against).name, _texts(others, writer.tokenizer))
     also = all_with(reverse)
     _rehearse(rows, metrics, also, writer.tokenizer)
     folder = None if out is None else Folder(out)
@@ -157,7 +176,7 @@ def evaluate(
     outputs = _decode(rows, settings, how.writes(writer), writer.batch_size, folder, progress, backwards)
     backwards(others)
     found = report(
-        folder.name if folder else writer.name,
+        name,
         _texts(outputs, writer.tokenizer),
         metrics=metrics,
         also=also,
@@ -165,10 +184,22 @@ def evaluate(
         bins=True,
         against=other,
         about={**settings, "data": data, "not written": sum("error" in output for output in outputs)},
+        title=", ".join([f"{writer.name} on {data}", str(length), *how.words]),
     )
     if folder:
         folder.save(found)
     return found
+
+
+def _comparable(against: Path, length: Length) -> None:
+    """Texts of other lengths differ in every score, and not by the system's merit."""
+    settings = against / "settings.json"
+    there = json.loads(settings.read_text("utf-8")).get("length") if settings.exists() else None
+    if there not in (None, str(length)):
+        raise ValueError(
+            f"a paired test needs texts of the same length; {against} was asked for '{there}' and this evaluation for "
+            f"'{length}': evaluate both with one --length"
+        )
 
 
 def mark(folder: Path) -> str:

@@ -21,7 +21,10 @@ BINS = 8  # at most
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of one system's texts. `about` says how they were made; `other` is the system compared with."""
+    """What is known of one system's texts. `about` says how they were made; `other` is the system compared with.
+
+    `title` says of what the report is; `name` is short, for legends.
+    """
 
     name: str
     texts: Texts
@@ -30,6 +33,7 @@ class Report:
     comparisons: list[Comparison] = field(default_factory=list)
     about: Mapping[str, Any] = field(default_factory=dict)
     other: tuple[str, Texts] | None = None
+    title: str = ""
 
 
 def report(
@@ -42,6 +46,7 @@ def report(
     bins: bool = False,
     against: tuple[str, Texts] | None = None,
     about: Mapping[str, Any] | None = None,
+    title: str = "",
 ) -> Report:
     """Scores, and if asked for those by target length and the paired tests.
 
@@ -55,7 +60,14 @@ def report(
         shown = names if metrics is not None else [n for n in names if n in (*BINNED, *also)]
         by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown)
     comparisons = _comparisons(texts, against, scores, names) if against else []
-    return Report(name, texts, scores, by_length, comparisons, about or {}, against)
+    return Report(name, texts, scores, by_length, comparisons, about or {}, against, title or name)
+
+
+def names_of(path: Path, other: Path | None) -> tuple[str, str]:
+    """Short names for two files or folders: the last parts of their paths, as many as it takes to tell them apart."""
+    parts, others = path.absolute().parts, other.absolute().parts if other else ()
+    length = next((n for n in range(1, len(parts)) if parts[-n:] != others[-n:]), len(parts))
+    return "/".join(parts[-length:]), "/".join(others[-length:])
 
 
 def bin_edges(texts: Texts) -> list[int]:
@@ -92,7 +104,7 @@ def _comparisons(
 
 def as_markdown(found: Report) -> str:
     """The whole report as Markdown."""
-    parts = [f"# {found.name}\n"]
+    parts = [f"# {found.title or found.name}\n"]
     if found.about:
         parts.append("".join(f"- {key}: {value}\n" for key, value in found.about.items() if value not in (None, False)))
     parts.append(as_table(found.scores))
@@ -106,7 +118,12 @@ def as_markdown(found: Report) -> str:
 
 def as_plain(found: Report) -> dict[str, Any]:
     """The whole report as plain values, ready for JSON."""
-    plain: dict[str, Any] = {"name": found.name, "n": len(found.texts), "about": dict(found.about)}
+    plain: dict[str, Any] = {
+        "title": found.title,
+        "name": found.name,
+        "n": len(found.texts),
+        "about": dict(found.about),
+    }
     plain["scores"] = json.loads(as_json(found.scores))
     if found.bins:
         plain["bins"] = json.loads(as_json(found.bins))

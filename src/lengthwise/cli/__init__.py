@@ -18,6 +18,7 @@ from .. import __version__
 from . import data
 from .demo import demo
 from .evaluate import evaluate
+from .loading import shortly
 from .measure import measure
 from .models import models
 from .score import score
@@ -50,7 +51,7 @@ def main(args: Sequence[str] | None = None) -> int:
         complain(f"{error.format_message().rstrip('.')}; see {command} --help")  # type: ignore[attr-defined]
         return BAD_USAGE
     except (ValueError, OSError) as error:
-        complain(str(error))
+        complain(shortly(str(error)))
         return BAD_USAGE
     except ImportError as error:
         if error.name:  # an import that failed; without a name it is our own word on what to install

@@ -47,10 +47,11 @@ def evaluate(
     lengthwise evaluate smollm2 test.jsonl --length reference:words --out results/fit
     lengthwise evaluate smollm2 test.jsonl --length reference:words --truncate --out results/cut --against results/fit
 
-    What was decoded into --out before, with the same settings, is not decoded again. The baselines are not told the
+    What was decoded into --out before, with the same settings, is not decoded again. --against needs an evaluation of
+    the same texts at the same --length. The baselines are not told the
     length, unless --soft is given too. Ends with 3 if a text could not be written; it counts as an empty one.
     """
-    from ..evaluate import How, Length, mark
+    from ..evaluate import How, Length, look, mark
     from ..evaluate import evaluate as run
 
     if not length:
@@ -58,6 +59,7 @@ def evaluate(
     asked = Length.parse(length)
     how = How(system, beams, candidates, soft, truncate, length_penalty, rerank)
     names = names_of(fields)
+    look(data, asked, names, against)
     weights = mark(folder(model))
     writer = load(model, device)
     with progress_bar() as bar:

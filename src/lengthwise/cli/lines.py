@@ -14,7 +14,7 @@ class Lines:
     """The lines of stdin, read by a thread of its own, so that those which are there need not wait for others."""
 
     def __init__(self) -> None:
-        self.seen = 0
+        self.seen, self.all_seen = 0, False
         self._items: queue.Queue[bytes | OSError | None] = queue.Queue(LOOK_AHEAD)  # None: the end
         self._end: list[OSError | None] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -28,7 +28,13 @@ class Lines:
                     self._items.put(line)
         except OSError as error:
             end = error
+        self.all_seen = True
         self._items.put(end)
+
+    def stopped(self, done: int, verb: str) -> str:
+        """How far it came, for somebody who stopped it. What has not been read cannot be counted."""
+        lines = f"{self.seen:,} lines" if self.all_seen else f"the {self.seen:,} lines read so far"
+        return f"stopped: {done:,} of {lines} were {verb}"
 
     def batches(self, size: int) -> Iterator[list[bytes]]:
         """All lines in order, as many at a time as are there: at least one, at most `size`."""

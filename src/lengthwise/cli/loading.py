@@ -4,6 +4,7 @@ A wrong name is told before torch takes its seconds. Where models come from, `le
 """
 
 import os
+import re
 import sys
 import warnings
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,6 +42,13 @@ def folder(name: str) -> "Path":
         return resolve(name)
     except ModelNotFound as error:
         raise ValueError(str(error)) from error
+
+
+def shortly(message: str) -> str:
+    """Without the places where a model was looked for; of the hub, which has reasons, the first sentence it said."""
+    hub = re.search(r"^ +\d+\. the hub: (.+?)(?:\. .*)?$", message, re.MULTILINE)
+    said = f" The hub: {hub[1].rstrip('.')}." if hub else ""
+    return re.sub(r" Tried, in order:(?:\n +\d+\. .*)+", said, message)
 
 
 def hush() -> None:

@@ -46,11 +46,12 @@ def score(
     lengthwise score --hyp results/fit/outputs.jsonl --against results/cut/outputs.jsonl --metrics mae,chrf
 
     Every score has its 95 % interval and its signature: two scores compare when their signatures agree. Outputs of
-    evaluate bring their sources, references and budgets along; those of write their budgets.
+    evaluate bring their sources, references and budgets along; those of write their budgets. --against needs texts
+    with the same budgets, or a --length for both.
     """
     from ..evaluate import Length
     from ..metrics.reverse import all_with
-    from ..report import as_markdown, as_plain, report, save_plots
+    from ..report import as_markdown, as_plain, names_of, report, save_plots
 
     asked = Length.parse(length) if length else None
     counter = load_tokenizer(tokenizer) if tokenizer else None
@@ -62,14 +63,17 @@ def score(
     texts = _texts(rows, refs, sources, asked, counter)
     if bins and texts.budgets is None:
         raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")
-    other = None
+    (name, other_name), other = names_of(hyp, against), None
     if against:
         others = _read(against)
         _equal(hyp, rows, against, others)
-        other = (_label(against, hyp), _texts(others, refs, sources, asked, counter))
+        if asked is None:
+            _same_budgets(hyp, rows, against, others)
+        other = (other_name, _texts(others, refs, sources, asked, counter))
     named, also = split(metrics), all_with(reverse)
     _translate_back([*(named or ()), *also], [texts, *([other[1]] if other else [])])
-    found = report(_label(hyp, against), texts, metrics=named, also=also, bins=bins, against=other)
+    title = _title(hyp, rows, next(iter([*([src] if src else []), *(ref or [])]), None), asked)
+    found = report(name, texts, metrics=named, also=also, bins=bins, against=other, title=title)
     if plots:
         save_plots(found, plots)
     if as_json:
@@ -96,10 +100,26 @@ def _show(bar: "Progress", task: "TaskID", done: int, total: int) -> None:
     bar.update(task, completed=done, total=total)
 
 
-def _label(path: Path, other: Path | None) -> str:
-    """The file's name, and its folder's where two files have the same."""
-    same = other is not None and other.name == path.name
-    return f"{path.absolute().parent.name}/{path.name}" if same else path.name
+def _same_budgets(hyp: Path, rows: Rows, against: Path, others: Rows) -> None:
+    """Texts of other lengths differ in every score, and not by the system's merit."""
+    pairs = ((row.get("budget"), other.get("budget")) for row, other in zip(rows, others, strict=True))
+    for number, (here, there) in enumerate(pairs, 1):
+        if here and there and here != there:
+            raise ValueError(
+                f"a paired test needs texts of the same length; row {number} was to be '{here}' in {hyp} and '{there}' "
+                f"in {against}: say --length to score both by one"
+            )
+
+
+def _title(hyp: Path, rows: Rows, data: Path | None, asked: "Length | None") -> str:
+    """Which system, on what, at which length: what evaluate said of its outputs, or what the files tell."""
+    before = hyp.with_name("scores.json")
+    if hyp.name == "outputs.jsonl" and before.exists() and asked is None:
+        return json.loads(before.read_text("utf-8")).get("title", str(hyp))
+    models, budgets = (sorted({str(row.get(name) or "") for row in rows}) for name in ("model", "budget"))
+    system = f"{models[0]} ({hyp})" if len(models) == 1 and models[0] else str(hyp)
+    length = str(asked) if asked else budgets[0] if len(budgets) == 1 else "several lengths"
+    return f"{system}{f' on {data}' if data else ''}{f', {length}' if length else ''}"
 
 
 def _read(path: Path) -> Rows:

@@ -6,6 +6,8 @@ Texts and JSON go to stdout, all that is said about them to stderr. This file kn
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -37,6 +39,16 @@ def complain(message: str) -> None:
     line = re.sub(r"(?<=[.:;?!])\n", " ", re.sub(r"(?<![.:;?!])\n(?=What to do)", ".\n", lines)).replace("\n", "; ")
     line = _TOO_LARGE.sub(r"\1 must be at most \2", _TOO_SMALL.sub(r"\1 must be at least \2", line))
     print(f"lengthwise: {line}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def telling_if_stopped(how_far: Callable[[], str]) -> Iterator[None]:
+    """Ctrl-C says how far it came."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(how_far())
+        raise
 
 
 def print_json(value: Any) -> None:

@@ -30,8 +30,8 @@ def train(
     lengthwise train recipe.yaml --dry-run
     lengthwise train recipe.yaml --set train.lr=3e-4 --out runs/first
 
-    A run that was interrupted goes on where it was when the same command is given again. Prints the folder of the
-    trained model, which `write` and `evaluate` take as it is.
+    Ctrl-C ends the step and writes a checkpoint; a second one quits at once. The same command goes on from the last
+    checkpoint. Prints the folder of the trained model, which `write` and `evaluate` take as it is.
     """
     from ..models import ModelNotFound
     from ..train import load_recipe
@@ -55,8 +55,9 @@ def train(
         folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
     except (TrainingError, ModelNotFound) as error:  # what the user can mend is told in one line, as everywhere
         raise ValueError(str(error)) from error
-    except KeyboardInterrupt:
-        complain(f"stopped; the same command goes on from the last checkpoint in {asked.out}, if there is one")
+    except KeyboardInterrupt as stop:
+        at_once = f"stopped at once; the same command goes on from the last checkpoint in {asked.out}, if there is one"
+        complain(str(stop) or at_once)
         raise
     if as_json:
         print_json({"model": str(folder)})

@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,10 +13,11 @@ import typer
 from ..searching import draws
 from .lines import Lines
 from .loading import Device, load
-from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, print_json
+from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, print_json, telling_if_stopped
 
 if TYPE_CHECKING:
-    from ..decode.write import Written
+    from ..budget import Budget
+    from ..decode.write import Writer, Written
 
 
 def write(
@@ -40,6 +43,7 @@ def write(
     lengthwise write - --length "40-60 words" --candidates 4 < prompts.txt > texts.jsonl
 
     One prompt gives a text, or with --json an object; prompts from stdin give a line of JSON each, in their order.
+    Ctrl-C says how many were written.
     Lines that arrive together are written together; drawn at random, each by itself, with seeds that count up from
     --seed: the text of a line depends on no other line.
     Ends with 3 if a text does not fit: the best one is printed all the same.
@@ -57,9 +61,13 @@ def write(
     generation = _generation(temperature, beams)
     lines = Lines() if prompt == "-" else None  # stdin is read while the model loads
     writer = load(model, device)
-    writes = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
+    _warn_of_window(writer, budget)
+    fixed = {"budgets": budget, "system": system, "candidates": candidates, **generation}
+    writes: Callable[..., list[Written]] = partial(writer.write, **fixed)
     if lines is None:
-        all_fit = _write_one(writes, prompt, seed, as_json)
+        with _counting(writer.model):
+            [written] = writes([prompt], seed=seed)
+        all_fit = _show(prompt, written, as_json)
     else:
         # What is drawn for a row depends on its place in the batch, and which lines are there together is chance.
         size = 1 if drawn else max(1, writer.batch_size // max(candidates, beams))
@@ -76,11 +84,32 @@ def _generation(temperature: float | None, beams: int) -> dict[str, Any]:
     }
 
 
-def _write_one(writes: Callable[..., "list[Written]"], prompt: str, seed: int, as_json: bool) -> bool:
-    with console().status("writing"):
-        [written] = writes([prompt], seed=seed)
+def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
+    """A limit beyond the model's reach is none: a small model that repeats itself writes on for many minutes."""
+    window = getattr(writer.model.config, "max_position_embeddings", None)
+    reach = (window or sys.maxsize) * (1 if budget.unit in ("tokens", "words") else 8)  # characters: more than usual
+    if not budget.of_source and (budget.high or 0) > reach:
+        complain(f"'{budget}' is more than the model can write; it stops at its window of {window:,} tokens")
+
+
+@contextmanager
+def _counting(model: Any) -> Iterator[None]:
+    """On a terminal, how many tokens there are so far: a long text may take minutes."""
+    with console().status("writing") as status:
+        if not sys.stderr.isatty():
+            yield
+            return
+        steps = count(1)
+        hook = model.register_forward_hook(lambda *_: status.update(f"writing: {next(steps):,} tokens"))
+        try:
+            yield
+        finally:
+            hook.remove()
+
+
+def _show(prompt: str, written: "Written", as_json: bool) -> bool:
     if as_json:
-        print_json(written.as_json())
+        print_json({"prompt": prompt, **written.as_json()})
     elif written.error is None:
         print(written.text, flush=True)
     if written.error is not None:
@@ -105,15 +134,16 @@ def _write_lines(writes: Callable[..., "list[Written]"], lines: Lines, size: int
     done = misfits = torn = errors = 0
     # On one terminal the lines themselves show how far it is, and a bar would stand in their way.
     quiet = sys.stdout.isatty() or not sys.stderr.isatty()
-    with Progress(console=console(), disable=quiet, redirect_stdout=False, transient=True) as bar:
+    progress = Progress(console=console(), disable=quiet, redirect_stdout=False, transient=True)
+    with telling_if_stopped(lambda: lines.stopped(done, "written")), progress as bar:
         task = bar.add_task("writing", total=None)
         for batch in lines.batches(size):
-            for written in _write_batch(writes, batch, done + 1, (seed + done) % 2**63):
-                print_json(written.as_json())
+            for prompt, written in _write_batch(writes, batch, done + 1, (seed + done) % 2**63):
+                done += 1
+                print_json({"prompt": prompt, **written.as_json()})
                 misfits += written.error is None and not written.fits
                 torn += written.fits and not written.complete
                 errors += written.error is not None
-            done += len(batch)
             bar.update(task, completed=done, total=lines.seen)
     if misfits or errors or torn:
         told = f"{misfits} do not fit, {torn} fit but are not complete, and {errors} could not be written"
@@ -123,8 +153,8 @@ def _write_lines(writes: Callable[..., "list[Written]"], lines: Lines, size: int
 
 def _write_batch(
     writes: Callable[..., "list[Written]"], batch: list[bytes], number: int, seed: int
-) -> "Iterator[Written]":
-    """The texts for these lines of stdin, the first of which has this number; a bad line gives a row that says so."""
+) -> "Iterator[tuple[str, Written]]":
+    """The lines of stdin and their texts; the first has this number. A bad line gives a row that says so."""
     prompts, faults = [], {}
     for place, line in enumerate(batch):
         try:
@@ -133,4 +163,7 @@ def _write_batch(
             faults[place] = str(error)
             prompts.append("")  # which is not written
     for place, written in enumerate(writes(prompts, seed=seed)):
-        yield replace(written, error=faults[place]) if place in faults else written
+        if place in faults:
+            yield batch[place].decode("utf-8", "replace").rstrip("\r\n"), replace(written, error=faults[place])
+        else:
+            yield prompts[place], written
