@@ -200,12 +200,18 @@ def test_layers_compiled_learn_the_same(byte_bpe: Any, traced: list[Any]) -> Non
     assert len(traced) >= 3
 
 
-def test_no_step_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def asked(mask: torch.Tensor) -> None:
-        raise AssertionError("transformers looks into a mask, for which the device has to be waited for")
+@pytest.mark.parametrize("family", ["marian", "llama"])
+def test_no_step_waits_for_the_device(
+    family: str, tmp_path: Path, byte_bpe: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(tensor: torch.Tensor) -> None:
+        raise AssertionError("transformers looks into a tensor, for which the device has to be waited for")
 
-    monkeypatch.setattr(transformers.masking_utils, "fast_all", asked)
-    train(small(tmp_path, train={"steps": 2}))
+    tiny(family, byte_bpe).save_pretrained(tmp_path / "base")
+    byte_bpe.save_pretrained(tmp_path / "base")
+    for question in ("fast_all", "find_packed_sequence_indices"):
+        monkeypatch.setattr(transformers.masking_utils, question, asked)
+    train(small(tmp_path, model={"fresh": None, "base": str(tmp_path / "base")}, train={"steps": 2}))
 
 
 @pytest.fixture

@@ -83,10 +83,13 @@ def tag(number: Count, dim: int) -> Tensor:  # (..., dim)
 
 
 def _lengths(length: Count, position: Tensor) -> Tensor:
-    """`length` with as many dimensions as `position`; an error names the first row that is shorter than one unit."""
+    """`length` with as many dimensions as `position`; an error names the first row that is shorter than one unit.
+
+    Not on a GPU, which would be waited for in every step: there the lengths have been looked at before.
+    """
     length = torch.as_tensor(length, device=position.device)
     rows = length.reshape(length.shape or (1,))
-    if (rows < 1).any():
+    if not rows.is_cuda and (rows < 1).any():
         where = (rows < 1).nonzero()[0]
         raise ValueError(f"len must be at least 1; got {rows[tuple(where)].item()} for row {int(where[0])}")
     return length[(..., *[None] * (position.dim() - length.dim()))]

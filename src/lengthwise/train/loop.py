@@ -31,7 +31,6 @@ from .schedule import learning_rate, optimiser
 from .shift import shifts
 from .stream import Place, Stream, count_documents, dev_batches
 from .trial import trial_of
-from .unasked import unasked
 
 Say = Callable[[str], None]
 # Without cuDNN's, which plans anew for every shape: half a second on an H200, and hardly two batches have one shape.
@@ -206,7 +205,7 @@ class _Run:
         self.unread.append((batch.names, batch.responses, loss.detach()))
 
     def _loss_of(self, batch: Batch) -> Tensor:
-        with self._autocast(), unasked(unwrapped(self.model)):
+        with self._autocast():
             logits, bias = unbiased_logits(self.model, batch)
         return self.loss(logits, batch.labels, self.recipe.train.label_smoothing, bias)
 
@@ -280,7 +279,7 @@ class _Run:
         self.model.eval()
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self.dev:
-            with self._autocast(), unasked(unwrapped(self.model)):
+            with self._autocast():
                 logits, bias = unbiased_logits(unwrapped_if_whole(self.model), batch.to(self.device))
             loss = self.loss(logits, batch.labels.to(self.device), 0.0, bias)
             sums += torch.tensor([float(loss), batch.responses])

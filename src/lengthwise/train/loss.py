@@ -14,8 +14,7 @@ from torch.nn import functional
 from ..attachment import core_of, embed
 from ..controls import Signal
 from .batches import Batch
-
-_READY_MASKS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}
+from .masks import ready_masks
 
 
 def response_logits(model: Any, batch: Batch) -> Tensor:
@@ -30,19 +29,10 @@ def unbiased_logits(model: Any, batch: Batch) -> tuple[Tensor, Tensor | None]:
     inputs: dict[str, Any] = dict(batch.inputs)
     if batch.packed:
         inputs["inputs_embeds"] = _embed_each(core, inputs.pop("input_ids"), batch.packed)
-    if (mask := inputs.get("attention_mask")) is not None and _takes_ready_masks(core.config):
-        inputs["attention_mask"] = mask.bool()[:, None, None, :]  # (batch, heads, queries, keys)
     bias = getattr(core, "final_logits_bias", None)
-    with _only_rows(core, batch.rows, bias is not None) as kept:
+    with ready_masks(core, inputs) as inputs, _only_rows(core, batch.rows, bias is not None) as kept:
         logits: Tensor = model(**inputs, use_cache=False).logits
     return (kept[0] if kept else logits), bias
-
-
-def _takes_ready_masks(config: Any) -> bool:
-    """Whether a mask of four dimensions is used as it is. Of a plain one transformers asks if it hides anything, and
-    waits for the device's answer. Not T5: it adds the mask to its position bias.
-    """
-    return config.model_type in _READY_MASKS and config._attn_implementation == "sdpa"
 
 
 def summed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, bias: Tensor | None = None) -> Tensor:
