@@ -88,7 +88,7 @@ def main() -> None:
         high = torch.full((options.batch,), most)
         rounds = []
         for _ in range(options.rounds + 1):
-            where = {"start": prompts["input_ids"].shape[1], "eos": writer._eos(), "observe": True}
+            where = {"start": prompts["input_ids"].shape[1], "eos": writer.ends, "observe": True}
             timed = Timed(writer.meter(unit), high - most // 8, high, **where)
             plain, fitted = step(None), step(Fit(writer.meter(unit), high - most // 8, high, **where))
             step(timed)

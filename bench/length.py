@@ -88,7 +88,7 @@ class Free(PlainWriter):
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
         super()._limit(prompt, budget)  # complains of what the window cannot hold
-        return min(int(PER_UNIT[budget.unit] * budget.target) + FREE, self._window() - self._taken(prompt) - 1)
+        return min(int(PER_UNIT[budget.unit] * budget.target) + FREE, self.window - self._taken(prompt) - 1)
 
 
 @dataclass
@@ -530,7 +530,7 @@ def _answered(bench: Bench, writer: Writer, items: list[Line], countdown: bool) 
     lm = LengthwiseLM(core_of(writer.model), writer.tokenizer, countdown=countdown, batch_size=bench.options.batch)
     # In tokens, and not through the harness's own way to them: it would count the line break before the answer, too.
     requests = [
-        (None, writer._prompt(item["prompt"], None), writer.tokenizer(choice, add_special_tokens=False)["input_ids"])
+        (None, writer.prompt_ids(item["prompt"]), writer.tokenizer(choice, add_special_tokens=False)["input_ids"])
         for item in items
         for choice in item["choices"]
     ]

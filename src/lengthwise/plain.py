@@ -66,7 +66,7 @@ class PlainWriter(Writer):
     def _row(self, place: int, text: str, budget: str | Budget, system: str | None) -> _Row:
         row = super()._row(place, text, budget, system)
         if not self.told:  # without the words and tokens that controls put before the source
-            row = replace(row, prompt=self._prompt(text, system))
+            row = replace(row, prompt=self.prompt_ids(text, system))
         return _Sourced(**vars(row), source=text)
 
     def _write_batch(
@@ -98,15 +98,15 @@ class PlainWriter(Writer):
                 **options,
                 **dict.fromkeys(("temperature", "top_p", "top_k")),
                 max_new_tokens=limit,
-                eos_token_id=self._eos(),
-                pad_token_id=self._pad(),
+                eos_token_id=self.ends,
+                pad_token_id=self.pad,
                 return_dict_in_generate=True,
                 output_scores=self.beams > 1,
             )
 
     def _hypothesis(self, ids: list[int], limit: int, score: float) -> _Hypothesis:
         """One text, up to its own row's limit: how long the others of its batch were must not matter."""
-        eos = set(self._eos())
+        eos = set(self.ends)
         end = next((i for i, token in enumerate(ids) if token in eos), len(ids))
         steps = min(end + 1, len(ids))
         # transformers gives log P / steps^α

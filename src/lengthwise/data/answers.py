@@ -78,8 +78,8 @@ def _answers(
 ) -> Iterator[tuple[Question, dict[str, Any]]]:
     jobs, places = [], []
     for place, question in enumerate(asked):
-        prompt = writer._prompt(question.prompt, None)
-        if len(prompt) + most > writer._window():
+        prompt = writer.prompt_ids(question.prompt)
+        if len(prompt) + most > writer.window:
             yield question, {"response": "", "reason": "prompt too long"}
         else:
             jobs.append(Job(prompt, _seed(seed, question.id)))
@@ -87,8 +87,8 @@ def _answers(
     done = roll(
         writer.model,
         jobs,
-        eos=writer._eos(),
-        pad=writer._pad(),
+        eos=writer.ends,
+        pad=writer.pad,
         most=most,
         least=least,
         temperature=temperature,

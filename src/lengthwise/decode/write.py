@@ -81,7 +81,7 @@ class Writer:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.model.eval()
-        if not self._eos():
+        if not self.ends:
             raise ValueError(f"{self.name} names no end-of-text token; set tokenizer.eos_token, or it cannot stop")
         self._meters: dict[str, Meter] = {}
 
@@ -161,11 +161,12 @@ class Writer:
         known = as_budget(budget).resolve(text, self.tokenizer)
         for control in controls_of(self.model):
             text = control.prefix(text, int(known.target), known.unit, self.tokenizer)
-        prompt = self._prompt(text, system)
+        prompt = self.prompt_ids(text, system)
         limit = self._limit(prompt, known)
         return _Row(place, prompt, known, limit)
 
-    def _prompt(self, text: str, system: str | None) -> list[int]:
+    def prompt_ids(self, text: str, system: str | None = None) -> list[int]:
+        """The token ids of `text` as this model reads it: in its chat format, or as its encoder's input."""
         if self.model.config.is_encoder_decoder:
             if system:
                 raise ValueError("a translation model takes no system text")
@@ -182,7 +183,7 @@ class Writer:
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
         """Tokens that may be written: what the budget can use and the model's window leaves."""
-        window, taken = self._window(), self._taken(prompt)
+        window, taken = self.window, self._taken(prompt)
         if len(prompt) >= window:
             raise ValueError(f"the text is too long for the model: {len(prompt)} tokens, and it reads {window}")
         least = self._fewest_tokens(budget)
@@ -211,7 +212,7 @@ class Writer:
         batch: list[_Row] = []
         for row in sorted(rows, key=lambda row: (row.budget.unit, row.limit, len(row.prompt))):
             together = [*batch, row]
-            overruns = row.limit > min(self._window() - self._taken(r.prompt) for r in together)
+            overruns = row.limit > min(self.window - self._taken(r.prompt) for r in together)
             if batch and (len(batch) * each >= self.batch_size or row.budget.unit != batch[0].budget.unit or overruns):
                 yield batch
                 batch = []
@@ -219,7 +220,8 @@ class Writer:
         if batch:
             yield batch
 
-    def _window(self) -> int:
+    @property
+    def window(self) -> int:
         """The tokens that the model can see."""
         return getattr(self.model.config, "max_position_embeddings", None) or UNLIMITED
 
@@ -236,7 +238,7 @@ class Writer:
         limit = torch.tensor([row.limit for row in rows])
         low = torch.tensor([int(row.budget.low) for row in rows])
         high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows])
-        eos, steps = self._eos(), int(limit.max()) + 2  # a language token before and an end behind the text
+        eos, steps = self.ends, int(limit.max()) + 2  # a language token before and an end behind the text
         meter, alone = self.meter(rows[0].budget.unit), search.beams == 1
         fit = Fit(meter, low, high, start=start, eos=eos, limit=limit, finish=finish, observe=alone)
         processors: list[Any] = [fit]
@@ -256,7 +258,7 @@ class Writer:
                 num_beams=search.beams,
                 num_return_sequences=candidates if search.drawn is None else 1,
                 eos_token_id=eos,
-                pad_token_id=self._pad(),
+                pad_token_id=self.pad,
                 **listening,
                 **search.options,
             )
@@ -276,7 +278,7 @@ class Writer:
         translates = self.model.config.is_encoder_decoder
         prompts = [torch.tensor(row.prompt) for row in rows]
         side = "right" if translates else "left"
-        ids = pad_sequence(prompts, batch_first=True, padding_value=self._pad(), padding_side=side)
+        ids = pad_sequence(prompts, batch_first=True, padding_value=self.pad, padding_side=side)
         mask = pad_sequence([torch.ones_like(p) for p in prompts], batch_first=True, padding_side=side)
         both = {"input_ids": ids, "attention_mask": mask}
         inputs = {key: value.to(self.model.device) for key, value in both.items()} | self._signal(rows)
@@ -296,13 +298,17 @@ class Writer:
         }
         return {name: torch.tensor(values, device=self.model.device) for name, values in told.items()}
 
-    def _eos(self) -> list[int]:
+    @property
+    def ends(self) -> list[int]:
+        """The ids that end a text."""
         eos = self.model.generation_config.eos_token_id
         eos = self.tokenizer.eos_token_id if eos is None else eos
         return [] if eos is None else list(eos) if isinstance(eos, list | tuple) else [eos]
 
-    def _pad(self) -> int:
-        return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self._eos()[0]
+    @property
+    def pad(self) -> int:
+        """The id that fills up a row."""
+        return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.ends[0]
 
     def _drafts(self, written: Tensor, notes: Notes, meter: Meter, eos: set[int]) -> list[Draft]:
         drafts = []

@@ -38,12 +38,12 @@ def surprise(writer: Any, prompts: Sequence[str], texts: Sequence[str]) -> Array
     if writer.model.config.is_encoder_decoder:  # whose answers do not stand behind their sources
         raise ValueError(f"the likelihood needs a model that has only a decoder; {writer.name} has an encoder, too")
     model, tokenizer, found = writer.model, writer.tokenizer, np.zeros((len(texts), 2))
-    heads = [writer._prompt(prompt, None) for prompt in prompts]
+    heads = [writer.prompt_ids(prompt) for prompt in prompts]
     tails = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
     sizes = [len(head) + len(tail) for head, tail in zip(heads, tails, strict=True)]
-    if (most := max(sizes, default=0)) > writer._window():
+    if (most := max(sizes, default=0)) > writer.window:
         raise ValueError(
-            f"row {sizes.index(most)} has {most} tokens with its source, and {writer.name} reads {writer._window()}"
+            f"row {sizes.index(most)} has {most} tokens with its source, and {writer.name} reads {writer.window}"
         )
     for rows in _batches(sizes):
         width = max(len(heads[row]) + len(tails[row]) for row in rows)

@@ -79,8 +79,8 @@ class Reverse:
                 f"{writer.model.config.model_type}, which has only a decoder"
             )
         self.name, self.model, self.tokenizer = writer.name, writer.model, writer.tokenizer
-        self._ends, self._pad = writer._eos(), writer._pad()
-        self._window: int = writer._window()
+        self._ends, self._pad = writer.ends, writer.pad
+        self._window: int = writer.window
         start = self.model.generation_config.decoder_start_token_id
         self._start: int = self.model.config.decoder_start_token_id if start is None else start
         self.backs: dict[str, str] = {}  # by output

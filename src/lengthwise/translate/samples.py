@@ -89,13 +89,13 @@ class Sampler:
         return {"decoder_length": told, "decoder_unit": torch.full_like(told, self.units.index(UNIT))}
 
     def _prompts(self, texts: Sequence[str]) -> list[list[int]]:
-        window = self.writer._window()
+        window = self.writer.window
         found = self.writer.tokenizer(list(texts))["input_ids"]
         return [ids if len(ids) <= window else [*ids[: window - 1], ids[-1]] for ids in found]
 
     def _padded(self, prompts: list[list[int]]) -> tuple[Tensor, Tensor]:
         rows = [torch.tensor(prompt) for prompt in prompts]
-        ids = pad_sequence(rows, batch_first=True, padding_value=self.writer._pad())
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.writer.pad)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         return ids.to(self.writer.model.device), mask.to(self.writer.model.device)
 
@@ -105,13 +105,13 @@ class Sampler:
             **dict.fromkeys(("temperature", "top_p", "top_k", "max_length")),
             do_sample=False,
             # One more than any row may have: models that force an end there are not believed to have found it.
-            max_new_tokens=min(max(limits) + 2, self.writer._window() - 1),
-            eos_token_id=self.writer._eos(),
-            pad_token_id=self.writer._pad(),
+            max_new_tokens=min(max(limits) + 2, self.writer.window - 1),
+            eos_token_id=self.writer.ends,
+            pad_token_id=self.writer.pad,
         )
 
     def _decoded(self, written: Tensor, limits: list[int]) -> list[str | None]:
-        ends = torch.isin(written[:, 1:], torch.tensor(self.writer._eos(), device=written.device))
+        ends = torch.isin(written[:, 1:], torch.tensor(self.writer.ends, device=written.device))
         first = torch.where(ends.any(1), ends.int().argmax(1), written.shape[1])  # BART starts with its end token
         rows = zip(written[:, 1:].tolist(), first.tolist(), limits, strict=True)
         kept = [ids[:end] if end <= limit else None for ids, end, limit in rows]
