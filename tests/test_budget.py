@@ -63,6 +63,7 @@ def test_parse(text):
 REFUSED = {  # text: what the error must say beside the text itself
     "": "write for example 'at most 75 chars'",
     "short": "write for example",
+    "no shorter than 30 words": "write for example",  # and not "no more than"
     "at most chars": "write for example",
     "between 40 words": "write for example",
     "at most 40-60 words": "write for example",

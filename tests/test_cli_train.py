@@ -116,7 +116,7 @@ def wait_for_steps(run, running, least):
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize(("workers", "dropout"), [(0, 0.3), (1, 0.0)])
+@pytest.mark.parametrize(("workers", "dropout"), [(0, 0.3), (1, 0.3)])
 def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(cli, recipe, tmp_path, workers, dropout):
     """And the run ends as if it had never been stopped."""
     long = ["--set", "train.steps=60", "--set", "train.log_every=1", "--set", "train.average=2"]

@@ -271,7 +271,8 @@ def _meant(text: str) -> str | None:
     if found is None:
         return None
     # By the same letter: "less than" is near to "no less than", and its opposite.
-    word = _near(found["word"], [word for word in _PHRASE_WORDS if word[0] == found["word"][0]])
+    # And hardly misspelt: "no shorter than" is 0.81 of "no more than".
+    word = _near(found["word"], [word for word in _PHRASE_WORDS if word[0] == found["word"][0]], 0.86)
     unit = _near_unit(found["unit"])
     if word is None or (unit is None and found["unit"]):
         return None
@@ -287,8 +288,8 @@ def _near_unit(name: str) -> str | None:
     return None if word is None else unit_named(word).name
 
 
-def _near(word: str, known: list[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.7)), None)
+def _near(word: str, known: list[str], cutoff: float = 0.7) -> str | None:
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=cutoff)), None)
 
 
 def _number(text: str) -> float:

@@ -85,7 +85,7 @@ def tag(number: Count, dim: int) -> Tensor:  # (..., dim)
 def _lengths(length: Count, position: Tensor) -> Tensor:
     """`length` with as many dimensions as `position`; an error names the first row that is shorter than one unit.
 
-    Not on a GPU, which would be waited for in every step: there the lengths have been looked at before.
+    Not on a GPU, which would be waited for in every step: `generate` and training look at lengths before.
     """
     length = torch.as_tensor(length, device=position.device)
     rows = length.reshape(length.shape or (1,))

@@ -21,7 +21,7 @@ from .metrics.reverse import all_with, loaded, short, translators
 from .metrics.tally import as_score, mean_of
 from .models import resolve
 from .outputs import Folder, Key, Output, key_of
-from .report import Report, names_of, report
+from .report import Report, report, short_names
 from .searching import draws
 from .units import measure, unit_named
 
@@ -163,7 +163,7 @@ def evaluate(
     settings = {"model": writer.name, "weights": model, "length": str(length), **asdict(how), "version": __version__}
     rows = list(islice(_rows(data, length, fields, writer.tokenizer), limit))
     # All that can be wrong is found out before hours of decoding.
-    name, other_name = (writer.name, "") if out is None else names_of(out, against)
+    name, other_name = (writer.name, "") if out is None else short_names(out, against)
     others, other = [], None
     if against is not None:
         _comparable(against, length)

@@ -63,7 +63,7 @@ def report(
     return Report(name, texts, scores, by_length, comparisons, about or {}, against, title or name)
 
 
-def names_of(path: Path, other: Path | None) -> tuple[str, str]:
+def short_names(path: Path, other: Path | None) -> tuple[str, str]:
     """Short names for two files or folders: the last parts of their paths, as many as it takes to tell them apart."""
     parts, others = path.absolute().parts, other.absolute().parts if other else ()
     length = next((n for n in range(1, len(parts)) if parts[-n:] != others[-n:]), len(parts))

@@ -51,7 +51,7 @@ def score(
     """
     from ..evaluate import Length
     from ..metrics.reverse import all_with
-    from ..report import as_markdown, as_plain, names_of, report, save_plots
+    from ..report import as_markdown, as_plain, report, save_plots, short_names
 
     asked = Length.parse(length) if length else None
     counter = load_tokenizer(tokenizer) if tokenizer else None
@@ -63,7 +63,7 @@ def score(
     texts = _texts(rows, refs, sources, asked, counter)
     if bins and texts.budgets is None:
         raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")
-    (name, other_name), other = names_of(hyp, against), None
+    (name, other_name), other = short_names(hyp, against), None
     if against:
         others = _read(against)
         _equal(hyp, rows, against, others)

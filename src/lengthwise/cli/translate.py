@@ -128,9 +128,11 @@ def _translator(name: str, reverse: str, device: str | None, **options: Any) -> 
     from ..translate import Translator
     from ..translate.languages import prepare
 
+    reverses = None
     if back is not None:
-        prepare(back, options["target"], options["source"])  # the other way round, or an error
-    translator = Translator(writer, **options, reverse=None if back is None else Reverse(back))
+        before, _ = prepare(back, options["target"], options["source"])  # the other way round, or an error
+        reverses = Reverse(back, before)
+    translator = Translator(writer, **options, reverse=reverses)
     if translator.note:
         complain(translator.note)
     return translator

@@ -56,8 +56,8 @@ def translations(
 
     Of each sentence the model's best translation is kept and a few that say as much: from them --reverse reads the
     source, its end and each of its words as surely as from the best one, but for the margins, and --model finds them
-    nearly as likely. The shortest comes first. OUT.dropped.jsonl says why others were left out. A call that broke off
-    goes on where it was.
+    nearly as likely. The best one comes first, then by length. OUT.dropped.jsonl says why others were left out. A call
+    that broke off goes on where it was. Both models translate from one language to one other.
     """
     if out.suffix != ".jsonl":
         raise UsageError(f"rows are added to OUT one by one, so it should be a .jsonl file; got {out}")

@@ -55,8 +55,8 @@ def answer(
         raise ValueError(f"{writer.name} translates; answers are written by a decoder alone")
     dropped = out.with_name(f"{out.name.removesuffix('.jsonl')}.dropped.jsonl")
     out.parent.mkdir(parents=True, exist_ok=True)
-    settings = {"model": writer.name, "temperature": temperature, "top_p": top_p, "most": most, "least": least}
-    settings |= {"seed": seed}
+    settings = {"model": writer.name, "temperature": temperature, "top_p": top_p, "most": most, "seed": seed}
+    settings |= {"least": least} if least else {}  # it came later: what was begun before had none
     claim(out.with_name(f"{out.name.removesuffix('.jsonl')}.settings.json"), settings, out.exists())
     known = _known(out, asked) | _known(dropped, asked)
     todo = [question for question in asked if question.id not in known]

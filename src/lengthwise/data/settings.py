@@ -13,7 +13,8 @@ def claim(path: Path, settings: dict[str, Any], begun: bool) -> None:
     """
     if begun and path.exists():
         before = json.loads(path.read_text("utf-8"))
-        if changed := [name for name, value in settings.items() if before.get(name) != value]:
-            told = ", ".join(f"{name} {before.get(name)!r}, now {settings[name]!r}" for name in changed)
+        names = dict.fromkeys([*settings, *before])
+        if changed := [name for name in names if before.get(name) != settings.get(name)]:
+            told = ", ".join(f"{name} {before.get(name)!r}, now {settings.get(name)!r}" for name in changed)
             raise DataError(f"{path.name} says that these rows were begun with {told}; name another file")
     path.write_text(json.dumps(settings) + "\n", encoding="utf-8")

@@ -55,11 +55,12 @@ def roll(
     """The answers, in the order in which they end. `rows`: how many are written at a time.
 
     Of `most` tokens at most, and not over before `least`: an end that comes earlier is not drawn.
-
     A token is drawn from the likeliest whose probabilities make up `top_p` (0: always the likeliest), of 50 at most.
     """
     if temperature <= 0 or most < 1:
         raise ValueError(f"most must be at least 1, temperature above 0 (greedy: top_p=0); got {most}, {temperature}")
+    if least >= most:
+        raise ValueError(f"an answer of at most {most} tokens cannot have at least {least} and an end")
     if not all(job.prompt for job in jobs):
         raise ValueError("a prompt has at least one token")
     if not jobs:

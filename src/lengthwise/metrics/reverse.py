@@ -72,13 +72,14 @@ def merit(recovery: Array) -> Array:
 class Reverse:
     """A model that translates outputs back, and what it has answered so far."""
 
-    def __init__(self, writer: Any) -> None:
+    def __init__(self, writer: Any, prefix: str = "") -> None:
+        """`prefix`: what a model of several languages reads before each text, to know which is wanted."""
         if not writer.model.config.is_encoder_decoder:
             raise ValueError(
                 f"translating back takes an encoder-decoder (Marian, BART, M2M100, T5, ...); {writer.name} is a "
                 f"{writer.model.config.model_type}, which has only a decoder"
             )
-        self.name, self.model, self.tokenizer = writer.name, writer.model, writer.tokenizer
+        self.name, self.model, self.tokenizer, self.prefix = writer.name, writer.model, writer.tokenizer, prefix
         self._ends, self._pad = writer.ends, writer.pad
         self._window: int = writer.window
         start = self.model.generation_config.decoder_start_token_id
@@ -142,7 +143,7 @@ class Reverse:
 
     def _read(self, texts: Sequence[str]) -> list[list[int]]:
         """For the encoder. Some tokenizers leave nothing of an empty text, and a model must read something."""
-        known = self.tokenizer(list(texts))["input_ids"] if texts else []
+        known = self.tokenizer([f"{self.prefix}{text}" for text in texts])["input_ids"] if texts else []
         found = [ids or self._ends[:1] for ids in known]
         return [ids if len(ids) <= self._window else [*ids[: self._window - 1], ids[-1]] for ids in found]
 

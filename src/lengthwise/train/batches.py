@@ -153,7 +153,7 @@ def up(count: int, multiple: int) -> int:
 
     Few sizes, so that what is made for a batch's shape can be used again: 100 → 104, 200 → 208, 390 → 416.
     """
-    step = max(multiple, 1 << max(0, count.bit_length() - 4))
+    step = -(-(1 << max(0, count.bit_length() - 4)) // multiple) * multiple
     return -(-count // step) * step
 
 

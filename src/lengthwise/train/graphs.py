@@ -1,9 +1,10 @@
 """Steps as CUDA graphs: a fast GPU does not wait for the processor to launch some thousand kernels in each of them.
 
-Widths of batches come from a short list (`batches.up`), so a few dozen shapes make up a whole training. The first batch
-of a shape is learnt from as usual, the second is recorded while it is, all others are played back: their numbers are
-copied to where the graph looks for them. A batch with fewer rows than the graph has leaves the rows of an earlier one
-below its own, from which nothing is learnt. Knows batches and addresses; what is computed is its caller's matter.
+Widths of batches come from a short list (`batches.up`), so shapes come again: a few dozen in the training of a decoder,
+a few hundred in that of an encoder-decoder, which has two widths. The first batch of a shape is learnt from as usual,
+the second is recorded, and it and all others are played back: their numbers are copied to where the graph looks for
+them. A batch with fewer rows than the graph has leaves the rows of an earlier one below its own, from which nothing is
+learnt. Knows batches and addresses; what is computed is its caller's matter.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,19 +17,21 @@ from torch import Tensor
 from .batches import Batch, up
 
 Learn = Callable[[Batch, Tensor], Tensor]  # a batch on the device and a factor: adds to the gradients, returns the loss
+Replay = Callable[[], None]
+MOST = 256  # graphs: each takes some memory
 _NOTHING = -100  # the label of a place from which nothing is learnt
 
 
 @dataclass
 class _Recorded:
-    graph: Any
+    replay: Replay
     batch: Batch  # whose tensors the graph reads
     factor: Tensor
     loss: Tensor
 
 
 class Graphs:
-    """Learns from batches on a GPU, by graphs where it can. `tokens`: padded ones of a batch, at most."""
+    """Learns from batches, by graphs where it can. `tokens`: padded ones of a batch, at most."""
 
     def __init__(self, learn: Learn, tokens: int, device: torch.device, say: Callable[[str], None]) -> None:
         self.learn, self.tokens, self.device, self.say = learn, tokens, device, say
@@ -40,7 +43,7 @@ class Graphs:
     def __call__(self, batch: Batch, factor: float) -> Tensor:
         """The summed loss of `batch`, which is still in the host's memory; its gradients times `factor` are added."""
         key = self._key(batch)
-        if key not in self.recorded and key in self.met and not self.broken:
+        if key in self.met and key not in self.recorded and len(self.recorded) < MOST and not self.broken:
             self._record(key, batch)
         self.met.add(key)
         if key not in self.recorded:
@@ -48,29 +51,46 @@ class Graphs:
         recorded = self.recorded[key]
         fill(recorded.batch, batch)
         recorded.factor.fill_(factor)
-        recorded.graph.replay()
+        recorded.replay()
         return recorded.loss.clone()
 
     def _key(self, batch: Batch) -> Any:
-        return tuple((name, *tensor.shape[1:]) for name, tensor in named(batch)), up(len(batch.labels), 1)
+        return tuple((name, *tensor.shape[1:]) for name, tensor in named(batch)), self._labels(batch)
+
+    def _rows(self, batch: Batch) -> int:
+        return max(len(batch.chance), self.tokens // (batch.padded // len(batch.chance)))
+
+    def _labels(self, batch: Batch) -> int:
+        """Places for labels: an encoder-decoder has hardly a place without one; else as many as there are, or so."""
+        if (ids := batch.inputs.get("decoder_input_ids")) is not None:
+            return int(self._rows(batch) * ids.shape[1])
+        return up(len(batch.labels), 1)
 
     def _record(self, key: Any, batch: Batch) -> None:
-        """The graph of this batch's shape, and its gradients once more or less: none is added while recording."""
-        rows = max(len(batch.chance), self.tokens // (batch.padded // len(batch.chance)))
-        still = widened(batch, rows, up(len(batch.labels), 1)).to(self.device)
+        still = widened(batch, self._rows(batch), self._labels(batch)).to(self.device)
         factor = torch.zeros((), device=self.device)
-        graph = torch.cuda.CUDAGraph()
+        try:
+            replay, loss = self.capture(still, factor)
+        except RuntimeError as error:  # a model that asks the device something in the middle of a step
+            self.broken = True
+            why = next(iter(str(error).splitlines()), type(error).__name__)
+            self.say(f"steps are not recorded as CUDA graphs: {why}")
+            return
+        self.recorded[key] = _Recorded(replay, still, factor, loss)
+
+    def capture(self, batch: Batch, factor: Tensor) -> tuple[Replay, Tensor]:
+        """What learns from whatever stands in `batch` by then, and where it leaves its loss. Nothing is learnt yet."""
+        stream, graph = torch.cuda.current_stream(self.device), torch.cuda.CUDAGraph()
+        self.pool = self.pool or torch.cuda.graph_pool_handle()
         torch.cuda.synchronize(self.device)
         try:
             with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-                loss = self.learn(still, factor)
-        except RuntimeError as error:  # a model that asks the device something in the middle of a step
-            self.broken = True
+                loss = self.learn(batch, factor)
+        except RuntimeError:
+            torch.cuda.set_stream(stream)  # one that failed does not come back from its own
             torch.cuda.synchronize(self.device)
-            self.say(f"steps are not recorded as CUDA graphs: {str(error).splitlines()[0]}")
-            return
-        self.pool = self.pool or graph.pool()
-        self.recorded[key] = _Recorded(graph, still, factor, loss)
+            raise
+        return graph.replay, loss
 
 
 def named(batch: Batch) -> Iterator[tuple[str, Tensor]]:

@@ -19,9 +19,10 @@ class Interrupted(KeyboardInterrupt):
 def interrupts(note: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     """Gives a function that says whether there was a Ctrl-C; at the first one `note` is called.
 
-    Only the main thread hears signals; in another one Ctrl-C is none of our business.
+    Only the main thread hears signals; in another one, or where it is ignored, Ctrl-C is none of our business.
     """
-    if threading.current_thread() is not threading.main_thread():
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as in the background of a script
+    if ignored or threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     heard: list[int] = []

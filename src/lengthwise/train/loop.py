@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ..attachment import core_of
 from . import state
 from .batches import Batch
 from .folder import TrainingError, claim, finish, finished, tokenizer_folder
@@ -94,9 +95,9 @@ class _Run:
         optimizer = optimiser(recipe.train, trainable(model), self.device)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
         self.trained = trainable(self.model)  # anew: sharding replaces them
-        self.graphs = self._graphs(sharded)
         torch.manual_seed(recipe.seed + 7919 * self.rank)  # dropout differs between processes
         self.progress = self._restore()
+        self.graphs = self._graphs(sharded)  # after that: reading an optimiser's state minds gradients
         self.log = Log(recipe.out, self.progress.step, show=True) if accelerator.is_main_process else None
         self.unread: list[tuple[list[str], int, Tensor]] = []  # (names, responses, loss) of batches not looked at yet
         self.since = _Clock()
@@ -218,9 +219,12 @@ class _Run:
         return loss.detach()
 
     def _graphs(self, sharded: bool) -> Graphs | None:
-        """Only where one process has all there is, and no part of it is computed again or exchanged."""
-        train = self.recipe.train
-        if not (train.compile and self.device.type == "cuda") or self.world > 1 or sharded or train.checkpointing:
+        """Only where one process has all there is, and no part of it is computed again, exchanged or left out."""
+        train, config = self.recipe.train, core_of(unwrapped(self.model)).config
+        dropped = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))  # drawn by Python
+        if not (train.compile and self.device.type == "cuda") or self.world > 1 or sharded:
+            return None
+        if train.checkpointing or dropped:
             return None
         for parameter in self.trained:
             parameter.grad = torch.zeros_like(parameter)
@@ -351,7 +355,7 @@ def memory_advice(recipe: Recipe, error: Exception) -> str:
     batch = recipe.batch
     advice = [f"batch.tokens={batch.tokens // 2} batch.accumulate={batch.accumulate * 2} (the same steps, in halves)"]
     if not recipe.train.checkpointing:
-        advice.append("train.checkpointing=true (about a third slower)")
+        advice.append("train.checkpointing=true (about a third slower, and without CUDA graphs, which keep memory)")
     if recipe.train.precision != "bf16":
         advice.append("train.precision=bf16")
     if recipe.model.base and not recipe.model.lora:

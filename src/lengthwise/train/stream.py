@@ -6,6 +6,7 @@ without making the pools before it. Corpora are never held in memory. Knows noth
 """
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -197,6 +198,7 @@ def _names(corpora: Corpora) -> str:
 def _start_worker(number: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads did not survive the fork
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the loop's matter, which still needs its batches
 
 
 def _same(item: Any) -> Any:

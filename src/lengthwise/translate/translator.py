@@ -7,6 +7,7 @@ likeliest is taken or, with a reverse model, the one out of which it best reads 
 how a line is divided and how a model is searched, the files beside this one know.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -290,7 +291,9 @@ def _with_score(one: Written, score: float) -> Scored:
 
 
 def _score(one: Written) -> float:
-    """What it is ranked by among its like: all are alike without a reverse model."""
+    """What it is ranked by among its like: all are alike without a reverse model, but for one that says nothing."""
+    if not one.text:
+        return -math.inf
     return one.score if isinstance(one, Scored) else 0.0
 
 
