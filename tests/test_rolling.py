@@ -7,7 +7,7 @@ import torch
 
 from families import DECODERS, tiny
 from lengthwise.decode import rolling
-from lengthwise.decode.rolling import Job, roll
+from lengthwise.decode.rolling import Job, Manner, roll
 
 TEXTS = ["Tell me about the dog.", "x", "A longer question: where is the fox, and why?", "Où est-il ?", "The quick"]
 
@@ -18,7 +18,7 @@ def jobs_of(tokenizer, count=20):
 
 
 def rolled(model, jobs, *, eos=(2,), most=30, top_p=0.0, temperature=0.8, rows=4):
-    done = roll(model, jobs, eos=list(eos), pad=0, most=most, temperature=temperature, top_p=top_p, rows=rows)
+    done = roll(model, jobs, Manner(list(eos), 0, most, temperature, top_p), rows=rows)
     return {one.place: (one.ids, one.ended) for one in done}
 
 
@@ -42,7 +42,7 @@ def test_no_text_is_over_before_its_time(byte_bpe):
     model, jobs, eos = tiny("llama", byte_bpe), jobs_of(byte_bpe, 10), [2, *range(40, 100)]
     free = rolled(model, jobs, eos=eos, most=20)
     assert min(len(ids) for ids, _ in free.values()) < 9
-    done = roll(model, jobs, eos=eos, pad=0, most=20, least=9, temperature=0.8, top_p=0.0, rows=4)
+    done = roll(model, jobs, Manner(eos, 0, most=20, temperature=0.8, top_p=0.0, least=9), rows=4)
     for one in done:
         assert 9 <= len(one.ids) <= 20
         assert not set(one.ids[:9]) & set(eos)
@@ -77,7 +77,7 @@ def test_tokens_are_drawn_by_their_probability(byte_bpe):
 def test_the_model_is_left_as_it_was_even_if_nobody_waits_for_the_end(byte_bpe):
     model = tiny("llama", byte_bpe)
     before = model.config._attn_implementation
-    texts = roll(model, jobs_of(byte_bpe), eos=[2], pad=0, most=3, temperature=1.0, top_p=1.0, rows=2)
+    texts = roll(model, jobs_of(byte_bpe), Manner([2], 0, most=3, temperature=1.0, top_p=1.0), rows=2)
     next(texts)
     texts.close()
     assert model.config._attn_implementation == before

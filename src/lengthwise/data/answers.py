@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..decode.rolling import Done, Job, roll
+from ..decode.rolling import Done, Job, Manner, roll
 from ..decode.write import Writer
 from ..sentences import finished_ends
 from .document import DataError
@@ -84,17 +84,8 @@ def _answers(
         else:
             jobs.append(Job(prompt, _seed(seed, question.id)))
             places.append(place)
-    done = roll(
-        writer.model,
-        jobs,
-        eos=writer.ends,
-        pad=writer.pad,
-        most=most,
-        least=least,
-        temperature=temperature,
-        top_p=top_p,
-        rows=rows,
-    )
+    manner = Manner(writer.ends, writer.pad, most, temperature, top_p, least)
+    done = roll(writer.model, jobs, manner, rows=rows)
     special = set(writer.tokenizer.all_special_ids)
     for one in done:
         question = asked[places[one.place]]

@@ -39,28 +39,28 @@ class Done:
     ended: bool
 
 
-@torch.inference_mode()
-def roll(
-    model: Any,
-    jobs: Sequence[Job],
-    *,
-    eos: list[int],
-    pad: int,
-    most: int,
-    temperature: float,
-    top_p: float,
-    rows: int,
-    least: int = 0,
-) -> Iterator[Done]:
-    """The answers, in the order in which they end. `rows`: how many are written at a time.
+@dataclass(frozen=True)
+class Manner:
+    """How answers are drawn: of the likeliest tokens, those that make up `top_p` (0: always the first), 50 at most."""
 
-    Of `most` tokens at most, and not over before `least`: an end that comes earlier is not drawn.
-    A token is drawn from the likeliest whose probabilities make up `top_p` (0: always the likeliest), of 50 at most.
-    """
-    if temperature <= 0 or most < 1:
-        raise ValueError(f"most must be at least 1, temperature above 0 (greedy: top_p=0); got {most}, {temperature}")
-    if least >= most:
-        raise ValueError(f"an answer of at most {most} tokens cannot have at least {least} and an end")
+    eos: list[int]
+    pad: int
+    most: int  # tokens; then an answer is cut
+    temperature: float
+    top_p: float
+    least: int = 0  # tokens before which it is not over: an end that comes earlier is not drawn
+
+    def __post_init__(self) -> None:
+        if self.temperature <= 0 or self.most < 1:
+            told = f"{self.most}, {self.temperature}"
+            raise ValueError(f"most must be at least 1, temperature above 0 (greedy: top_p=0); got {told}")
+        if self.least >= self.most:
+            raise ValueError(f"an answer of at most {self.most} tokens cannot have at least {self.least} and an end")
+
+
+@torch.inference_mode()
+def roll(model: Any, jobs: Sequence[Job], manner: Manner, *, rows: int) -> Iterator[Done]:
+    """The answers, in the order in which they end. `rows`: how many are written at a time."""
     if not all(job.prompt for job in jobs):
         raise ValueError("a prompt has at least one token")
     if not jobs:
@@ -70,7 +70,7 @@ def roll(
     try:
         if model.config._attn_implementation != _ATTENTION:
             raise ValueError(f"{type(model).__name__} has an attention of its own, which cannot be replaced here")
-        batch = _Batch(model, jobs, eos, pad, most, temperature, top_p, min(rows, len(jobs)), least)
+        batch = _Batch(model, jobs, manner, min(rows, len(jobs)))
         waiting: list[Done] = []
         while batch.busy or batch.next < len(jobs):
             batch.fill()
@@ -85,20 +85,8 @@ def roll(
 class _Batch:
     """The rows that are being written. All tensors stay where they are: a CUDA graph knows them by their address."""
 
-    def __init__(
-        self,
-        model: Any,
-        jobs: Sequence[Job],
-        eos: list[int],
-        pad: int,
-        most: int,
-        temperature: float,
-        top_p: float,
-        rows: int,
-        least: int,
-    ) -> None:
-        self.model, self.jobs, self.pad, self.most, self.least = model, jobs, pad, most, least
-        self.temperature, self.top_p = temperature, top_p
+    def __init__(self, model: Any, jobs: Sequence[Job], manner: Manner, rows: int) -> None:
+        self.model, self.jobs, self.manner, most = model, jobs, manner, manner.most
         self.width = -(-(max(len(job.prompt) for job in jobs) + most) // 16) * 16
         window = getattr(model.config.get_text_config(), "sliding_window", None)
         if window and self.width > window:
@@ -110,7 +98,7 @@ class _Batch:
         self.next = 0  # the first job that no row has taken
         self.at = 0  # the column that the next step writes, as the host knows it
         device = model.device
-        self.eos = torch.tensor(eos, device=device)
+        self.eos = torch.tensor(manner.eos, device=device)
         self.column = torch.zeros(1, dtype=torch.long, device=device)
         self.ring = _Ring(rows, self.width, self.column)
         self.bias = torch.full((rows, self.width), _least(model), dtype=model.dtype, device=device)  # 0: may be seen
@@ -141,7 +129,8 @@ class _Batch:
         device = self.token.device
         wide = max(1, *(len(job.prompt) - 1 for job in jobs))
         pads = torch.tensor([wide + 1 - len(job.prompt) for job in jobs], device=device)
-        ids = torch.tensor([[self.pad] * (wide + 1 - len(job.prompt)) + job.prompt[:-1] for job in jobs], device=device)
+        pad = self.manner.pad
+        ids = torch.tensor([[pad] * (wide + 1 - len(job.prompt)) + job.prompt[:-1] for job in jobs], device=device)
         rows = torch.tensor(free, device=device)
         steps = torch.arange(wide, device=device)
         columns = (self.at - wide + steps) % self.width
@@ -162,7 +151,7 @@ class _Batch:
         self.bias[rows[:, None], columns] = torch.zeros_like(real, dtype=self.bias.dtype).masked_fill(~real, least)
         self.token[rows] = torch.tensor([job.prompt[-1] for job in jobs], device=device)
         self.position[rows] = torch.tensor([len(job.prompt) - 1 for job in jobs], device=device)
-        self.chance[rows] = chances([job.seed for job in jobs], self.most).to(self.chance)
+        self.chance[rows] = chances([job.seed for job in jobs], self.manner.most).to(self.chance)
         self.count[rows] = 0
         self.over[rows] = False
         self.by_model[rows] = False
@@ -202,23 +191,23 @@ class _Batch:
             past_key_values=self.ring,
             use_cache=True,
         ).logits[:, -1]
-        if self.least:
-            early = torch.where(self.count < self.least, _least(self.model), 0.0).to(logits.dtype)
+        if self.manner.least:
+            early = torch.where(self.count < self.manner.least, _least(self.model), 0.0).to(logits.dtype)
             logits = logits.index_add(1, self.eos, early[:, None].expand(-1, len(self.eos)))
-        place = self.count.clamp(max=self.most - 1)[:, None]
+        place = self.count.clamp(max=self.manner.most - 1)[:, None]
         drawn = self._drawn(logits, self.chance.gather(1, place))
         self.written.scatter_(1, place, torch.where(self.over[:, None], self.written.gather(1, place), drawn))
         self.token.copy_(drawn[:, 0])
         self.by_model |= ~self.over & (drawn == self.eos).any(1)
         self.count += ~self.over
-        self.over |= self.by_model | (self.count >= self.most)
+        self.over |= self.by_model | (self.count >= self.manner.most)
         self.position += ~self.over
         self.column.add_(1).remainder_(self.width)
 
     def _drawn(self, logits: Tensor, chance: Tensor) -> Tensor:
         scores, ids = logits.topk(min(LIKELIEST, logits.shape[1]))  # the likeliest first
-        shares = (scores.float() / self.temperature).softmax(1)
-        shares = shares * (shares.cumsum(1) - shares <= self.top_p)
+        shares = (scores.float() / self.manner.temperature).softmax(1)
+        shares = shares * (shares.cumsum(1) - shares <= self.manner.top_p)
         below = shares.cumsum(1)
         drawn = (below <= chance * below[:, -1:]).sum(1, keepdim=True)
         # A chance may round up to 1: then the last that has a share.
