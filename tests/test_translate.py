@@ -14,11 +14,14 @@ import pytest
 
 from families import tiny
 from lengthwise import Budget, Writer, checkpoint, measure
+from lengthwise.attachment import attach
 from lengthwise.cli import main
 from lengthwise.cli.translate import AT_A_TIME
+from lengthwise.controls import EncodingControl
 from lengthwise.decode.write import Written
 from lengthwise.metrics.reverse import Reverse, merit
 from lengthwise.translate import Translator
+from lengthwise.translate.beams import Hypotheses
 from lengthwise.translate.languages import prepare
 from lengthwise.translate.line import parts_of
 from lengthwise.translate.placeholders import STAND_INS, kept, lost, masked, translatable, unmasked
@@ -634,3 +637,13 @@ def test_the_command_with_a_reverse_model(cli, marian, tmp_path):
     code, out, err = cli(*ask, "--reverse", str(there), stdin=b"Go.\n")
     assert (code, out) == (2, "")
     assert "asked for was from fr to en" in err
+
+
+def test_a_model_that_has_learnt_limits_is_never_without_one(sp_unigram):
+    def free(*controls):
+        model = tiny("marian", sp_unigram)
+        model = attach(model, list(controls), sp_unigram) if controls else model
+        return Hypotheses(Writer(model, sp_unigram, name="tiny-en-fr"), 2).free(["Hello there."])[0][0]
+
+    assert free(EncodingControl(unit="chars", at_most=True)).budget == "at most 44 chars"
+    assert free(EncodingControl(unit="chars")).budget == free().budget == "at least 1 chars"

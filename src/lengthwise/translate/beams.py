@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..attachment import controls_of
-from ..budget import Budget, at_least
+from ..budget import Budget, at_least, at_most
 from ..decode.ending import Draft, choose
 from ..decode.write import Writer, Written, _Row
 from ..plain import PlainText, PlainWriter, _Hypothesis, _Sourced
 from ..sentences import finished
+from ..units import measure
 
 SEQUENCES = 40  # at a time on a CPU: with more, sentences wait for the longest of them, with fewer it is idle
 # Within a budget most beams follow the favourite until it hits the limit. With four times as many, half of the texts
@@ -31,12 +32,15 @@ class Hypotheses:
         self.beams = beams
         self.told = bool(controls_of(writer.model))  # does the model want to know its length?
         sequences = SEQUENCES if writer.model.device.type == "cpu" else 16 * SEQUENCES
-        self._free = _Free(writer, beams, max(1, sequences // beams))
+        # A model that has learnt limits has never translated without a length: it hears of one that hinders nobody.
+        limits = [c for c in controls_of(writer.model) if getattr(c, "at_most", False) and "chars" in c.units]
+        self._free = _Free(writer, beams, max(1, sequences // beams), told=bool(limits))
         self._bound = _Bound(writer, 2 * sequences)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:
         """As the model translates when nobody says how long."""
-        return [_listed(one) for one in self._free.write(texts, _ANY)]
+        wide = [at_most(2 * measure(text, "chars") + 20, "chars") for text in texts]
+        return [_listed(one) for one in self._free.write(texts, wide if self._free.told else _ANY)]
 
     def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
         """Within these budgets. Only what was a whole sentence shall end like one."""
@@ -64,8 +68,8 @@ def _listed(best: Written) -> list[Written]:
 class _Free(PlainWriter):
     """Every hypothesis of the search, in its own order."""
 
-    def __init__(self, writer: Writer, beams: int, rows: int) -> None:
-        super().__init__(writer, told=False, beams=beams, best=beams)
+    def __init__(self, writer: Writer, beams: int, rows: int, *, told: bool) -> None:
+        super().__init__(writer, told=told, beams=beams, best=beams)
         self.batch_size = rows
         self._meters = writer._meters
 
