@@ -9,7 +9,8 @@ The parts, each a table:
   fit        hard budgets: what fits, and how much of it is finished
   room       "at most": how much of the room is used, by long answers and by short ones
   quality    the soft texts beside the untouched model's own answer, cut to the same length
-  knowledge  multiple choice with and without the countdown; needs --choices
+  knowledge  multiple choice with and without the countdown. choices.jsonl: 256 questions of held-out tasks of
+             Super-NaturalInstructions (Apache-2.0), beside each answer three of other questions of its task
 
 `near` is at most 1 unit or 1 % of the target away. `finished` is a text that ends as a sentence does; `complete`, of
 `fit`, is stricter with full stops that were forced and milder with ends that the model chose. A runaway had not ended
@@ -40,6 +41,7 @@ from lengthwise.sentences import finished, finished_ends
 from lengthwise.units import measure
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
+CHOICES = Path(__file__).with_name("choices.jsonl")
 SOFT = {
     "tokens": [10, 20, 50, 100, 150, 200, 300],
     "words": [10, 20, 50, 100, 150],
@@ -571,7 +573,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="for quality: prompts with responses, JSON lines")
     parser.add_argument("--encoder", help="for quality: the encoder of BERTScore, a local folder")
     parser.add_argument(
-        "--choices", type=Path, help='for knowledge: JSON lines {"prompt", "choices": […], "answer": 0}'
+        "--choices",
+        type=Path,
+        default=CHOICES,
+        help='for knowledge: JSON lines {"prompt", "choices": […], "answer": 0}',
     )
     parser.add_argument("--limit", type=int, help="only so many prompts, questions, references and choices")
     parser.add_argument("--device", default="cuda" if cuda else "cpu")
@@ -583,10 +588,6 @@ def main() -> None:
     options.model = list(dict.fromkeys(options.model or ["smollm2"]))
     options.dtype = options.dtype or ("bfloat16" if options.device.startswith("cuda") else "float32")
     parts = [name for name in PARTS if name in (options.only or PARTS)]
-    if "knowledge" in parts and not options.choices:
-        if options.only:
-            parser.error("knowledge needs --choices")
-        parts.remove("knowledge")
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         if old := [path.name for path in options.out.iterdir()]:

@@ -119,7 +119,7 @@ def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
 
     recipe = parse_recipe(values)
     Thread(target=_watch, args=(recipe.out / "metrics.jsonl",), daemon=True).start()
-    train(recipe, say=lambda text: None)
+    train(recipe, say=tell)
     rows = [json.loads(row) for row in (recipe.out / "metrics.jsonl").read_text("utf-8").splitlines()]
     timed = [row for row in rows if row["step"] > warm and "loss" in row]
     return {

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import signal
 from functools import cache
 
 import pytest
@@ -11,6 +12,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 torch.set_num_threads(1)
+# Of tests that are started in the background, too, Ctrl-C must reach the programs they run.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CORPUS = """
 The quick brown fox jumps over the lazy dog. It was a bright cold day in April, and the clocks were striking thirteen.

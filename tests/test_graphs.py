@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as some
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from families import CONTROLS, tiny
 from lengthwise.attachment import attach
@@ -63,6 +64,28 @@ def padded(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
     """As wide as `like`, on the right."""
     missing = like.shape[1] - tensor.shape[1] if tensor.dim() > 1 else 0
     return torch.nn.functional.pad(tensor, (0, missing)) if missing else tensor
+
+
+class Unasked(TorchDispatchMode):
+    """Fails where the processor would wait for an answer of the device: a step that does cannot be recorded."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.name().split(".")[0]
+        assert name not in {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal"}, name
+        picks = args[1] if name in {"aten::index", "aten::index_put_"} else []
+        assert torch.bool not in {pick.dtype for pick in picks if pick is not None}, name
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("control", ["difference", "ratio", "progress+tokens", "whole", "units"])
+@pytest.mark.parametrize("family", ["llama", "marian"])
+def test_a_step_asks_the_device_nothing(byte_bpe: Any, family: str, control: str) -> None:
+    """But for LayerDrop, which asks the processor: a training with it is not recorded."""
+    model = attach(tiny(family, byte_bpe), CONTROLS[control](), byte_bpe).eval()
+    unit = {"units": "tokens", "ratio": "bytes", "progress+tokens": "words", "whole": "tokens"}
+    batch = collate(examples_for(model, byte_bpe, unit.get(control, "chars"), count=10), layout_for(model))
+    with Unasked():
+        summed_loss(response_logits(model, batch), batch.labels).backward()
 
 
 class Played(Graphs):

@@ -86,8 +86,8 @@ def _generation(temperature: float | None, beams: int) -> dict[str, Any]:
 
 def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
     """A limit beyond the model's reach is none: a small model that repeats itself writes on for many minutes."""
-    window = getattr(writer.model.config, "max_position_embeddings", None)
-    reach = (window or sys.maxsize) * (1 if budget.unit in ("tokens", "words") else 8)  # characters: more than usual
+    window = writer.window
+    reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # characters: more than usual
     if not budget.of_source and (budget.high or 0) > reach:
         complain(f"'{budget}' is more than the model can write; it stops at its window of {window:,} tokens")
 

@@ -4,11 +4,15 @@
 its own numbers, made ahead: the same seed writes the same text, alone or in a batch.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import LogitsProcessor
+
+LIKELIEST = 50  # tokens that one is drawn from: to sort the whole vocabulary costs more than the model's own step
+Cost = Callable[[Tensor], Tensor]
 
 
 class Draw(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
@@ -34,3 +38,20 @@ def chances(seeds: list[int], steps: int) -> Tensor:
     """Each row's own uniform numbers: (rows, steps)."""
     rows = [torch.rand(steps, dtype=torch.float64, generator=torch.Generator().manual_seed(s)) for s in seeds]
     return torch.stack(rows)
+
+
+def nucleus(scores: Tensor, chance: Tensor, temperature: float, top_p: float, cost: Cost | None = None) -> Tensor:
+    """A token a row, drawn from the likeliest that make up `top_p` (0: the first alone), of 50 at most: (rows, 1).
+
+    `chance` (rows, 1) in [0, 1) decides. `cost`: nats that tokens (rows, n) are less likely by in the draw.
+    """
+    best, tokens = scores.topk(min(LIKELIEST, scores.shape[1]))  # (rows, 50), the likeliest first
+    best = best.float() / temperature
+    shares = best.softmax(1)
+    within = shares.cumsum(1) - shares <= top_p
+    if cost is not None:
+        shares = (best - cost(tokens) / temperature).softmax(1)
+    below = (shares * within).cumsum(1)
+    drawn = (below <= chance.to(below) * below[:, -1:]).sum(1, keepdim=True)
+    # A chance may round up to 1: then the last that has a share.
+    return tokens.gather(1, torch.minimum(drawn, within.sum(1, keepdim=True) - 1))

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, Cache
 
-from .drawing import chances
+from .drawing import chances, nucleus
 
-LIKELIEST = 50  # tokens that one is drawn from: to sort the whole vocabulary costs more than the model's own step
 STRIDE = 16  # steps between two looks at which rows have ended
 SHARE = 16  # a 1/16 of the rows is filled at once, or a long prompt's attention would not fit the memory
 
@@ -195,7 +194,7 @@ class _Batch:
             early = torch.where(self.count < self.manner.least, _least(self.model), 0.0).to(logits.dtype)
             logits = logits.index_add(1, self.eos, early[:, None].expand(-1, len(self.eos)))
         place = self.count.clamp(max=self.manner.most - 1)[:, None]
-        drawn = self._drawn(logits, self.chance.gather(1, place))
+        drawn = nucleus(logits, self.chance.gather(1, place), self.manner.temperature, self.manner.top_p)
         self.written.scatter_(1, place, torch.where(self.over[:, None], self.written.gather(1, place), drawn))
         self.token.copy_(drawn[:, 0])
         self.by_model |= ~self.over & (drawn == self.eos).any(1)
@@ -203,15 +202,6 @@ class _Batch:
         self.over |= self.by_model | (self.count >= self.manner.most)
         self.position += ~self.over
         self.column.add_(1).remainder_(self.width)
-
-    def _drawn(self, logits: Tensor, chance: Tensor) -> Tensor:
-        scores, ids = logits.topk(min(LIKELIEST, logits.shape[1]))  # the likeliest first
-        shares = (scores.float() / self.manner.temperature).softmax(1)
-        shares = shares * (shares.cumsum(1) - shares <= self.manner.top_p)
-        below = shares.cumsum(1)
-        drawn = (below <= chance * below[:, -1:]).sum(1, keepdim=True)
-        # A chance may round up to 1: then the last that has a share.
-        return ids.gather(1, torch.minimum(drawn, (shares > 0).sum(1, keepdim=True) - 1))
 
     # ---- answers out
 

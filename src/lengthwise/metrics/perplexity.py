@@ -45,7 +45,7 @@ def surprise(writer: Any, prompts: Sequence[str], texts: Sequence[str]) -> Array
         raise ValueError(
             f"row {sizes.index(most)} has {most} tokens with its source, and {writer.name} reads {writer.window}"
         )
-    for rows in _batches(sizes):
+    for rows in alike(sizes, _TOKENS):
         width = max(len(heads[row]) + len(tails[row]) for row in rows)
         ids = torch.zeros(len(rows), width, dtype=torch.long)
         labels = torch.full_like(ids, -100)  # which cross_entropy leaves out
@@ -64,11 +64,11 @@ def surprise(writer: Any, prompts: Sequence[str], texts: Sequence[str]) -> Array
     return found
 
 
-def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Rows of like size together, as many as make `_TOKENS` with their padding."""
+def alike(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Rows of like size together, as many as make so many `tokens` with their padding."""
     rows: list[int] = []
     for row in sorted(range(len(sizes)), key=sizes.__getitem__):
-        if rows and sizes[row] * (len(rows) + 1) > _TOKENS:
+        if rows and sizes[row] * (len(rows) + 1) > tokens:
             yield rows
             rows = []
         rows.append(row)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .perplexity import alike
 from .tally import Tally, ratio_of_sums
 from .texts import Array, Texts
 
@@ -129,15 +130,7 @@ class Reverse:
             yield from ((row, found[n, : len(wanted[n])]) for n, row in enumerate(rows))
 
     def _batches(self, sizes: Sequence[int]) -> Iterator[list[int]]:
-        """Rows of like size together, as many as the device takes at once."""
-        most, rows = TOKENS.get(self.model.device.type, TOKENS["cpu"]), list[int]()
-        for row in sorted(range(len(sizes)), key=sizes.__getitem__):
-            if rows and sizes[row] * (len(rows) + 1) > most:
-                yield rows
-                rows = []
-            rows.append(row)
-        if rows:
-            yield rows
+        return alike(sizes, TOKENS.get(self.model.device.type, TOKENS["cpu"]))
 
     # ---- texts to ids
 

@@ -43,11 +43,14 @@ class Graphs:
     def __call__(self, batch: Batch, factor: float) -> Tensor:
         """The summed loss of `batch`, which is still in the host's memory; its gradients times `factor` are added."""
         key = self._key(batch)
-        if key in self.met and key not in self.recorded and len(self.recorded) < MOST and not self.broken:
-            self._record(key, batch)
-        self.met.add(key)
+        if key not in self.recorded and len(self.recorded) < MOST and not self.broken:
+            still = widened(batch, self._rows(batch), self._labels(batch)).to(self.device)
+            if key not in self.met:  # what the compiler has to do for this shape, it does now
+                self.met.add(key)
+                return self.learn(still, self._factor(factor))
+            self._record(key, still)
         if key not in self.recorded:
-            return self.learn(batch.to(self.device), torch.tensor(factor, device=self.device))
+            return self.learn(batch.to(self.device), self._factor(factor))
         recorded = self.recorded[key]
         fill(recorded.batch, batch)
         recorded.factor.fill_(factor)
@@ -66,9 +69,11 @@ class Graphs:
             return int(self._rows(batch) * ids.shape[1])
         return up(len(batch.labels), 1)
 
-    def _record(self, key: Any, batch: Batch) -> None:
-        still = widened(batch, self._rows(batch), self._labels(batch)).to(self.device)
-        factor = torch.zeros((), device=self.device)
+    def _factor(self, factor: float) -> Tensor:
+        return torch.tensor(factor, device=self.device)
+
+    def _record(self, key: Any, still: Batch) -> None:
+        factor = self._factor(0.0)
         try:
             replay, loss = self.capture(still, factor)
         except RuntimeError as error:  # a model that asks the device something in the middle of a step
@@ -106,11 +111,7 @@ def widened(batch: Batch, rows: int, labels: int) -> Batch:
 
     missing = labels - len(batch.labels)
     return replace(
-        batch,
-        inputs={key: more(value) for key, value in batch.inputs.items()},
-        packed={key: more(value) for key, value in batch.packed.items()},
-        chance=more(batch.chance),
-        furthest=more(batch.furthest),
+        batch.each(more),
         rows=torch.cat([batch.rows, batch.rows.new_zeros(missing)]),
         labels=torch.cat([batch.labels, batch.labels.new_full((missing,), _NOTHING)]),
     )

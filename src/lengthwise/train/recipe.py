@@ -184,6 +184,7 @@ class TrainSection(Section):
     steps: Positive | None = None
     optimiser: Literal["adamw", "adam"] = "adamw"
     lr: Annotated[float, Field(gt=0)] = 3e-4
+    control_lr: Annotated[float, Field(gt=0)] = 1.0  # times `lr`: what a control learns starts from nothing
     schedule: Literal["linear", "inverse_sqrt", "constant"] = "linear"
     warmup: Annotated[int, Field(ge=0)] = 0
     warmup_from: Annotated[float, Field(ge=0)] = 0.0

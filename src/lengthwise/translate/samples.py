@@ -17,10 +17,10 @@ from transformers import LogitsProcessor
 from transformers.modeling_outputs import BaseModelOutput
 
 from ..attachment import controls_of, core_of, units_of
+from ..decode.drawing import nucleus
 from ..decode.write import Writer
 from ..meter import Meter
 
-LIKELIEST = 50  # tokens that one is drawn from: to sort the whole vocabulary costs more than the model's own step
 UNIT = "chars"  # in which lengths are told and tokens are dear
 
 
@@ -138,18 +138,12 @@ class _Draw(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         step = input_ids.shape[1] - self.start
         if step < 0:  # a language token, which nobody chooses
             return scores
-        likeliest, tokens = scores.topk(min(LIKELIEST, scores.shape[1]))  # (rows, 50), the likeliest first
-        likeliest = likeliest.float() / self.sampler.temperature
-        shares = likeliest.softmax(1)
-        nucleus = shares.cumsum(1) - shares <= self.sampler.top_p
-        dear = self.thrift * self.sampler._prices[tokens] / self.sampler.temperature
-        shares = (likeliest - dear).masked_fill(~nucleus, -torch.inf).softmax(1)
-        below = shares.cumsum(1)
-        chance = self.chances[:, step : step + 1].to(below)
-        drawn = (below <= chance * below[:, -1:]).sum(1, keepdim=True)
-        # A chance may round up to 1: then the last that has a share.
-        drawn = torch.minimum(drawn, nucleus.sum(1, keepdim=True) - 1)
-        return torch.full_like(scores, -torch.inf).scatter_(1, tokens.gather(1, drawn), 0.0)
+        how = (self.sampler.temperature, self.sampler.top_p)
+        drawn = nucleus(scores, self.chances[:, step : step + 1], *how, cost=self._cost)
+        return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
+
+    def _cost(self, tokens: Tensor) -> Tensor:
+        return self.thrift * self.sampler._prices[tokens]
 
 
 def uniform(seeds: "np.ndarray[Any, np.dtype[np.uint64]]", steps: int) -> "np.ndarray[Any, np.dtype[np.float32]]":
