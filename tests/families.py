@@ -18,7 +18,7 @@ CONTROLS: dict[str, Callable[[], list[Control]]] = {
     "ratio": lambda: [EncodingControl("ratio", "bytes", "response", scale=0.5)],
     "progress+tokens": lambda: [LengthTokens(), EncodingControl("progress", "words")],
     "whole": lambda: [EncodingControl(unit="tokens", placement="whole", end_index=1, scale=0.5)],
-    "units": lambda: [EncodingControl(unit=("tokens", "words", "chars"), at_most=True, scale=0.5, reader=8, near=6)],
+    "units": lambda: [EncodingControl(unit=("tokens", "words", "chars"), at_most=True, scale=0.5, reader=8)],
     "replace": lambda: [EncodingControl(scale=0.5, positions="replace", layout="fairseq")],
 }
 

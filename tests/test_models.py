@@ -236,9 +236,12 @@ def test_known_says_where_each_model_is(cache, toy, tmp_path):
     ]
     folder = resolve("toy")
     small = write_model(tmp_path / "bundled" / "small")
+    card = "---\nlicense: mit\n---\n# A small one\n\nMore.\n"
+    (small / "README.md").write_text(card)
     rows = {row.name: row for row in known()}
     assert (rows["toy"].where, rows["toy"].path, rows["toy"].size > 100) == ("cached", folder, True)
-    assert (rows["small"].where, rows["small"].path, rows["small"].size) == ("bundled", small, 102)
+    assert (rows["small"].where, rows["small"].path, rows["small"].size) == ("bundled", small, 102 + len(card))
+    assert (rows["small"].description, rows["small"].licence) == ("A small one", "mit")
 
 
 def resolve_slowly(cache, log, waiting, answers):

@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
 
-from families import CONTROLS, tiny
-from lengthwise.attachment import attach
+from families import tiny
 from lengthwise.checkpoint import load_model
 from lengthwise.train import RecipeError, load_recipe, plan, train
-from lengthwise.train.recipe import TrainSection, parse_recipe
-from lengthwise.train.schedule import learning_rate, optimiser
+from lengthwise.train.recipe import parse_recipe
+from lengthwise.train.schedule import learning_rate
 from lengthwise.train.state import checkpoints
 from toy_corpora import corpus
 
@@ -98,16 +96,6 @@ def test_learning_rates() -> None:
     assert rates == pytest.approx([1e-7, (1e-3 + 1e-7) / 2, 1e-3, 5e-4])
     linear = parse_recipe(LEAST | {"train": {"steps": 100, "lr": 3e-4}}).train
     assert [learning_rate(linear, n, n / 100) for n in (0, 50, 100)] == pytest.approx([3e-4, 1.5e-4, 0])
-
-
-def test_what_a_control_learns_has_a_rate_of_its_own(byte_bpe: Any) -> None:
-    model = attach(tiny("llama", byte_bpe), CONTROLS["units"](), byte_bpe)
-    optimizer = optimiser(TrainSection(steps=9, control_lr=10.0), model, torch.device("cpu"))
-    plain, learnt = optimizer.param_groups
-    assert (plain["factor"], learnt["factor"]) == (1.0, 10.0)
-    found = {name for name, p in model.named_parameters() for of_control in learnt["params"] if p is of_control}
-    assert {name.rsplit(".")[-1] for name in found} == {"inner", "outer", "last"}
-    assert len(plain["params"]) + len(found) == len(list(model.parameters()))
 
 
 # ---- every recipe, on a toy corpus

@@ -105,7 +105,7 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
     base = tmp_path / "base"
     tiny("llama", byte_bpe).save_pretrained(base)
     byte_bpe.save_pretrained(base)
-    controls = [{"control": "encoding", "volume": 0, "reader": 8, "near": 16}, {"control": "tokens"}]
+    controls = [{"control": "encoding", "volume": 0, "reader": 8}, {"control": "tokens"}]
     recipe = small(tmp_path, shift={"maximum": 50}, controls=controls, train={"steps": 20, "lr": 1e-2})
     for lora in ({"dropout": 0.0}, {"dropout": 0.05}):
         out = tmp_path / f"run-{lora['dropout']}"

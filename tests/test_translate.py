@@ -22,6 +22,7 @@ from lengthwise.decode.write import Written
 from lengthwise.metrics.reverse import Reverse, merit
 from lengthwise.translate import Translator
 from lengthwise.translate.beams import Hypotheses
+from lengthwise.translate.capitals import spoken
 from lengthwise.translate.languages import prepare
 from lengthwise.translate.line import parts_of
 from lengthwise.translate.placeholders import STAND_INS, kept, lost, masked, translatable, unmasked
@@ -308,6 +309,31 @@ def test_a_model_that_is_told_its_length_is_not_asked_before(translator):
     assert (book.free_calls, book.bound_calls) == ([["Go."]], [[("Go.", "at most 9 chars")]])
 
 
+# ---- capitals
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("DELETE THE FILE %s?", "Delete the file %s?"),
+        ("{name} HAS LEFT", "{name} has left"),
+        ("MP3 FILES", "MP3 files"),
+        ("USB", "USB"),
+        ("Save AS PDF", "Save AS PDF"),
+        ("HTML 文件", "HTML 文件"),
+        ("https://a.org/x", "https://a.org/x"),
+    ],
+)
+def test_what_is_shouted_is_read_in_small_letters(text, read):
+    assert spoken(text) == read
+
+
+def test_what_is_shouted_comes_back_in_capitals_and_as_long(translator):
+    lines, _ = translator({"Open {name}!": "Öffne {name}, groß!", "Open.": "Öffne."})
+    assert texts(lines.translate(["OPEN {name}!", "Open."])) == ["ÖFFNE {name}, GROß!", "Öffne."]
+    assert texts(lines.translate(["OPEN {name}!"], "at most 19 chars")) == ["ÖFFNE {name}, GROß!"]
+
+
 # ---- a real search
 
 
@@ -518,6 +544,7 @@ def test_a_model_with_the_name_of_the_languages_needs_no_naming(cli, book, monke
     book({"Go.": "Va."})
     (tmp_path / "en-fr").mkdir()
     (tmp_path / "en-fr" / "config.json").write_text("{}")
+    (tmp_path / "en-fr" / "README.md").write_text("---\nlicense: mit\n---\n# English to French\n")
     monkeypatch.setattr("lengthwise.models.BUNDLED", tmp_path)
     assert cli("Go.", "--to", "fr") == (0, "Va.\n", "")
 

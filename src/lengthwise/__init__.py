@@ -22,6 +22,7 @@ _HOME = {
     "detach": "attachment",
     "EncodingControl": "controls",
     "LengthTokens": "controls",
+    "PlannerControl": "controls",
     "PromptControl": "controls",
     "load": "checkpoint",
     "save": "checkpoint",
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .attachment import attach, detach
     from .budget import Budget, about, at_least, at_most, between, exactly, ratio
     from .checkpoint import load, save
-    from .controls import EncodingControl, LengthTokens, PromptControl
+    from .controls import EncodingControl, LengthTokens, PlannerControl, PromptControl
     from .decode.write import Writer, Written
     from .units import UNITS, measure
 

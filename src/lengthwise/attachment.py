@@ -2,7 +2,8 @@
 
 The only file that knows transformers' insides. No subclass, no hook that outlives a call: three methods of the one
 model object are put in front of its own.
-  forward                        takes `decoder_length` and, for it, turns token ids into embeddings + length vectors
+  forward                        takes `decoder_length` and, for it, turns token ids into embeddings + length vectors,
+                                 and lets controls that steer change the decoder's last states
   prepare_inputs_for_generation  does the same for the tokens a cache has not read. It is given all ids, reordered by
                                  beam search already, so the count is read off them anew and nothing is remembered
   generate                       notes where the prompt ends
@@ -190,15 +191,34 @@ def _positions(model: Model) -> nn.Module | None:
     return getattr(decoder, "embed_positions", None) or getattr(decoder, "wpe", None)
 
 
-def _replaces_positions(model: Model) -> bool:
-    return any(control.positions == "replace" for control in controls_of(model))
-
-
 @contextmanager
 def _silent_positions(model: Model) -> Iterator[None]:
+    """The decoder's own positions are not heard, if a control takes their place."""
+    if not any(control.positions == "replace" for control in controls_of(model)):
+        yield
+        return
     module = _positions(model)
     assert module is not None
     handle = module.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def _steered(model: Model, signal: Signal) -> Iterator[None]:
+    """What the decoder says goes through the controls that steer before the output layer reads it."""
+    steering = [control for control in controls_of(model) if control.steers]
+    if not steering:
+        yield
+        return
+
+    def steer(module: Any, args: Any, output: Any) -> None:
+        for control in steering:
+            output.last_hidden_state = control.steer(signal, output.last_hidden_state)
+
+    handle = model.get_decoder().register_forward_hook(steer)
     try:
         yield
     finally:
@@ -242,18 +262,17 @@ def _forward(
     decoder_start: Tensor | None = None,
     decoder_unit: Tensor | None = None,
     decoder_at_most: Tensor | None = None,
-    decoder_silent: bool = False,  # from `_prepare_inputs`: encoded already, without positions
+    decoder_signal: Signal | None = None,  # from `_prepare_inputs`: encoded already, and by what
     **kwargs: Any,
 ) -> Any:
     if decoder_length is not None and length_control(model).units:
         kwargs |= dict(zip(inspect.signature(original).parameters, args, strict=False))
         args = ()
         asked = Asked(decoder_length, decoder_start, decoder_unit, decoder_at_most)
-        _encode_call(model, kwargs, asked, decoder_position)
-        decoder_silent = _replaces_positions(model)
-    if not decoder_silent:
+        decoder_signal = _encode_call(model, kwargs, asked, decoder_position)
+    if decoder_signal is None:
         return original(*args, **kwargs)
-    with _silent_positions(model):
+    with _silent_positions(model), _steered(model, decoder_signal):
         return original(*args, **kwargs)
 
 
@@ -283,10 +302,7 @@ def _prepare_inputs(
     ids = input_ids.to(new_ids.device)  # `generate` may keep its books elsewhere
     asked = Asked(decoder_length, decoder_start, decoder_unit, decoder_at_most)
     signal = _signal(model, ids, asked, None, mask).last(new_ids.shape[1])
-    inputs |= {ids_key: None, embeds_key: embed(model, new_ids, signal)}
-    if _replaces_positions(model):
-        inputs["decoder_silent"] = True
-    return inputs
+    return inputs | {ids_key: None, embeds_key: embed(model, new_ids, signal), "decoder_signal": signal}
 
 
 def _generate(
@@ -357,7 +373,7 @@ class Asked(NamedTuple):
     at_most: Tensor | None
 
 
-def _encode_call(model: Model, kwargs: dict[str, Any], asked: Asked, position: Tensor | None) -> None:
+def _encode_call(model: Model, kwargs: dict[str, Any], asked: Asked, position: Tensor | None) -> Signal:
     """In the arguments of one forward call, embeddings with length take the place of the decoder's token ids."""
     ids_key, embeds_key, mask_key = _keys(model)
     ids = kwargs.pop(ids_key, None)
@@ -373,7 +389,9 @@ def _encode_call(model: Model, kwargs: dict[str, Any], asked: Asked, position: T
         )
     if asked.start is None and model.config.is_encoder_decoder:
         asked = asked._replace(start=torch.full_like(asked.length, 1 - read))
-    kwargs[embeds_key] = embed(model, ids, _signal(model, ids, asked, position, kwargs.get(mask_key)))
+    signal = _signal(model, ids, asked, position, kwargs.get(mask_key))
+    kwargs[embeds_key] = embed(model, ids, signal)
+    return signal
 
 
 def _signal(model: Model, ids: Tensor, asked: Asked, position: Tensor | None, mask: Tensor | None) -> Signal:

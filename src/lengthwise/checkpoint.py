@@ -76,10 +76,11 @@ def _device(wanted: Any) -> torch.device:
 # ---- save
 
 
-def save(model: Any, tokenizer: Any, folder: str | Path, *, base: str | None = None) -> Path:
+def save(model: Any, tokenizer: Any, folder: str | Path, *, base: str | None = None, weights: bool = True) -> Path:
     """Writes the model, or its PEFT adapter, with its controls and tokenizer to `folder`.
 
     `base`: what to call an adapter's base model, where the path it was loaded from means nothing elsewhere.
+    `weights`: False writes the controls alone, of a model that is otherwise its `base`.
     All is written beside `folder` first and moved there when complete. What others put into the folder stays in it.
     """
     folder = Path(folder).absolute()
@@ -89,14 +90,14 @@ def save(model: Any, tokenizer: Any, folder: str | Path, *, base: str | None = N
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        _write(model, tokenizer, partial, base)
+        _write(model, tokenizer, partial, base, weights)
         _replace(folder, partial)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 
-def _write(model: Any, tokenizer: Any, folder: Path, base: str | None) -> None:
+def _write(model: Any, tokenizer: Any, folder: Path, base: str | None, whole: bool) -> None:
     controls = controls_of(model)
     about = {
         "format": FORMAT,
@@ -105,7 +106,11 @@ def _write(model: Any, tokenizer: Any, folder: Path, base: str | None) -> None:
         "units": {unit: unit_named(unit).signature for control in controls for unit in control.units},
         "base_model": None,
     }
-    if core_of(model) is model:
+    if not whole:
+        if not base or not controls or core_of(model) is not model:
+            raise ValueError("weights=False is for a plain model with controls; name it: save(…, base='name')")
+        about["base_model"] = base
+    elif core_of(model) is model:
         weights = {k: v for k, v in model.state_dict().items() if not k.startswith("length_control.")}
         model.save_pretrained(folder, state_dict=weights)
         if controls:  # so that the loss of lengthwise.json is noticed
@@ -160,15 +165,18 @@ def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> 
     from transformers import AutoTokenizer
 
     folder = Path(folder)
-    if not (folder / "config.json").exists() and not (folder / "adapter_config.json").exists():
-        raise FileNotFoundError(f"no model in {folder}: neither config.json nor adapter_config.json is there")
+    whole, adapter = (folder / "config.json").exists(), (folder / "adapter_config.json").exists()
     about = _about(folder)
+    if not (whole or adapter or about.get("base_model")):
+        raise FileNotFoundError(f"no model in {folder}: neither config.json nor adapter_config.json is there")
     controls = _controls(folder, about)
-    if (folder / "adapter_config.json").exists():
+    if not whole:
         base = _base_of(folder, about)
         own = any((folder / file).exists() for file in _TOKENIZERS)
         tokenizer = AutoTokenizer.from_pretrained(folder if own else base)
-        model = _with_adapter(_attached(_pretrained(base, dtype), controls, tokenizer), folder)
+        model = _attached(_pretrained(base, dtype), controls, tokenizer)
+        if adapter:
+            model = _with_adapter(model, folder)
     else:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         model = _attached(_pretrained(folder, dtype, whole=bool(controls)), controls, tokenizer)

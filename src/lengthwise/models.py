@@ -68,8 +68,7 @@ def cache_dir() -> Path:
 def known() -> list[Known]:
     """Every model that has a short name, bundled ones first."""
     rows = [
-        Known(name, "ships with Lengthwise", "Apache-2.0", _bytes(BUNDLED / name), "bundled", BUNDLED / name)
-        for name in _bundled()
+        Known(name, *_card(BUNDLED / name), _bytes(BUNDLED / name), "bundled", BUNDLED / name) for name in _bundled()
     ]
     for name, source in KNOWN.items():
         folder = _place(name)
@@ -144,6 +143,16 @@ def _text(name: str, tried: list[str], advice: str) -> str:
 
 def _bundled() -> list[str]:
     return sorted(folder.name for folder in BUNDLED.glob("*") if _is_model(folder))
+
+
+def _card(folder: Path) -> tuple[str, str]:
+    """What a model is, and its licence: the title and the front matter of its README, a card as the hub has them."""
+    import yaml  # type: ignore[import-untyped]
+
+    _, matter, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    about = yaml.safe_load(matter)
+    title = next(line for line in text.splitlines() if line.startswith("# "))
+    return title.removeprefix("# "), about.get("license_name") or about["license"]
 
 
 # The hub

@@ -43,7 +43,9 @@ def translate(
     room: Annotated[
         int, typer.Option(min=0, metavar="N", help="With a length such as 1.0x, at most so many are always allowed.")
     ] = 0,
-    model: Annotated[str, typer.Option(help="A translator: a name, a folder or hub id.")] = "",
+    model: Annotated[
+        str, typer.Option(help="A translator: a name, a folder or hub id. [default: en-it, for Italian]")
+    ] = "",
     candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Tell the N best in the JSON.")] = 1,
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams.")] = 5,
     reverse: Annotated[
@@ -60,8 +62,8 @@ def translate(
     """Translate, no longer than asked for.
 
     \b
-    lengthwise translate "Save as ..." --to fr --model Helsinki-NLP/opus-mt-en-fr --length "at most 20 chars"
-    lengthwise translate strings.tsv --to fr --model opus-mt-en-fr --json > translated.jsonl
+    lengthwise translate "Save as ..." --to it --length "at most 20 chars"
+    lengthwise translate strings.tsv --to fr --model Helsinki-NLP/opus-mt-en-fr --json > translated.jsonl
 
     Line by line: output line n is input line n, and an empty line stays empty. Placeholders (%s, {name}, <b>, \\n,
     addresses, numbers) come through as they are, or the JSON says what did not. A .tsv has a length for each line in

@@ -4,16 +4,27 @@ from typing import Any
 
 from .base import Control, Signal
 from .encoding import EncodingControl
+from .planner import PlannerControl
 from .prompt import PromptControl
 from .tokens import LengthTokens
 
 CONTROLS: dict[str, type[Control]] = {
     "encoding": EncodingControl,
+    "planner": PlannerControl,
     "prompt": PromptControl,
     "tokens": LengthTokens,
 }
 
-__all__ = ["CONTROLS", "Control", "EncodingControl", "LengthTokens", "PromptControl", "Signal", "control_from"]
+__all__ = [
+    "CONTROLS",
+    "Control",
+    "EncodingControl",
+    "LengthTokens",
+    "PlannerControl",
+    "PromptControl",
+    "Signal",
+    "control_from",
+]
 
 
 def control_from(config: dict[str, Any]) -> Control:

@@ -1,7 +1,8 @@
 """What every control is: a way of telling a model how long its text should be.
 
-A control may edit the source text (`prefix`), add vectors to the decoder's input (`encode`), or both. It knows counts
-and vectors; it does not know which model it is joined to (`attachment.py`) nor how tokens are counted (`meter.py`).
+A control may edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change what the decoder
+says before it becomes a choice of tokens (`steer`), or several of these. It knows counts and vectors; it does not know
+which model it is joined to (`attachment.py`) nor how tokens are counted (`meter.py`).
 """
 
 import inspect
@@ -46,6 +47,7 @@ class Control(nn.Module):
     units: tuple[str, ...] = ()  # counts what the decoder writes, in one of these units
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
     positions: str = "add"  # "replace" silences the decoder's own positions
+    steers: bool = False  # whether it has a `steer`
 
     def config(self) -> dict[str, Any]:
         """What `CONTROLS` needs to build this control again, ready for JSON."""
@@ -63,3 +65,7 @@ class Control(nn.Module):
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor | None:
         """Vectors to add to the decoder's `inputs`: (batch, time, dim), or None."""
         return None
+
+    def steer(self, signal: Signal, hidden: Tensor) -> Tensor:
+        """The decoder's last `hidden` states (batch, time, dim), which the output layer reads, changed."""
+        return hidden

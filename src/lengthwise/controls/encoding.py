@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear, silu
+from torch.nn.functional import linear, silu
 
 from .. import encodings
 from ..units import unit_named
@@ -36,8 +36,6 @@ class EncodingControl(Control):
                 model does not survive; at 0.25 it hardly minds
     reader      hidden units of a small network that reads the sinusoid, too, and adds what it makes of it. It starts
                 silent, so with volume 0 training starts from the model as it is; 0: none, as in the papers
-    near        the last so many counts have a learnt vector each (`difference` only), silent at first, too: sinusoids
-                of 1 and 2 are hardly told apart, and there a text must find its end; 0: none, as in the papers
     """
 
     name = "encoding"
@@ -57,7 +55,6 @@ class EncodingControl(Control):
         at_most: bool = False,
         volume: float = 1.0,
         reader: int = 0,
-        near: int = 0,
     ) -> None:
         super().__init__()
         self.kind = _one_of("kind", kind, KINDS)
@@ -68,8 +65,6 @@ class EncodingControl(Control):
         self.reader = reader
         self.inner: Tensor | None = None  # (reader, dim)
         self.outer: Tensor | None = None  # (dim, reader)
-        self.near = near
-        self.last: Tensor | None = None  # (units, near, dim)
         self.placement = _one_of("placement", placement, tuple(PLACEMENTS))
         self.end_index = _end_index(end_index, kind)
         self.scale = scale if isinstance(scale, int | float) else _one_of("scale", scale, ("constant", "frobenius"))
@@ -81,14 +76,10 @@ class EncodingControl(Control):
         self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
         if not self.units or len(set(self.units)) < len(self.units):
             raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
-        if min(volume, reader, near) < 0 or not (volume or reader or near):
-            raise ValueError(
-                f"a control must be heard: volume, reader or near above 0; got {volume}, {reader} and {near}"
-            )
-        if scale == "frobenius" and (reader or near or volume != 1):
-            raise ValueError("scale 'frobenius' sets the volume itself; leave volume at 1, reader and near at 0")
-        if near and kind != "difference":
-            raise ValueError(f"near counts what remains, which {kind!r} does not encode; leave it at 0")
+        if min(volume, reader) < 0 or not (volume or reader):
+            raise ValueError(f"a control must be heard: volume or reader above 0; got {volume} and {reader}")
+        if scale == "frobenius" and (reader or volume != 1):
+            raise ValueError("scale 'frobenius' sets the volume itself; leave volume at 1 and reader at 0")
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
         encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training
@@ -99,16 +90,13 @@ class EncodingControl(Control):
         if self.reader and self.inner is None:
             self.inner = nn.Parameter(torch.randn(self.reader, dim) / math.sqrt(dim / 2))
             self.outer = nn.Parameter(torch.zeros(dim, self.reader))
-        if self.near and self.last is None:
-            self.last = nn.Parameter(torch.zeros(len(self.units), self.near, dim))
-        for learnt in (self.inner, self.last):
-            if learnt is not None and learnt.shape[-1] != dim:
-                raise ValueError(f"this control has learnt for a model of width {learnt.shape[-1]}; this one has {dim}")
+        if self.inner is not None and self.inner.shape[1] != dim:
+            raise ValueError(f"this control has learnt for a model of width {self.inner.shape[1]}; this one has {dim}")
 
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor:
         carriers = signal.carriers(self.placement).unsqueeze(-1)  # (batch, time, 1)
         vectors = self.vectors(signal, inputs.shape[-1]) + self._tags(signal, inputs.shape[-1])
-        vectors = (self._read(vectors) + self._last(signal)) * carriers  # (batch, time, dim)
+        vectors = self._read(vectors) * carriers  # (batch, time, dim)
         if self.scale != "frobenius":
             return vectors * self.factor
         norms = [x.float().norm(dim=(1, 2), keepdim=True) for x in (inputs * carriers, vectors)]  # (batch, 1, 1)
@@ -130,15 +118,6 @@ class EncodingControl(Control):
         if self.inner is None or self.outer is None:
             return loud
         return loud + linear(silu(linear(vectors.to(self.inner.dtype), self.inner)), self.outer)
-
-    def _last(self, signal: Signal) -> Tensor | float:
-        """The learnt vectors of the last counts, nothing before them: (batch, time, dim)."""
-        if self.last is None:
-            return 0.0
-        index = self.index(signal)
-        units = torch.zeros_like(signal.length) if signal.unit is None else signal.unit
-        rows = units.unsqueeze(-1) * self.near + index.clamp(max=self.near - 1)
-        return embedding(rows, self.last.flatten(0, 1)) * (index < self.near).unsqueeze(-1)
 
     def _tags(self, signal: Signal, dim: int) -> Tensor | float:
         """What tells a row's unit, and a limit from a length: (batch, 1, dim), or nothing where there is one only."""

@@ -121,7 +121,7 @@ def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
     cuda = torch.cuda.is_available()
     device = torch.device("cuda" if cuda else "cpu")
     model = model.to(device).train()
-    optimizer = optimiser(recipe.train, model, device)
+    optimizer = optimiser(recipe.train, trainable(model), device)
     if cuda:
         torch.cuda.reset_peak_memory_stats()
     try:

@@ -94,6 +94,6 @@ def finish(recipe: Recipe) -> Path:
     base = recipe.model.base
     if base and Path(base).is_dir():
         base = str(Path(base).absolute())  # an adapter must find it from anywhere
-    folder = save(built.model, built.tokenizer, recipe.out / "model", base=base)
+    folder = save(built.model, built.tokenizer, recipe.out / "model", base=base, weights=not recipe.model.frozen)
     shutil.copy(recipe.out / "recipe.yaml", folder / "recipe.yaml")
     return folder

@@ -92,7 +92,7 @@ class _Run:
         model.train()
         if sharded:
             shard(model)
-        optimizer = optimiser(recipe.train, model, self.device)
+        optimizer = optimiser(recipe.train, trainable(model), self.device)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
         self.trained = trainable(self.model)  # anew: sharding replaces them
         torch.manual_seed(recipe.seed + 7919 * self.rank)  # dropout differs between processes
@@ -172,7 +172,7 @@ class _Run:
         share, responses = self._share(), sum(batch.responses for batch in group)
         rate = learning_rate(self.recipe.train, self.progress.step, share)
         for settings in self.optimizer.param_groups:
-            settings["lr"] = rate * settings["factor"]
+            settings["lr"] = rate
         own = group[self.rank :: self.world]
         # At the very end some processes may have a batch less: they mute one, for all must take part in the exchange.
         own += [group[0].muted()] * (-(-len(group) // self.world) - len(own))
@@ -249,10 +249,9 @@ class _Run:
         self.unread = []
         tokens, seconds, waiting = self.since.read()
         self.progress.seconds += seconds
-        settings = self.optimizer.param_groups[0]
         self._write(
             loss=total / max(count, 1),
-            lr=settings["lr"] / settings["factor"],
+            lr=self.optimizer.param_groups[0]["lr"],
             epoch=self.progress.place.epoch,
             tokens=self.progress.tokens,
             tokens_per_second=tokens / max(seconds, 1e-9),

@@ -57,6 +57,8 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if recipe.model.lora:
         model = _with_lora(model, recipe, tokenizer)
+    if recipe.model.frozen:
+        _freeze(model)
     return Built(model, tokenizer, *_readers(recipe, model, tokenizer))
 
 
@@ -96,6 +98,8 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
             f"lengths.separator {separator!r} is no token of this model (fresh ones have '<sep>'); "
             "use ' ', or a token that it has"
         )
+    if recipe.batch.packing and any(control.steers for control in controls):
+        raise RecipeError("batch.packing puts several lengths in a row, and a planner follows one; leave packing out")
     if recipe.batch.packing and maker.encoder_decoder:
         raise RecipeError("batch.packing is for decoder-only models; an encoder-decoder reads one example a row")
     pad = maker.tokenizer.pad_token_id
@@ -187,7 +191,7 @@ def fresh_config(fresh: Fresh, vocabulary: int, **special: int) -> Any:
 def _base(recipe: Recipe) -> tuple[Any, Any]:
     name = recipe.model.base
     assert name is not None
-    frozen_in_bf16 = recipe.model.lora and recipe.train.precision == "bf16"
+    frozen_in_bf16 = (recipe.model.lora or recipe.model.frozen) and recipe.train.precision == "bf16"
     model, tokenizer = load_model(resolve(name), dtype=torch.bfloat16 if frozen_in_bf16 else torch.float32)
     if core_of(model) is not model:
         raise RecipeError(f"model.base {name!r} is an adapter; name its base model, or merge the two first")
@@ -215,6 +219,14 @@ def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
     if not lora.dropout:
         fold(adapted)
     return adapted
+
+
+def _freeze(model: Any) -> None:
+    model.requires_grad_(False)
+    for control in controls_of(model):
+        control.requires_grad_()
+    if not trainable(model):
+        raise RecipeError("model.frozen leaves nothing to learn: no control of this recipe has weights of its own")
 
 
 def trainable(model: nn.Module) -> list[nn.Parameter]:

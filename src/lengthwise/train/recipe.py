@@ -80,6 +80,7 @@ class ModelSection(Section):
     base: str | None = None
     fresh: Fresh | None = None
     lora: Lora | None = None
+    frozen: bool = False  # the base stays as it is, and only its controls learn
 
     @model_validator(mode="after")
     def _one(self) -> "ModelSection":
@@ -87,6 +88,8 @@ class ModelSection(Section):
             raise ValueError("give either base (a model to start from) or fresh (a size), not both or none")
         if self.fresh and self.lora:
             raise ValueError("lora adapts a base model; a fresh one is trained whole")
+        if self.frozen and (self.fresh or self.lora):
+            raise ValueError("frozen leaves a base model as it is; leave fresh and lora out")
         return self
 
 
@@ -184,7 +187,6 @@ class TrainSection(Section):
     steps: Positive | None = None
     optimiser: Literal["adamw", "adam"] = "adamw"
     lr: Annotated[float, Field(gt=0)] = 3e-4
-    control_lr: Annotated[float, Field(gt=0)] = 1.0  # times `lr`: what a control learns starts from nothing
     schedule: Literal["linear", "inverse_sqrt", "constant"] = "linear"
     warmup: Annotated[int, Field(ge=0)] = 0
     warmup_from: Annotated[float, Field(ge=0)] = 0.0

@@ -1,11 +1,11 @@
 """The learning rate at each step, and the optimiser it goes to. Numbers only: nothing to save, nothing to resume."""
 
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import nn
 
-from ..controls import Control
 from .recipe import TrainSection
 
 
@@ -24,14 +24,7 @@ def learning_rate(train: TrainSection, step: int, progress: float) -> float:
     return train.lr
 
 
-def optimiser(train: TrainSection, model: nn.Module, device: torch.device) -> torch.optim.Optimizer:
-    """One for all that is trained; the parameters of controls are a group of their own, with a factor for its rate."""
+def optimiser(train: TrainSection, parameters: Iterable[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:
     kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[train.optimiser]
-    controls = {p for module in model.modules() if isinstance(module, Control) for p in module.parameters()}
-    trained = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in trained if p not in controls], "factor": 1.0},
-        {"params": [p for p in trained if p in controls], "factor": train.control_lr},
-    ]
-    settings = {"betas": train.betas, "eps": train.eps, "weight_decay": train.weight_decay}
-    return kind([g for g in groups if g["params"]], lr=train.lr, fused=device.type == "cuda", **settings)
+    fused = device.type == "cuda"
+    return kind(parameters, lr=train.lr, betas=train.betas, eps=train.eps, weight_decay=train.weight_decay, fused=fused)

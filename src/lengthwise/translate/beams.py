@@ -30,10 +30,11 @@ class Hypotheses:
 
     def __init__(self, writer: Writer, beams: int) -> None:
         self.beams = beams
-        self.told = bool(controls_of(writer.model))  # does the model want to know its length?
-        sequences = SEQUENCES if writer.model.device.type == "cpu" else 16 * SEQUENCES
+        controls = controls_of(writer.model)
         # A model that has learnt limits has never translated without a length: it hears of one that hinders nobody.
-        limits = [c for c in controls_of(writer.model) if getattr(c, "at_most", False) and "chars" in c.units]
+        limits = [c for c in controls if getattr(c, "at_most", False) and "chars" in c.units]
+        self.told = bool(controls) and not limits  # can it translate only where it is told a length?
+        sequences = SEQUENCES if writer.model.device.type == "cpu" else 16 * SEQUENCES
         self._free = _Free(writer, beams, max(1, sequences // beams), told=bool(limits))
         self._bound = _Bound(writer, 2 * sequences)
 

@@ -4,6 +4,7 @@ Knows the marks of format strings, markup, addresses and numbers; knows nothing 
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from html import unescape
 
 import regex
@@ -42,6 +43,20 @@ def kept(text: str) -> Counter[str]:
     True
     """
     return Counter(found[0] for found in _KEPT.finditer(text))
+
+
+def apart(text: str) -> Iterator[tuple[str, bool]]:
+    """The text in pieces, each with: is it a placeholder?
+
+    >>> list(apart("Hi {name}!"))
+    [('Hi ', False), ('{name}', True), ('!', False)]
+    """
+    at = 0
+    for found in _KEPT.finditer(text):
+        yield text[at : found.start()], False
+        yield found[0], True
+        at = found.end()
+    yield text[at:], False
 
 
 def translatable(text: str) -> bool:

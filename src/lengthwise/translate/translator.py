@@ -18,6 +18,7 @@ from ..decode.write import Writer, Written
 from ..metrics.reverse import Reverse, merit
 from ..units import measure
 from .beams import Hypotheses
+from .capitals import as_in, spoken
 from .languages import UNSPACED, prepare
 from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
@@ -136,7 +137,7 @@ class Translator:
 
     def _translate_freely(self, lines: list[Line]) -> dict[str, list[Written]]:
         """Hypotheses for each sentence, those that keep its placeholders first; lines without a budget are done."""
-        # A model that was trained to be told its length is asked once it can be told.
+        # A model that has only been trained with a length is asked once it can be told one.
         free = [line for line in lines if line.budget is None or not self.hypotheses.told]
         texts = list(dict.fromkeys(sentence for line in free for sentence in line.sentences))
         pool = dict(zip(texts, self._free(texts), strict=True))
@@ -152,7 +153,7 @@ class Translator:
     def _free(self, texts: list[str], forms: list[tuple[str, dict[str, str]]] | None = None) -> list[list[Written]]:
         """Hypotheses for each text; `forms`: what the model reads in its place, and what the stand-ins in it are."""
         forms = forms or [(text, {}) for text in texts]
-        found = self.hypotheses.free([self.prefix + form for form, _ in forms]) if texts else []
+        found = self.hypotheses.free([self.prefix + spoken(form) for form, _ in forms]) if texts else []
         clean = [
             [_restored(text, _restored(form, one, {}), stands) for one in options]
             for text, (form, stands), options in zip(texts, forms, found, strict=True)
@@ -212,7 +213,7 @@ class Translator:
         for ask, text in zip(asks, texts, strict=True):
             more = self._measure(ask.text, ask.share.unit) - self._measure(text, ask.share.unit)
             shares.append(_narrowed(ask.share, more))
-        found = self.hypotheses.bound([self.prefix + text for text in texts], shares)
+        found = self.hypotheses.bound([self.prefix + spoken(text) for text in texts], shares)
         clean = [
             [_restored(ask.text, one, given) for one in options]
             for ask, options, given in zip(asks, found, stands, strict=True)
@@ -326,8 +327,8 @@ def _copies(source: str, one: Written) -> bool:
 
 
 def _restored(source: str, one: Written, stands: dict[str, str]) -> Written:
-    """The hypothesis with its placeholders in their places, and clean."""
-    text = tidied(source, unmasked(one.text, stands))
+    """The hypothesis with its placeholders in their places, clean, and in capitals if the source is."""
+    text = as_in(source, tidied(source, unmasked(one.text, stands)))
     return one if text == one.text else replace(one, text=text)
 
 

@@ -1,0 +1,79 @@
+"""A planner: the next token is chosen with the end in sight.
+
+A length that is joined to the decoder's input has to come through all layers before it can change a choice, and a small
+model that is taught that way learns where to stop, but not how to get there. The planner sits behind the last layer. It
+reads what the model is about to say and what remains to be written, and shifts the choice towards tokens after which a
+text can still end in time: three words before the end, "the quality of" becomes "the quality". Everything below it, the
+pretrained model itself, may stay as it is. It does not know tokens: positions come counted.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear, rms_norm, silu
+
+from ..units import unit_named
+from .base import Control, Signal
+
+_FAR = 127  # from here on, the end is far, and all the same; so no count is further than those in training
+_STATES = 40  # buckets up to there
+
+
+class PlannerControl(Control):
+    """A small network behind the decoder, with a learnt state for what remains. It starts silent.
+
+    unit       what is counted, or several units: then each row of a batch has its own
+    at_most    a length may also be a limit, below which a text may end by itself
+    hidden     hidden units of the network
+
+    Counts below 16 have a state each, those above it share eight an octave, up to 127; beyond, the end is far.
+    """
+
+    name = "planner"
+    kind = "difference"  # it counts what remains, as that encoding does
+    steers = True
+
+    def __init__(self, unit: str | Sequence[str] = "chars", at_most: bool = False, hidden: int = 512) -> None:
+        super().__init__()
+        self.units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
+        self.unit = self.units[0] if len(self.units) == 1 else self.units
+        self.at_most, self.hidden = at_most, hidden
+        if not self.units or len(set(self.units)) < len(self.units):
+            raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
+        if hidden < 1:
+            raise ValueError(f"a planner needs hidden units; got {hidden}")
+        self.learnt = nn.ParameterDict()
+
+    def settle(self, row_norm: float, dim: int) -> None:
+        states = len(self.units) * (1 + self.at_most) * _STATES
+        if not self.learnt:
+            self.learnt["inner"] = nn.Parameter(torch.randn(self.hidden, dim) / math.sqrt(dim))
+            self.learnt["gain"] = nn.Parameter(torch.ones(states, self.hidden))
+            self.learnt["shift"] = nn.Parameter(torch.randn(states, self.hidden) / 2)
+            self.learnt["outer"] = nn.Parameter(torch.zeros(dim, self.hidden))
+            self.learnt["choice"] = nn.Parameter(torch.zeros(states, dim))
+        if (width := self.learnt["inner"].shape[1]) != dim:
+            raise ValueError(f"this planner has learnt for a model of width {width}; this one has {dim}")
+
+    def steer(self, signal: Signal, hidden: Tensor) -> Tensor:
+        states, learnt = self._states(signal), self.learnt
+        gain, shift, choice = (embedding(states, learnt[name]) for name in ("gain", "shift", "choice"))
+        read = linear(rms_norm(hidden.to(gain.dtype), hidden.shape[-1:]), learnt["inner"])  # (batch, time, hidden)
+        moved = choice + linear(silu(read * gain + shift), learnt["outer"])  # (batch, time, dim)
+        return hidden + (moved * signal.carriers("answer").unsqueeze(-1)).to(hidden.dtype)
+
+    def _states(self, signal: Signal) -> Tensor:
+        """By kind, unit and what remains: (batch, time)."""
+        kinds = torch.zeros_like(signal.length) if signal.unit is None else signal.unit
+        if self.at_most and signal.at_most is not None:
+            kinds = kinds + len(self.units) * signal.at_most
+        return kinds.unsqueeze(-1) * _STATES + bucket(signal.length.unsqueeze(-1) - signal.position)
+
+
+def bucket(remains: Tensor) -> Tensor:
+    """The state of a count: 0 … 15 → 0 … 15, 16 and 17 → 16, 31 → 23, 32 … 35 → 24, …, 120 and more → 39."""
+    remains = remains.clamp(min=0, max=_FAR)
+    octave = (remains.clamp(min=8).float().log2().floor().long() - 3).clamp(min=0)  # 0 up to 15, 1 up to 31, …
+    return 8 * octave + (remains >> octave)

@@ -1,0 +1,76 @@
+"""The models that ship: they need no network, keep to their lengths, and say what they are."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import lengthwise
+from lengthwise.models import known
+from lengthwise.translate import Translator
+from lengthwise.translate.languages import prepare
+
+STRINGS = [
+    "Cancel",
+    "Are you sure you want to delete %s?",
+    "Hello {name}, you have %d new messages.",
+    "Visit https://example.com/help for 3 more.",
+    "This package contains the documentation. Most users should not install it.",
+]
+
+
+@pytest.fixture(scope="module")
+def en_it():
+    return lengthwise.load("en-it", device="cpu")
+
+
+def test_it_is_listed_with_the_licences_of_its_data():
+    row = next(row for row in known() if row.name == "en-it")
+    assert (row.where, row.size < 20_000_000) == ("bundled", True)
+    assert row.description.startswith("English to Italian")
+    for word in ("Debian", "CC-BY 2.0 FR", "MPL-2.0"):
+        assert word in row.licence
+
+
+def test_a_command_in_an_empty_folder_without_a_network(tmp_path):
+    settings = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub"), "LENGTHWISE_CACHE": str(tmp_path / "ours")}
+    ask = ["translate", "The file {name} could not be saved.", "--to", "it", "--length", "1.0x", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "lengthwise", *ask],
+        env={**os.environ, **settings},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    row = json.loads(done.stdout)
+    assert row["text"] == "Impossibile salvare il file {name}."
+    assert (row["fits"], row["complete"], row["intact"], row["model"]) == (True, True, True, "en-it")
+
+
+def test_it_translates(en_it):
+    rows = Translator(en_it, "en", "it").translate(["Cancel", "OPEN FILE", "Do you want to save the changes?", ""])
+    assert [row.text for row in rows] == ["Annulla", "APRI FILE", "Vuoi salvare le modifiche?", ""]
+
+
+@pytest.mark.parametrize("budget", ["at most 1.0x", "1.0x", "at most 5 words"])
+def test_it_fits_and_keeps_placeholders(en_it, budget):
+    for row in Translator(en_it, "en", "it").translate(STRINGS, budget):
+        assert row.fits, row
+        assert row.intact, row
+
+
+def test_a_limit_is_heard(en_it):
+    """Nothing holds it here: told that 40 characters are all, it writes less than when told of 200."""
+    from lengthwise.plain import PlainWriter
+
+    source = "This package contains the documentation and the examples."
+    short, free = PlainWriter(en_it, told=True, beams=5).write([source] * 2, ["at most 40 chars", "at most 200 chars"])
+    assert short.length <= 44 < free.length
+
+
+def test_it_translates_nothing_else(en_it):
+    with pytest.raises(ValueError, match="en-it translates from en to it; asked for was from en to fr"):
+        prepare(en_it, "en", "fr")
