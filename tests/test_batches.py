@@ -172,6 +172,26 @@ def test_a_text_ends_at_one_of_its_sentences(byte_bpe: Any) -> None:
     assert prefix("no end at all", 0.5) == "no end at all"
 
 
+def test_of_a_torn_text_the_end_alone_is_learnt(byte_bpe: Any) -> None:
+    text = "One is here. Two came, too. And three went."
+    cases = [Document(str(n), (("Say it.", text),)) for n in range(80)]
+    cutting = LengthsSection(kind="prefixes", anywhere=0.5)
+    maker = maker_for(byte_bpe, cutting=cutting, shift=ShiftSection(share=0.5))
+    found = maker.examples(cases, 1, Random(0))[0]
+    torn = [example for example in found if example.torn]
+    assert 25 < len(torn) < 55
+    assert {example.furthest for example in torn} == {0}
+    texts = {byte_bpe.decode(example.target) for example in torn}
+    assert len(texts) > 12
+    assert all(text.startswith(part) for part in texts)
+    layout = replace(layout_for(tiny("llama", byte_bpe)), last=2, before=0.5)
+    batch = collate(torn, layout)
+    assert batch.labels.tolist() == [layout.end] * len(torn)
+    assert len(collate(found, layout).labels) > 2 * (len(found) - len(torn)) + len(torn)
+    with pytest.raises(ValueError, match="anywhere is for prefixes"):
+        LengthsSection(anywhere=0.1)
+
+
 def test_only_limits_are_shifted(byte_bpe: Any) -> None:
     text = "One is here. Two came, too. And three went."
     shift = ShiftSection(share=0.5, maximum=100, cut=0.25)

@@ -135,6 +135,12 @@ def test_only_the_planner_learns(byte_bpe: Any, tmp_path: Path) -> None:
     assert all(weight.abs().sum() > 0 for weight in controls_of(model)[0].parameters())
     assert sum(file.stat().st_size for file in folder.glob("*.safetensors")) < 60_000
 
+    settings |= {"out": str(tmp_path / "more"), "model": {"base": str(folder), "frozen": True}, "controls": []}
+    more, _ = load_model(train(parse_recipe(settings)))  # it learns on, from where it was
+    assert torch.equal(more.get_input_embeddings().weight, plain.get_input_embeddings().weight)
+    old, new = (controls_of(one)[0].learnt["choice"] for one in (model, more))
+    assert 0 < (new - old).norm() < old.norm()
+
 
 @pytest.mark.parametrize(
     ("changes", "match"),

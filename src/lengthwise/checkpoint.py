@@ -245,6 +245,15 @@ def _pretrained(folder: Path, dtype: Any, *, whole: bool = False) -> Any:
     return model
 
 
+def origin(name: str) -> str:
+    """The model whose weights `name` has: the base of a folder that holds controls alone, else itself."""
+    from .models import resolve
+
+    folder = resolve(name)
+    alone = not any((folder / file).exists() for file in ("config.json", "adapter_config.json"))
+    return str(_about(folder)["base_model"]) if alone else name
+
+
 def _base_of(folder: Path, about: dict[str, Any]) -> Path:
     """Where the base model of the adapter in `folder` is."""
     name = about.get("base_model") or json.loads((folder / "adapter_config.json").read_text("utf-8")).get(

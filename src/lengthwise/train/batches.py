@@ -237,8 +237,13 @@ def _batch(
 
 
 def _learnt(example: Example, layout: Layout) -> Sequence[int]:
-    """Which tokens of a response, its end included, are learnt: all, or the last ones and a share of the others."""
+    """Which tokens of a response, its end included, are learnt: all, or the last ones and a share of the others.
+
+    Of a torn one only the end.
+    """
     count = len(example.target) + 1
+    if example.torn:
+        return [count - 1]
     if layout.before == 1:
         return range(count)
     random = Random(example.chance)  # drawn anew with the example in each epoch

@@ -35,6 +35,7 @@ class Example:
     at_most: bool = False  # the length is told as a limit
     chance: float = 0.0  # drawn from [0, 1), for the shift
     furthest: int = 0  # the most that its length may be shifted
+    torn: bool = False  # it was cut at any token, and nothing but its end is to be learnt
 
     @property
     def length(self) -> int:
@@ -51,6 +52,7 @@ class _Draft:
     unit: int
     at_most: bool
     whole: bool  # the target ends where its writer ended it
+    torn: bool  # it shall end at any token
     chance: float
 
 
@@ -87,7 +89,10 @@ class ExampleMaker:
     def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
         """All examples of the documents. `time` is the epoch, or the place on a clock like it, for drawn lengths."""
         drafts = [draft for document in documents for draft in self._drafts(document, time, random)]
-        targets = self._target_ids([draft.target for draft in drafts])
+        targets = [
+            ids[: 1 + int(draft.chance * len(ids))] if draft.torn else ids
+            for draft, ids in zip(drafts, self._target_ids([draft.target for draft in drafts]), strict=True)
+        ]
         counts = self._counts(targets, [draft.unit for draft in drafts])
         sources = self._source_ids([self._told(draft, count) for draft, count in zip(drafts, counts, strict=True)])
         found, skipped = [], Skipped()
@@ -98,7 +103,7 @@ class ExampleMaker:
                 skipped.long += 1
             else:
                 costs, furthest = self._costs(source, draft.unit), self._furthest(draft, count[-1])
-                told = (draft.unit, draft.at_most, draft.chance, furthest)
+                told = (draft.unit, draft.at_most, draft.chance, furthest, draft.torn)
                 found.append(Example(draft.name, source, target, count, costs, *told))
         return found, skipped
 
@@ -126,7 +131,7 @@ class ExampleMaker:
 
     def _furthest(self, draft: "_Draft", length: int) -> int:
         """A text that ended by itself could do so under any limit; one that was cut had little room left."""
-        if not draft.at_most or self.shift is None:
+        if not draft.at_most or draft.torn or self.shift is None:
             return 0
         return self.shift.maximum if draft.whole else min(self.shift.maximum, int(self.shift.cut * length))
 
@@ -139,11 +144,12 @@ class ExampleMaker:
             name = document.id if len(sides[0]) == 1 else f"{document.id}[{segment.start}:{segment.stop}]"
             source, target = (self.cutting.separator.join(side[segment.start : segment.stop]) for side in sides)
             # Drawn for every example, used or not: one option more does not change all other draws.
-            unit, limit, end, chance = (random.random() for _ in range(4))
+            unit, limit, end, chance, tear = (random.random() for _ in range(5))
             at_most = self.shift is not None and limit < self.shift.share
             cut = lengths.prefix(target, end) if self.cutting.kind == "prefixes" else target
             whole = document.finished and len(cut) == len(target)
-            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, chance)
+            torn = tear < self.cutting.anywhere
+            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, torn, chance)
 
     def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:
         kind, maximum = self.cutting.kind, self.cutting.maximum

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from ..checkpoint import save
+from ..checkpoint import origin, save
 from . import state
 from .model import build, fresh_tokenizer
 from .recipe import Recipe
@@ -91,7 +91,7 @@ def finish(recipe: Recipe) -> Path:
     if recipe.train.half:
         for parameter in built.model.parameters():
             parameter.data = parameter.data.half()
-    base = recipe.model.base
+    base = recipe.model.base and origin(recipe.model.base)
     if base and Path(base).is_dir():
         base = str(Path(base).absolute())  # an adapter must find it from anywhere
     folder = save(built.model, built.tokenizer, recipe.out / "model", base=base, weights=not recipe.model.frozen)

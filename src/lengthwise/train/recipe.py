@@ -140,7 +140,8 @@ class LengthsSection(Section):
     """How documents become examples (Zhang et al. 2023); see `lengths.py`.
 
     `prefixes`: as sentences, but a target ends at one of its sentence ends, drawn anew in each epoch: one text, as many
-    lengths as it has sentences.
+    lengths as it has sentences. Where the plan of a model fails, it is in the midst of a sentence when no room is left,
+    which such texts never are; so a share `anywhere` of them is cut at any token, and of these the end alone is learnt.
     """
 
     kind: Literal["sentences", "prefixes", "documents", "dynamic", "resolutions"] = "sentences"
@@ -148,6 +149,13 @@ class LengthsSection(Section):
     gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
     tick: Positive | None = None  # dynamic: documents after which the clock moves on as by an epoch
     separator: str = " "
+    anywhere: Share = 0.0  # prefixes
+
+    @model_validator(mode="after")
+    def _prefixes(self) -> "LengthsSection":
+        if self.anywhere and self.kind != "prefixes":
+            raise ValueError(f"anywhere is for prefixes; {self.kind!r} are not cut")
+        return self
 
 
 class ShiftSection(Section):
