@@ -8,7 +8,8 @@ import sys
 import pytest
 
 import lengthwise
-from lengthwise.models import known
+from lengthwise.models import known, resolve
+from lengthwise.train import load_recipe
 from lengthwise.translate import Translator
 from lengthwise.translate.languages import prepare
 
@@ -32,6 +33,10 @@ def test_it_is_listed_with_the_licences_of_its_data():
     assert row.description.startswith("English to Italian")
     for word in ("Debian", "CC-BY 2.0 FR", "MPL-2.0"):
         assert word in row.licence
+
+
+def test_its_recipe_can_be_read():
+    assert load_recipe(str(resolve("en-it") / "recipe.yaml"), []).name == "debian-en-it-compact"
 
 
 def test_a_command_in_an_empty_folder_without_a_network(tmp_path):

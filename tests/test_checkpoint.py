@@ -274,6 +274,13 @@ def test_damaged_adapters_are_refused(world: World, byte_bpe: Any, tmp_path: Pat
     with pytest.raises(ValueError, match="base model, which has no name"):
         save(world.model, world.tokenizer, tmp_path / "adapter")
     folder = save(world.model, world.tokenizer, tmp_path / "adapter", base=str(tmp_path / "base"))
+    shutil.copy(tmp_path / "base" / "config.json", folder)  # as other tools do: an adapter it is all the same
+    assert hasattr(load_model(folder)[0], "peft_config")
+    (folder / "config.json").unlink()
+    (folder / "adapter_config.json").rename(tmp_path / "aside.json")
+    with pytest.raises(ValueError, match=r"adapter_config.json is missing"):
+        load_model(folder)
+    (tmp_path / "aside.json").rename(folder / "adapter_config.json")
     weights = load_file(folder / "adapter_model.safetensors")
     weights.pop(next(iter(weights)))
     save_file(weights, folder / "adapter_model.safetensors")

@@ -134,6 +134,21 @@ def test_a_run_learns_the_same_by_graphs(tmp_path: Path, monkeypatch: pytest.Mon
     assert losses_in(tmp_path / "graphs") == pytest.approx(losses_in(tmp_path / "run"), rel=1e-3)
 
 
+def test_the_first_batch_of_a_shape_is_learnt_from_in_the_shape_of_the_graph(byte_bpe: Any) -> None:
+    model = attach(tiny("llama", byte_bpe), CONTROLS["difference"](), byte_bpe)
+    batch = collate(examples_for(model, byte_bpe, "chars", count=30)[:2], layout_for(model))
+    seen: list[tuple[int, int]] = []
+
+    def learn(given: Batch, factor: torch.Tensor) -> torch.Tensor:
+        seen.append((len(given.inputs["input_ids"]), int((given.labels >= 0).sum())))
+        return torch.zeros(())
+
+    graphs = Played(learn, 20 * batch.padded, torch.device("cpu"), print)
+    for _ in range(3):
+        graphs(batch, 1.0)
+    assert seen == [(40, len(batch.labels))] * 3
+
+
 def test_a_model_that_cannot_be_recorded_is_trained_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

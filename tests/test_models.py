@@ -242,6 +242,9 @@ def test_known_says_where_each_model_is(cache, toy, tmp_path):
     assert (rows["toy"].where, rows["toy"].path, rows["toy"].size > 100) == ("cached", folder, True)
     assert (rows["small"].where, rows["small"].path, rows["small"].size) == ("bundled", small, 102 + len(card))
     assert (rows["small"].description, rows["small"].licence) == ("A small one", "mit")
+    for bad in ("", "no front matter", "---\n[\n---\n# x\n", "---\na: 1\n---\nno title"):
+        (small / "README.md").write_text(bad)
+        assert next(row.licence for row in known() if row.name == "small") == "see its folder"
 
 
 def resolve_slowly(cache, log, waiting, answers):

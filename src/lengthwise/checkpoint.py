@@ -1,7 +1,8 @@
 """Saving and loading: a folder that Hugging Face can read, and beside it what Lengthwise needs.
 
-  config.json, model.safetensors, …   a full model; for a PEFT adapter adapter_config.json, adapter_model.safetensors
-  lengthwise.json                     the controls, the rules they count by, the base model of an adapter
+  config.json, model.safetensors, …   a full model; for a PEFT adapter adapter_config.json, adapter_model.safetensors;
+                                      neither, if only the controls have learnt
+  lengthwise.json                     the controls, the rules they count by, the base model of an adapter or of controls
   lengthwise.safetensors              the controls' own weights
 A model that was trained with a control is useless, and looks healthy, without it: such a folder loads whole or not at
 all. This file does not know what a control does, nor where models come from (`models.py`).
@@ -167,10 +168,14 @@ def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> 
     folder = Path(folder)
     whole, adapter = (folder / "config.json").exists(), (folder / "adapter_config.json").exists()
     about = _about(folder)
+    if not adapter and any(folder.glob("adapter_model.*")):
+        raise ValueError(
+            f"the adapter in {folder} is damaged: adapter_config.json is missing; copy the whole folder again"
+        )
     if not (whole or adapter or about.get("base_model")):
         raise FileNotFoundError(f"no model in {folder}: neither config.json nor adapter_config.json is there")
     controls = _controls(folder, about)
-    if not whole:
+    if adapter or not whole:
         base = _base_of(folder, about)
         own = any((folder / file).exists() for file in _TOKENIZERS)
         tokenizer = AutoTokenizer.from_pretrained(folder if own else base)
@@ -251,7 +256,7 @@ def origin(name: str) -> str:
 
     folder = resolve(name)
     alone = not any((folder / file).exists() for file in ("config.json", "adapter_config.json"))
-    return str(_about(folder)["base_model"]) if alone else name
+    return origin(str(_about(folder)["base_model"])) if alone else name
 
 
 def _base_of(folder: Path, about: dict[str, Any]) -> Path:
@@ -260,7 +265,7 @@ def _base_of(folder: Path, about: dict[str, Any]) -> Path:
         "base_model_name_or_path"
     )
     if not name:
-        raise ValueError(f"the adapter in {folder} does not name its base model; write it as base_model in {_ABOUT}")
+        raise ValueError(f"the model in {folder} does not name its base model; write it as base_model in {_ABOUT}")
     if (Path(name) / "config.json").exists():
         return Path(name)
     try:
@@ -269,7 +274,7 @@ def _base_of(folder: Path, about: dict[str, Any]) -> Path:
         return resolve(name)
     except Exception as error:
         raise ValueError(
-            f"the adapter in {folder} belongs to the base model {name!r}, which cannot be found ({error}); "
+            f"the model in {folder} belongs to the base model {name!r}, which cannot be found ({error}); "
             f"put it there, or name another place as base_model in {_ABOUT}"
         ) from error
 

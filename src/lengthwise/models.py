@@ -149,10 +149,13 @@ def _card(folder: Path) -> tuple[str, str]:
     """What a model is, and its licence: the title and the front matter of its README, a card as the hub has them."""
     import yaml  # type: ignore[import-untyped]
 
-    _, matter, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    about = yaml.safe_load(matter)
-    title = next(line for line in text.splitlines() if line.startswith("# "))
-    return title.removeprefix("# "), about.get("license_name") or about["license"]
+    try:
+        _, matter, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+        about = yaml.safe_load(matter)
+        title = next(line for line in text.splitlines() if line.startswith("# "))
+        return title.removeprefix("# "), about.get("license_name") or about["license"]
+    except (OSError, ValueError, StopIteration, KeyError, AttributeError, yaml.YAMLError):
+        return "ships with Lengthwise", "see its folder"  # a licence that is guessed is worse than none
 
 
 # The hub

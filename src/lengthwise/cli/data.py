@@ -26,7 +26,7 @@ def data(context: typer.Context) -> None:
     lengthwise data check corpus/debian.en-it.train.jsonl.gz
     lengthwise data prompts prompts.jsonl --topics topics.txt --templates templates.txt
     lengthwise data answers prompts.jsonl answers.jsonl
-    lengthwise data translations sources.jsonl translations.jsonl --model opus-mt-en-fr --reverse opus-mt-fr-en
+    lengthwise data translations sources.jsonl translations.jsonl --model opus/en-fr --reverse opus/fr-en
     """
     if context.invoked_subcommand is None:
         print(context.get_help())

@@ -52,7 +52,7 @@ def translations(
 
     \b
     lengthwise data translations sources.jsonl translations.jsonl \\
-      --model opus-mt-en-fr --reverse opus-mt-fr-en
+      --model Helsinki-NLP/opus-mt-en-fr --reverse Helsinki-NLP/opus-mt-fr-en
 
     Of each sentence the model's best translation is kept and a few that say as much: from them --reverse reads the
     source, its end and each of its words as surely as from the best one, but for the margins, and --model finds them

@@ -17,8 +17,8 @@ from torch.nn.functional import embedding, linear, rms_norm, silu
 from ..units import unit_named
 from .base import Control, Signal
 
-_FAR = 127  # from here on, the end is far, and all the same; so no count is further than those in training
-_STATES = 40  # buckets up to there
+_FAR = 127  # counts beyond are as this one: none is further than those in training
+_STATES = 40  # buckets up to there; from 120 on, in the last one, the end is far
 
 
 class PlannerControl(Control):
@@ -28,7 +28,7 @@ class PlannerControl(Control):
     at_most    a length may also be a limit, below which a text may end by itself
     hidden     hidden units of the network
 
-    Counts below 16 have a state each, those above it share eight an octave, up to 127; beyond, the end is far.
+    Counts below 16 have a state each, those above it share eight an octave; from 120 on, the end is far.
     """
 
     name = "planner"
@@ -60,9 +60,9 @@ class PlannerControl(Control):
     def steer(self, signal: Signal, hidden: Tensor) -> Tensor:
         states, learnt = self._states(signal), self.learnt
         gain, shift, choice = (embedding(states, learnt[name]) for name in ("gain", "shift", "choice"))
-        read = linear(rms_norm(hidden.to(gain.dtype), hidden.shape[-1:]), learnt["inner"])  # (batch, time, hidden)
+        read = linear(rms_norm(hidden.to(gain), hidden.shape[-1:]), learnt["inner"])  # (batch, time, hidden)
         moved = choice + linear(silu(read * gain + shift), learnt["outer"])  # (batch, time, dim)
-        return hidden + (moved * signal.carriers("answer").unsqueeze(-1)).to(hidden.dtype)
+        return hidden + (moved * signal.carriers("answer").unsqueeze(-1)).to(hidden)
 
     def _states(self, signal: Signal) -> Tensor:
         """By kind, unit and what remains: (batch, time)."""

@@ -50,8 +50,11 @@ def nucleus(scores: Tensor, chance: Tensor, temperature: float, top_p: float, co
     shares = best.softmax(1)
     within = shares.cumsum(1) - shares <= top_p
     if cost is not None:
-        shares = (best - cost(tokens) / temperature).softmax(1)
-    below = (shares * within).cumsum(1)
+        best = best - cost(tokens) / temperature
+    shares = best.masked_fill(~within, -torch.inf).softmax(1)
+    below = shares.cumsum(1)
     drawn = (below <= chance.to(below) * below[:, -1:]).sum(1, keepdim=True)
     # A chance may round up to 1: then the last that has a share.
-    return tokens.gather(1, torch.minimum(drawn, within.sum(1, keepdim=True) - 1))
+    places = torch.arange(shares.shape[1], device=shares.device)
+    last = ((shares > 0) * places).amax(1, keepdim=True)
+    return tokens.gather(1, torch.minimum(drawn, last))

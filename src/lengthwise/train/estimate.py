@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.attention import sdpa_kernel
 
-from ..attachment import core_of
+from ..attachment import controls_of, core_of
 from .batches import Batch
 from .folder import TrainingError
 from .loop import ATTENTION, memory_advice
@@ -190,8 +190,16 @@ def training_flops(model: Any, batch: Batch) -> float:
     sides = _sides(core, batch)
     body = sum(_body(module) * tokens for module, tokens, _ in sides)
     attention = sum(2 * _layers(module) * core.config.hidden_size * width * tokens for module, tokens, width in sides)
+    if _passed_by(model):
+        return float(2 * (body + attention) + 4 * head)
     factor = 4 if any("lora_" in name for name, _ in model.named_parameters()) else 6
     return float(factor * (body + head) + 6 * attention)
+
+
+def _passed_by(model: Any) -> bool:
+    """Does only something behind the last layer learn? Then nothing goes back through the others."""
+    steering = {p for control in controls_of(model) if control.steers for p in control.parameters()}
+    return all(p in steering for p in trainable(model))
 
 
 def _sides(core: Any, batch: Batch) -> list[tuple[nn.Module, int, float]]:
@@ -229,7 +237,7 @@ def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
     size = 2 if recipe.train.precision == "bf16" else 4
     layers = sum(_layers(module) for module, _, _ in _sides(core, batch))
     kept = 2 if recipe.train.checkpointing else 17  # values a token, layer and unit of width: Korthikanti et al. 2022
-    activations = batch.padded * core.config.hidden_size * kept * size * layers
+    activations = 0 if _passed_by(model) else batch.padded * core.config.hidden_size * kept * size * layers
     logits = batch.responses * _vocabulary(core) * (size + 8)
     return int(weights + learning + activations + logits)
 

@@ -1,10 +1,11 @@
 """Steps as CUDA graphs: a fast GPU does not wait for the processor to launch some thousand kernels in each of them.
 
 Widths of batches come from a short list (`batches.up`), so shapes come again: a few dozen in the training of a decoder,
-a few hundred in that of an encoder-decoder, which has two widths. The first batch of a shape is learnt from as usual,
-the second is recorded, and it and all others are played back: their numbers are copied to where the graph looks for
-them. A batch with fewer rows than the graph has leaves the rows of an earlier one below its own, from which nothing is
-learnt. Knows batches and addresses; what is computed is its caller's matter.
+a few hundred in that of an encoder-decoder, which has two widths. The first batch of a shape is learnt from with as
+many rows as the graph will have, so that all is compiled for it; the second is recorded, and it and all others are
+played back: their numbers are copied to where the graph looks for them. A batch with fewer rows than the graph has
+leaves the rows of an earlier one below its own, from which nothing is learnt. Knows batches and addresses; what is
+computed is its caller's matter.
 """
 
 from collections.abc import Callable, Iterator
@@ -111,7 +112,11 @@ def widened(batch: Batch, rows: int, labels: int) -> Batch:
 
     missing = labels - len(batch.labels)
     return replace(
-        batch.each(more),
+        batch,
+        inputs={key: more(value) for key, value in batch.inputs.items()},
+        packed={key: more(value) for key, value in batch.packed.items()},
+        chance=more(batch.chance),
+        furthest=more(batch.furthest),
         rows=torch.cat([batch.rows, batch.rows.new_zeros(missing)]),
         labels=torch.cat([batch.labels, batch.labels.new_full((missing,), _NOTHING)]),
     )

@@ -358,7 +358,7 @@ def memory_advice(recipe: Recipe, error: Exception) -> str:
         advice.append("train.checkpointing=true (about a third slower, and without CUDA graphs, which keep memory)")
     if recipe.train.precision != "bf16":
         advice.append("train.precision=bf16")
-    if recipe.model.base and not recipe.model.lora:
+    if recipe.model.base and not (recipe.model.lora or recipe.model.frozen):
         advice.append("model.lora.rank=16 (an adapter in place of all weights)")
     first = next(iter(str(error).splitlines()), "")
     return "the device is out of memory. Try, in this order:\n  " + "\n  ".join(advice) + f"\nIt said: {first}"

@@ -222,6 +222,8 @@ def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
 
 
 def _freeze(model: Any) -> None:
+    if any(control.tokens for control in controls_of(model)):
+        raise RecipeError("model.frozen cannot teach length tokens, whose vectors are the model's own; use lora")
     model.requires_grad_(False)
     for control in controls_of(model):
         control.requires_grad_()

@@ -9,8 +9,7 @@ import regex
 
 from .placeholders import apart
 
-# Four letters: "USB", "RAM" and "WHO" alone are names, and mean something else in small letters.
-_LONG = regex.compile(r"\p{Lu}{4}")
+_LETTER = regex.compile(r"\p{L}")
 _OTHER = regex.compile(r"(?!\p{Lu})\p{L}")
 _WORD = regex.compile(r"(?<![\p{L}\d])\p{L}+(?![\p{L}\d])")  # not MP3, nor the stand-in X1
 
@@ -21,8 +20,10 @@ def shouted(text: str) -> bool:
     >>> shouted("SAVE {name}?"), shouted("Save"), shouted("USB")
     (True, False, False)
     """
-    words = " ".join(part for part, is_kept in apart(text) if not is_kept)
-    return _LONG.search(words) is not None and _OTHER.search(words) is None
+    said = " ".join(part for part, is_kept in apart(text) if not is_kept)
+    # "USB", "IMAP" and "README" alone are names, and mean something else in small letters.
+    names = 6 if len(text.split()) == 1 else 3
+    return max(map(len, _WORD.findall(said)), default=0) > names and _OTHER.search(said) is None
 
 
 def spoken(text: str) -> str:
@@ -33,9 +34,9 @@ def spoken(text: str) -> str:
     """
     if not shouted(text):
         return text
-    small = _changed(text, lambda part: _WORD.sub(lambda word: word[0].lower(), part))
-    (head, _), *_ = apart(text)  # empty where a placeholder comes first
-    return small[0].upper() + small[1:] if head else small
+    small = _changed(text, lambda part: _WORD.sub(lambda word: _small(word[0]), part))
+    (head, _), *_ = apart(small)  # empty where a placeholder comes first
+    return _LETTER.sub(lambda letter: letter[0].upper(), head, count=1) + small[len(head) :]
 
 
 def as_in(source: str, text: str) -> str:
@@ -47,6 +48,11 @@ def as_in(source: str, text: str) -> str:
     if not shouted(source):
         return text
     return _changed(text, lambda part: "".join(_capital(letter) for letter in part))
+
+
+def _small(word: str) -> str:
+    """A letter whose small one is longer (İ) stays as it is, and so does *I*, of which English has no other."""
+    return word if word == "I" else "".join(x.lower() if len(x.lower()) == 1 else x for x in word)
 
 
 def _capital(letter: str) -> str:

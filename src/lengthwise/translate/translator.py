@@ -166,7 +166,8 @@ class Translator:
             return found
         pairs = [(text, one.text) for text, options in zip(texts, found, strict=True) for one in options if one.text]
         asked = list(dict.fromkeys(pairs))
-        scores = merit(self.reverse.recovery([source for source, _ in asked], [output for _, output in asked]))
+        sources, outputs = ([spoken(text) for text in side] for side in zip(*asked, strict=True)) if asked else ([], [])
+        scores = merit(self.reverse.recovery(sources, outputs))
         known = dict(zip(asked, scores.tolist(), strict=True))
         return [
             [_with_score(one, known[text, one.text]) if one.text else one for one in options]
