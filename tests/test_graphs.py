@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from families import CONTROLS, tiny
 from lengthwise.attachment import attach
+from lengthwise.controls import PlannerControl
 from lengthwise.train import loop, train
 from lengthwise.train.batches import Batch, collate, up
 from lengthwise.train.graphs import Graphs, fill, widened
@@ -77,12 +78,15 @@ class Unasked(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("control", ["difference", "ratio", "progress+tokens", "whole", "units"])
+PLANNER = {"planner": lambda: [PlannerControl(("tokens", "words", "chars"), at_most=True, hidden=8)]}
+
+
+@pytest.mark.parametrize("control", ["difference", "ratio", "progress+tokens", "whole", "units", "planner"])
 @pytest.mark.parametrize("family", ["llama", "marian"])
 def test_a_step_asks_the_device_nothing(byte_bpe: Any, family: str, control: str) -> None:
     """But for LayerDrop, which asks the processor: a training with it is not recorded."""
-    model = attach(tiny(family, byte_bpe), CONTROLS[control](), byte_bpe).eval()
-    unit = {"units": "tokens", "ratio": "bytes", "progress+tokens": "words", "whole": "tokens"}
+    model = attach(tiny(family, byte_bpe), (CONTROLS | PLANNER)[control](), byte_bpe).eval()
+    unit = {"units": "tokens", "planner": "tokens", "ratio": "bytes", "progress+tokens": "words", "whole": "tokens"}
     batch = collate(examples_for(model, byte_bpe, unit.get(control, "chars"), count=10), layout_for(model))
     with Unasked():
         summed_loss(response_logits(model, batch), batch.labels).backward()
