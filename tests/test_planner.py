@@ -111,6 +111,9 @@ def test_a_folder_with_a_planner_alone(byte_bpe: Any, tmp_path: Path) -> None:
     loaded, _ = load_model(tmp_path / "planner")
     told = asked(model, byte_bpe, 5)
     assert torch.equal(logits(loaded, told), logits(model, told))
+    save(model, byte_bpe, tmp_path / "upon", base=str(tmp_path / "planner"), weights=False)
+    with pytest.raises(ValueError, match="has a base itself"):
+        load_model(tmp_path / "upon")
     with pytest.raises(ValueError, match="name it"):
         save(model, byte_bpe, tmp_path / "other", weights=False)
     (tmp_path / "planner" / "lengthwise.safetensors").unlink()

@@ -260,7 +260,7 @@ def origin(name: str) -> str:
 
 
 def _base_of(folder: Path, about: dict[str, Any]) -> Path:
-    """Where the base model of the adapter in `folder` is."""
+    """Where the base model of the adapter, or of the controls, in `folder` is."""
     name = about.get("base_model") or json.loads((folder / "adapter_config.json").read_text("utf-8")).get(
         "base_model_name_or_path"
     )
@@ -271,12 +271,17 @@ def _base_of(folder: Path, about: dict[str, Any]) -> Path:
     try:
         from .models import resolve
 
-        return resolve(name)
+        found = resolve(name)
     except Exception as error:
         raise ValueError(
             f"the model in {folder} belongs to the base model {name!r}, which cannot be found ({error}); "
             f"put it there, or name another place as base_model in {_ABOUT}"
         ) from error
+    if not (found / "config.json").exists():
+        raise ValueError(
+            f"the base model of {folder}, {name!r}, has a base itself; name that as base_model in {_ABOUT}"
+        )
+    return found
 
 
 def _with_adapter(model: Any, folder: Path) -> Any:

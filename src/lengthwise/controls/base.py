@@ -6,10 +6,13 @@ which model it is joined to (`attachment.py`) nor how tokens are counted (`meter
 """
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
+
+from ..units import unit_named
 
 # The first column that carries the signal, counted from the first token of the answer; None: the prompt carries it too.
 PLACEMENTS: dict[str, int | None] = {"decoder": -1, "answer": -1, "response": 0, "whole": None}
@@ -38,6 +41,14 @@ class Signal:
         """The signal of the last `width` steps: a cache has read the others."""
         cut = slice(self.position.shape[1] - width, None)
         return replace(self, position=self.position[:, cut], column=self.column[:, cut], live=self.live[:, cut])
+
+
+def units_named(unit: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of a unit or of several different ones."""
+    units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
+    if not units or len(set(units)) < len(units):
+        raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
+    return units
 
 
 class Control(nn.Module):

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, silu
 
 from .. import encodings
-from ..units import unit_named
-from .base import PLACEMENTS, Control, Signal
+from .base import PLACEMENTS, Control, Signal, units_named
 
 KINDS = ("difference", "ratio", "progress")
 _TAG = 0.5  # of the sinusoid's size: heard, and not louder than the word
@@ -58,7 +57,7 @@ class EncodingControl(Control):
     ) -> None:
         super().__init__()
         self.kind = _one_of("kind", kind, KINDS)
-        self.units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
+        self.units = units_named(unit)
         self.unit = self.units[0] if len(self.units) == 1 else self.units
         self.at_most = at_most
         self.volume = volume
@@ -74,8 +73,6 @@ class EncodingControl(Control):
         self.cosine = cosine
         known = float(scale) if isinstance(scale, int | float) else math.nan
         self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
-        if not self.units or len(set(self.units)) < len(self.units):
-            raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
         if min(volume, reader) < 0 or not (volume or reader):
             raise ValueError(f"a control must be heard: volume or reader above 0; got {volume} and {reader}")
         if scale == "frobenius" and (reader or volume != 1):

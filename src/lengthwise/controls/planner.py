@@ -1,10 +1,10 @@
 """A planner: the next token is chosen with the end in sight.
 
-A length that is joined to the decoder's input has to come through all layers before it can change a choice, and a small
-model that is taught that way learns where to stop, but not how to get there. The planner sits behind the last layer. It
-reads what the model is about to say and what remains to be written, and shifts the choice towards tokens after which a
-text can still end in time: three words before the end, "the quality of" becomes "the quality". Everything below it, the
-pretrained model itself, may stay as it is. It does not know tokens: positions come counted.
+A length that is joined to the decoder's input has to come through all layers before it can change a choice; what a
+small model made of that is in docs/LOG.md: it learnt where to stop, and no more. The planner sits behind the last
+layer. It reads what the model is about to say and what remains to be written, and is trained to shift the choice
+towards tokens after which a text can still end in time. Everything below it, the pretrained model itself, may stay as
+it is. It does not know tokens: positions come counted.
 """
 
 import math
@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, rms_norm, silu
 
-from ..units import unit_named
-from .base import Control, Signal
+from .base import Control, Signal, units_named
 
 _FAR = 127  # counts beyond are as this one: none is further than those in training
 _STATES = 40  # buckets up to there; from 120 on, in the last one, the end is far
@@ -37,11 +36,9 @@ class PlannerControl(Control):
 
     def __init__(self, unit: str | Sequence[str] = "chars", at_most: bool = False, hidden: int = 512) -> None:
         super().__init__()
-        self.units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
+        self.units = units_named(unit)
         self.unit = self.units[0] if len(self.units) == 1 else self.units
         self.at_most, self.hidden = at_most, hidden
-        if not self.units or len(set(self.units)) < len(self.units):
-            raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
         if hidden < 1:
             raise ValueError(f"a planner needs hidden units; got {hidden}")
         self.learnt = nn.ParameterDict()
@@ -75,5 +72,5 @@ class PlannerControl(Control):
 def bucket(remains: Tensor) -> Tensor:
     """The state of a count: 0 … 15 → 0 … 15, 16 and 17 → 16, 31 → 23, 32 … 35 → 24, …, 120 and more → 39."""
     remains = remains.clamp(min=0, max=_FAR)
-    octave = (remains.clamp(min=8).float().log2().floor().long() - 3).clamp(min=0)  # 0 up to 15, 1 up to 31, …
+    octave = (remains >= 16).long() + (remains >= 32) + (remains >= 64)
     return 8 * octave + (remains >> octave)

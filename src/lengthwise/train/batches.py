@@ -61,12 +61,14 @@ class Batch:
 
     def each(self, change: Callable[[Any], Any]) -> "Batch":
         """The batch with `change` applied to each of its tensors."""
+        return replace(self.by_row(change), rows=change(self.rows), labels=change(self.labels))
+
+    def by_row(self, change: Callable[[Any], Any]) -> "Batch":
+        """The batch with `change` applied to each tensor that has a row for each example, or pack of them."""
         return replace(
             self,
             inputs={key: change(value) for key, value in self.inputs.items()},
             packed={key: change(value) for key, value in self.packed.items()},
-            rows=change(self.rows),
-            labels=change(self.labels),
             chance=change(self.chance),
             furthest=change(self.furthest),
         )

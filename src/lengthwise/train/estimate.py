@@ -165,13 +165,9 @@ def _part(batch: Batch, share: float) -> Batch:
     ids = batch.inputs.get("decoder_input_ids", batch.inputs["input_ids"])
     inside = batch.rows < kept * ids.shape[1]
     return replace(
-        batch,
-        inputs={key: value[:kept] for key, value in batch.inputs.items()},
-        packed={key: value[:kept] for key, value in batch.packed.items()},
+        batch.by_row(lambda tensor: tensor[:kept]),
         rows=batch.rows[inside],
         labels=batch.labels[inside],
-        chance=batch.chance[:kept],
-        furthest=batch.furthest[:kept],
         responses=int(inside.sum()),
         padded=batch.padded * kept // height,
     )

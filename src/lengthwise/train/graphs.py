@@ -112,11 +112,7 @@ def widened(batch: Batch, rows: int, labels: int) -> Batch:
 
     missing = labels - len(batch.labels)
     return replace(
-        batch,
-        inputs={key: more(value) for key, value in batch.inputs.items()},
-        packed={key: more(value) for key, value in batch.packed.items()},
-        chance=more(batch.chance),
-        furthest=more(batch.furthest),
+        batch.by_row(more),
         rows=torch.cat([batch.rows, batch.rows.new_zeros(missing)]),
         labels=torch.cat([batch.labels, batch.labels.new_full((missing,), _NOTHING)]),
     )

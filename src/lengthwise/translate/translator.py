@@ -166,7 +166,7 @@ class Translator:
             return found
         pairs = [(text, one.text) for text, options in zip(texts, found, strict=True) for one in options if one.text]
         asked = list(dict.fromkeys(pairs))
-        sources, outputs = ([spoken(text) for text in side] for side in zip(*asked, strict=True)) if asked else ([], [])
+        sources, outputs = [spoken(source) for source, _ in asked], [spoken(output) for _, output in asked]
         scores = merit(self.reverse.recovery(sources, outputs))
         known = dict(zip(asked, scores.tolist(), strict=True))
         return [
