@@ -261,7 +261,7 @@ def test_the_unit_is_told_and_whether_it_is_a_limit(byte_bpe, monkeypatch):
     generate = model.generate
 
     def listen(**options):
-        heard.append({key: value.tolist() for key, value in options.items() if key.startswith("decoder_")})
+        heard.append({key: options[key].tolist()[:1] for key in told if key in options})
         return generate(**options)
 
     monkeypatch.setattr(model, "generate", listen)

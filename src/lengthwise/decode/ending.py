@@ -26,6 +26,10 @@ class Draft:
     freedom: Sequence[float]  # for each token: near 0 where it was forced on the model
     end_liking: float  # probability of the end over that of the favourite; 0 if the model wrote none
     score: float  # mean over the tokens: how near the text is to what the model would write unasked
+    ids: Sequence[int] = ()  # the tokens
+
+
+NOTHING = Draft("", (), (), 0.0, 0.0)
 
 
 @dataclass(frozen=True)

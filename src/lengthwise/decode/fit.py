@@ -40,9 +40,10 @@ _GOES_ON = math.log(0.5)  # and so is a piece that goes on with the last word of
 class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
     """Keeps every row of a batch inside `low[row] <= length <= high[row]`, counted by `meter`.
 
-    `start` is the column of the first written token (the prompt's width; 1 after a decoder's start token); `eos` the
-    ids that end a text; `limit[row]` the tokens that a row may write at most. With `finish` the last unit of the room
-    is kept for a full stop. With `observe` (rows stay in place: no beams) it notes what it did to the model's choices.
+    `start` is the column of the first written token (the prompt's width; 1 after a decoder's start token), of each row
+    `skip[row]` columns later, if they do not begin in one; `eos` the ids that end a text; `limit[row]` the tokens that
+    a row may write at most. With `finish` the last unit of the room is kept for a full stop. With `observe` (rows stay
+    in place: no beams) it notes what it did to the model's choices.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         high: Tensor,
         *,
         start: int,
+        skip: Tensor | None = None,
         eos: list[int],
         limit: Tensor | None = None,
         finish: bool = True,
         observe: bool = False,
     ) -> None:
         self.meter, self.start, self.finish = meter, start, finish
+        self.skip = np.zeros_like(low.cpu().numpy()) if skip is None else skip.cpu().numpy()
         self.low, self.high = low.cpu().numpy(), high.cpu().clamp(max=UNLIMITED).numpy()
         self.limit = np.full_like(self.low, UNLIMITED) if limit is None else limit.cpu().numpy()
         self.eos, self.end = torch.tensor(eos), eos[0]
@@ -79,7 +82,7 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         best, ends = scores.amax(1), scores.index_select(1, wide.eos)  # (rows,), (rows, ends)
         at = self._read(input_ids)
         low, high, left = (self._each(limits, len(scores)) for limits in (self.low, self.high, self.limit))
-        left = left - at.width
+        left = left - at.tokens
         state, room = self.prices.state(at), high - at.used
         may_end = (at.settled >= low) & at.begun & (at.character == 0)
         closed = self._closed(at)
@@ -116,14 +119,15 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         if self._observed is not None and before is not None and before.width == width - 1:
             before.advance(input_ids[:, -1].cpu())
             return before
-        self._standing = Standing(self.meter, input_ids[:, self.start :].cpu())
+        skip = self._each(self.skip, len(input_ids))
+        self._standing = Standing(self.meter, input_ids[:, self.start :].cpu(), skip)
         return self._standing
 
     def _closed(self, at: Standing) -> Booleans:
         """Rows whose last token is a full stop: (rows,)."""
         if not (self.finish and at.width):
             return np.zeros_like(at.begun)
-        return self.prices.closing[at.columns[-1]]
+        return self.prices.closing[at.columns[-1]] & (at.tokens > 0)
 
     def _enough(self, at: Standing, room: Integers, high: Integers, closed: Booleans) -> Booleans:
         """`closed` rows with no room for another sentence, or no need of one (no maximum), and finished: (rows,)."""

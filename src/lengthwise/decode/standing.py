@@ -47,17 +47,21 @@ class Standing:
     open: Booleans  # inside a word, where words are counted
     character: Integers  # the UTF-8 state, 0 between characters
 
-    def __init__(self, meter: Meter, ids: Tensor) -> None:
-        """`ids` (rows, time), on the CPU."""
+    def __init__(self, meter: Meter, ids: Tensor, skip: Integers | None = None) -> None:
+        """`ids` (rows, time), on the CPU. `skip` (rows,): columns at the beginning that are no part of the text."""
         self.meter, self._tables = meter, _tables_of(meter)
         self.columns: list[Integers] = [column.numpy() for column in ids.unbind(1)]
         rows = len(ids)
+        self._skip = np.zeros(rows, np.int64) if skip is None else skip
         self.used, self.settled, self.character = (np.zeros(rows, np.int64) for _ in range(3))
         self.begun, self.open, self._delicate = (np.zeros(rows, np.bool_) for _ in range(3))
         # What stands before a space that follows an ASCII character is counted for good: no unit joins anything over
         # such a gap. Of each row: the column after its last gap, and the units before it.
         self._gap, self._before_gap = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         if not self.columns:
+            return
+        if self._skip.any():
+            self._join([Standing(meter, row[first:].unsqueeze(0)) for row, first in zip(ids, self._skip, strict=True)])
             return
         running = meter.costs(ids).cumsum(1)  # (rows, time)
         written = ~meter.blank[ids]
@@ -71,10 +75,21 @@ class Standing:
         self._delicate = meter.delicate[ids].any(1).numpy()
         self._recount()
 
+    def _join(self, rows: list["Standing"]) -> None:
+        """Stands where each of these does, one row each."""
+        for name in ("used", "settled", "character", "begun", "open", "_delicate", "_gap", "_before_gap"):
+            setattr(self, name, np.concatenate([getattr(row, name) for row in rows]))
+        self._gap += self._skip
+
     @property
     def width(self) -> int:
-        """Tokens written."""
+        """Columns read."""
         return len(self.columns)
+
+    @property
+    def tokens(self) -> Integers:
+        """Tokens written: (rows,)."""
+        return self.width - self._skip
 
     def advance(self, last: Tensor) -> None:
         """Carries on by one token a row, `last` (rows,), on the CPU."""
@@ -99,7 +114,7 @@ class Standing:
     def _mark_gaps(self, token: Integers) -> None:
         """Rows in which `token` puts a space behind an ASCII character start afresh."""
         if self.columns:
-            gap = self._tables.spaced[token] & self._tables.solid[self.columns[-1]]
+            gap = self._tables.spaced[token] & self._tables.solid[self.columns[-1]] & (self.tokens > 0)
             self._gap = np.where(gap, self.width, self._gap)
             self._before_gap = np.where(gap, self.used, self._before_gap)
             self._delicate = self._delicate & ~gap
@@ -110,11 +125,12 @@ class Standing:
             gap = int(self._gap[row])
             written = self.written(row, gap)
             # A letter, one unit in all of them, stands for what is before the gap: its space is no leading one.
-            before, written = (int(self._before_gap[row]) - 1, b"x" + written) if gap else (0, written)
+            after_gap = gap > self._skip[row]
+            before, written = (int(self._before_gap[row]) - 1, b"x" + written) if after_gap else (0, written)
             self.used[row] = self.settled[row] = before + self.meter.measure(written)
             if not _solid(written):
                 self.settled[row] = before + self.meter.measure(written, settled=True)
 
     def written(self, row: int, since: int = 0) -> bytes:
         """What the row's tokens write, from column `since` on."""
-        return self.meter.spell([int(column[row]) for column in self.columns[since:]])
+        return self.meter.spell([int(column[row]) for column in self.columns[max(since, self._skip[row]) :]])

@@ -17,6 +17,7 @@ from ..budget import Budget
 from ..meter import Meter
 from .ending import Draft, free_ends
 from .fit import Fit
+from .tails import TAILS
 
 
 class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
@@ -51,7 +52,10 @@ class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
         draft, text = Draft(text, reach, freedom, 0.0, 0.0), text.rstrip()
         for end, tokens in free_ends(draft, text):
             settled = len(text[end:].split()) > 1  # a word has followed: nothing can undo this end
-            if settled and end > self.shown and self.measure(text[:end], tokens) <= self.budget.target:
+            length = self.measure(text[:end], tokens)
+            # What does not fit by itself may be taken back, if no good end is found for what follows.
+            stays = length >= self.budget.low or len(reach) - tokens > TAILS[-1]
+            if settled and stays and end > self.shown and length <= self.budget.target:
                 self.parts.put(text[self.shown : end])
                 self.shown = end
 

@@ -1,28 +1,30 @@
 """Write: texts and budgets in, finished texts that fit out.
 
 Ties the pieces together: the prompt as the model wants it, the attached controls, the hard budget of `fit.py`, the
-choice of an end of `ending.py`, the choice among candidates. A bad row costs that row only.
+choice of an end of `ending.py`, the other ends of `tails.py`, the choice among candidates. A bad row costs that row
+only.
 """
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers import DynamicLayer, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from ..attachment import controls_of, units_of
 from ..budget import Budget, as_budget
 from ..meter import Meter
 from ..searching import draws
 from .drawing import Draw, chances
-from .ending import Draft, Ending, choose
+from .ending import NOTHING, Draft, Ending, choose
 from .fit import UNLIMITED, Fit
 from .review import Notes, review
 from .streaming import Tap, spelled, stream
+from .tails import EACH, TAILS, beginning
 
 SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, when the caller names no temperature
 OURS = ("logits_processor", "max_new_tokens", "max_length", "num_return_sequences", "streamer", "stopping_criteria")
@@ -62,6 +64,7 @@ class _Row:
     prompt: list[int]
     budget: Budget
     limit: int  # tokens to write at most
+    kept: Draft = NOTHING  # how its text begins: it goes on from there
 
 
 @dataclass(frozen=True)
@@ -234,29 +237,57 @@ class Writer:
     def _write_batch(
         self, rows: list[_Row], candidates: int, finish: bool, search: Search, tap: Tap | None = None
     ) -> dict[int, Written]:
+        drafts = self._draft(rows, candidates, finish, search, tap)
+        shown = tap.shown if tap is not None else 0
+        if finish and search.beams == 1 and not self.model.config.is_encoder_decoder:
+            self._mend(rows, drafts, shown, search)
+        return {row.place: self._best(row, drafts[row.place], candidates, shown) for row in rows}
+
+    def _mend(self, rows: list[_Row], drafts: dict[int, list[Draft]], shown: int, search: Search) -> None:
+        """Adds drafts with other ends where no text is complete, taking back more each time."""
+        for tail in TAILS:
+            torn = []
+            for row in rows:
+                ending, draft = self._ranked(row, drafts[row.place], shown)[0]
+                if not (ending.fits and ending.complete):
+                    torn.append(replace(row, kept=beginning(draft, tail, self.meter(row.budget.unit).pieces)))
+            # Drawn, even if the rest is not: by numbers that are the same whenever the text is.
+            drawn, seed = SAMPLING | (search.drawn or {}), (search.seed if search.drawn else 0) + tail
+            for batch in self._batches(torn, EACH):
+                for place, more in self._draft(batch, EACH, True, replace(search, drawn=drawn, seed=seed)).items():
+                    drafts[place] += more
+
+    def _draft(
+        self, rows: list[_Row], each: int, finish: bool, search: Search, tap: Tap | None = None
+    ) -> dict[int, list[Draft]]:
+        """Every row's text, `each` times."""
         inputs, start = self._inputs(rows)
+        kept = torch.tensor([len(row.kept.ids) for row in rows])
         limit = torch.tensor([row.limit for row in rows])
         low = torch.tensor([int(row.budget.low) for row in rows])
         high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows])
-        eos, steps = self.ends, int(limit.max()) + 2  # a language token before and an end behind the text
-        meter, alone = self.meter(rows[0].budget.unit), search.beams == 1
-        fit = Fit(meter, low, high, start=start, eos=eos, limit=limit, finish=finish, observe=alone)
+        eos, steps = self.ends, int((limit - kept).max()) + 2  # a language token before and an end behind the text
+        meter, alone, most = self.meter(rows[0].budget.unit), search.beams == 1, int(kept.max())
+        fit = Fit(
+            meter, low, high, start=start - most, skip=most - kept, eos=eos, limit=limit, finish=finish, observe=alone
+        )
         processors: list[Any] = [fit]
-        if search.drawn is not None:  # every candidate is a row of its own, with its own random numbers
-            inputs = {key: value.repeat_interleave(candidates, 0) for key, value in inputs.items()}
-            seeds = [_mixed(search.seed, row.place, n) for row in rows for n in range(candidates)]
-            processors += [*_warpers(search.drawn), Draw(chances(seeds, steps), start)]
         listening: dict[str, Any] = {}
+        if search.drawn is not None:  # every candidate is a row of its own, with its own random numbers
+            listening = self._read(inputs, each)
+            inputs = {key: value.repeat_interleave(each, 0) for key, value in inputs.items()}
+            seeds = [_mixed(search.seed, row.place, n) for row in rows for n in range(each)]
+            processors += [*_warpers(search.drawn), Draw(chances(seeds, steps), start)]
         if tap is not None:
             tap.fit = fit
-            listening = {"streamer": tap, "stopping_criteria": [tap]}
+            listening |= {"streamer": tap, "stopping_criteria": [tap]}
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs,
                 logits_processor=processors,
                 max_new_tokens=steps,
                 num_beams=search.beams,
-                num_return_sequences=candidates if search.drawn is None else 1,
+                num_return_sequences=each if search.drawn is None else 1,
                 eos_token_id=eos,
                 pad_token_id=self.pad,
                 **listening,
@@ -264,11 +295,24 @@ class Writer:
             )
             notes = fit.notes(written[:, -1])
             if notes is None:
-                again = {key: value.repeat_interleave(candidates, 0) for key, value in inputs.items()}
+                again = {key: value.repeat_interleave(each, 0) for key, value in inputs.items()}
                 notes = review(self.model, again, written, start, eos)
-        drafts = self._drafts(written[:, start:], notes, meter, set(eos))
-        shown = tap.shown if tap is not None else 0
-        return {row.place: self._best(row, drafts[n * candidates :][:candidates], shown) for n, row in enumerate(rows)}
+        drafts = self._drafts(written[:, start:], [row for row in rows for _ in range(each)], notes)
+        return {row.place: drafts[n * each :][:each] for n, row in enumerate(rows)}
+
+    def _read(self, inputs: dict[str, Tensor], each: int) -> dict[str, Any]:
+        """What the model makes of the prompts, read once for all of their candidates, where its cache can be shared."""
+        if each == 1 or self.model.config.is_encoder_decoder:
+            return {}
+        mask = inputs["attention_mask"]
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        with torch.inference_mode():
+            cache = self.model(**inputs, position_ids=positions, use_cache=True, logits_to_keep=1).past_key_values
+        if not all(type(layer) is DynamicLayer for layer in getattr(cache, "layers", [None])):
+            return {}  # a sliding window, a state
+        cache.crop(-1)  # the last token is read when the first is written
+        cache.batch_repeat_interleave(each)
+        return {"past_key_values": cache}
 
     def _inputs(self, rows: list[_Row]) -> tuple[dict[str, Tensor], int]:
         """What `generate` reads, and the column of the first token it will write.
@@ -276,13 +320,16 @@ class Writer:
         A prompt is padded on the left, for the answer to go on from it; an encoder counts from its first column.
         """
         translates = self.model.config.is_encoder_decoder
-        prompts = [torch.tensor(row.prompt) for row in rows]
+        prompts = [torch.tensor([*row.prompt, *row.kept.ids]) for row in rows]
         side = "right" if translates else "left"
         ids = pad_sequence(prompts, batch_first=True, padding_value=self.pad, padding_side=side)
         mask = pad_sequence([torch.ones_like(p) for p in prompts], batch_first=True, padding_side=side)
         both = {"input_ids": ids, "attention_mask": mask}
         inputs = {key: value.to(self.model.device) for key, value in both.items()} | self._signal(rows)
         if not translates:
+            if "decoder_length" in inputs:
+                kept = torch.tensor([len(row.kept.ids) for row in rows], device=self.model.device)
+                inputs["decoder_start"] = ids.shape[1] - kept
             return inputs, ids.shape[1]
         return inputs, 1 if self.model.generation_config.forced_bos_token_id is None else 2
 
@@ -294,9 +341,13 @@ class Writer:
         told = {
             "decoder_length": [int(row.budget.target) for row in rows],
             "decoder_unit": [units.index(unit)] * len(rows),
-            "decoder_at_most": [row.budget.low == 0 and row.budget.target == row.budget.high for row in rows],
+            "decoder_at_most": [_is_limit(row.budget) for row in rows],
         }
         return {name: torch.tensor(values, device=self.model.device) for name, values in told.items()}
+
+    def _led(self, row: _Row) -> bool:
+        """Is the model told to end at a length, and not only before it?"""
+        return row.budget.unit in units_of(controls_of(self.model)) and not _is_limit(row.budget)
 
     @property
     def ends(self) -> list[int]:
@@ -310,14 +361,18 @@ class Writer:
         """The id that fills up a row."""
         return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.ends[0]
 
-    def _drafts(self, written: Tensor, notes: Notes, meter: Meter, eos: set[int]) -> list[Draft]:
-        drafts = []
-        columns = zip(written.tolist(), *(t.tolist() for t in vars(notes).values()), strict=True)
-        for row, freedom, end_liking, scores in columns:
-            end = next((i for i, token in enumerate(row) if token in eos), len(row))
-            text, reach = spelled(meter, row[:end])
-            last = end_liking[end] if end < len(row) else 0.0
-            drafts.append(Draft(text, reach, freedom[:end], last, sum(scores[:end]) / max(end, 1)))
+    def _drafts(self, written: Tensor, rows: list[_Row], notes: Notes) -> list[Draft]:
+        drafts, eos, meter = [], set(self.ends), self.meter(rows[0].budget.unit)
+        columns = zip(written.tolist(), rows, *(t.tolist() for t in vars(notes).values()), strict=True)
+        for new, row, freedom, end_liking, scores in columns:
+            end = next((i for i, token in enumerate(new) if token in eos), len(new))
+            kept, ids = row.kept, [*row.kept.ids, *new[:end]]
+            text, reach = spelled(meter, ids)
+            # An answer that ends where it was told to need not be over.
+            meant = end < len(new) and not (self._led(row) and not self.model.config.is_encoder_decoder)
+            score = (len(kept.ids) * kept.score + sum(scores[:end])) / max(len(ids), 1)
+            free = [*kept.freedom, *freedom[:end]]
+            drafts.append(Draft(text, reach, free, end_liking[end] if meant else 0.0, score, ids))
         return drafts
 
     # ---- the best of the drafts
@@ -327,10 +382,14 @@ class Writer:
         meter = self.meter(unit)
         return lambda text, tokens: tokens if meter.unit.name == "tokens" else meter.unit.measure(text)
 
-    def _best(self, row: _Row, drafts: list[Draft], shown: int) -> Written:
-        endings = [choose(draft, row.budget, self._measure(row.budget.unit), shown) for draft in drafts]
-        order = sorted(range(len(drafts)), key=lambda n: (*endings[n].rank(row.budget), drafts[n].score))[::-1]
-        ranked = [self._written(row.budget, endings[n]) for n in order]
+    def _ranked(self, row: _Row, drafts: list[Draft], shown: int) -> list[tuple[Ending, Draft]]:
+        """The drafts and their best ends, the best first."""
+        measure = self._measure(row.budget.unit)
+        found = [(choose(draft, row.budget, measure, shown), draft) for draft in drafts]
+        return sorted(found, key=lambda one: (*one[0].rank(row.budget), one[1].score), reverse=True)
+
+    def _best(self, row: _Row, drafts: list[Draft], candidates: int, shown: int) -> Written:
+        ranked = [self._written(row.budget, ending) for ending, _ in self._ranked(row, drafts, shown)[:candidates]]
         return Written(**(vars(ranked[0]) | {"candidates": ranked[1:]}))
 
     def _written(self, budget: Budget, ending: Ending) -> Written:
@@ -365,3 +424,8 @@ def _warpers(drawn: dict[str, Any]) -> list[Any]:
 def _mixed(seed: int, place: int, candidate: int) -> int:
     """One seed of a row's own; with a single text and candidate, the caller's."""
     return (seed + 1_000_003 * place + 7_919 * candidate) % 2**63
+
+
+def _is_limit(budget: Budget) -> bool:
+    """Is it met by anything shorter, too?"""
+    return budget.low == 0 and budget.target == budget.high
