@@ -567,8 +567,9 @@ def main() -> None:
     cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", help="a name or folder; may be given again (smollm2)")
-    parser.add_argument("--base", default="smollm2", help="the untouched model, which also judges likelihood")
+    parser.add_argument("--base", default="smollm2-plain", help="the untouched model, which also judges likelihood")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given again")
+    parser.add_argument("--unit", choices=SOFT, help="lengths in this unit alone")
     parser.add_argument("--prompts", type=Path, default=PROMPTS, help="held-out prompts, one a line")
     parser.add_argument("--data", type=Path, help="for quality: prompts with responses, JSON lines")
     parser.add_argument("--encoder", help="for quality: the encoder of BERTScore, a local folder")
@@ -588,6 +589,9 @@ def main() -> None:
     options.model = list(dict.fromkeys(options.model or ["smollm2"]))
     options.dtype = options.dtype or ("bfloat16" if options.device.startswith("cuda") else "float32")
     parts = [name for name in PARTS if name in (options.only or PARTS)]
+    for targets in (SOFT, FAR, ROOM, ROOM_FOR_QUESTIONS) if options.unit else ():
+        for unit in [unit for unit in targets if unit != options.unit]:
+            del targets[unit]
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
         if old := [path.name for path in options.out.iterdir()]:

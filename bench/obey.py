@@ -1,6 +1,6 @@
 """Do budgets hold? The model as shipped, 60 prompts, four budgets: asked for in the prompt, and written with `fit`.
 
-    python bench/obey.py [--model smollm2] [--device cuda] [--only fit] [--json OUT]
+    python bench/obey.py [--model smollm2-plain] [--device cuda] [--only fit] [--json OUT]
 
 Prints the table of docs/RESULTS.md. "Asked" is the status quo: the length stands in the prompt, `generate` is free to
 write 512 tokens.
@@ -67,7 +67,7 @@ def report(budget: Budget, name: str, rows: list[tuple[str, int, bool]], seconds
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--model", default="smollm2-plain")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--only", choices=NAMES, action="append", help="this system; may be given again")
     parser.add_argument("--json", type=Path, help="also write every text here, as JSON lines")

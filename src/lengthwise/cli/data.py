@@ -93,7 +93,9 @@ def prompts(
 def answers(
     prompts: Annotated[Path, typer.Argument(help='JSON Lines with a "prompt", or a text with one a line.')],
     out: Annotated[Path, typer.Argument(help="The file to write, or to go on with: .jsonl.")],
-    model: Annotated[str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")] = "smollm2",
+    model: Annotated[
+        str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")
+    ] = "smollm2-plain",
     each: Annotated[int, typer.Option(min=1, metavar="N", help="Answers to each prompt.")] = 1,
     temperature: Annotated[float, typer.Option(min=0.01, metavar="T", help="How bold the draw is.")] = 0.8,
     top_p: Annotated[
@@ -111,7 +113,7 @@ def answers(
     """Let a model answer prompts: examples to train it on, in its own words.
 
     \b
-    lengthwise data answers prompts.jsonl answers.jsonl --model smollm2
+    lengthwise data answers prompts.jsonl answers.jsonl --model smollm2-plain
 
     An answer that is not over after --most tokens is cut back to its last finished sentence. Empty, repetitive and
     broken ones go to OUT.dropped.jsonl, with the reason. A call that broke off goes on where it was.

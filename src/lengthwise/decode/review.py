@@ -1,6 +1,7 @@
 """What does the model itself think of a text? Notes on each token, taken while writing or by reading it again.
 
-A budget bans tokens and favours full stops; the notes say where that went against the model's own judgement.
+A budget bans tokens and favours full stops, and a control may make the model favour them itself; the notes say where
+that went against its own judgement.
 """
 
 from dataclasses import dataclass
@@ -28,28 +29,62 @@ def freedom(own: Tensor, made: Tensor, best: Tensor, top: Tensor) -> Tensor:
     return ((own - best) - (made - top.masked_fill(forced, 0.0))).clamp(max=0).exp()
 
 
-def review(model: Any, inputs: dict[str, Tensor], written: Tensor, start: int, eos: list[int]) -> Notes:
-    """Reads `written` (rows, time), as `generate` returned it for `inputs`, once more in one pass.
+def review(
+    model: Any, inputs: dict[str, Tensor], written: Tensor, start: int, eos: list[int], cache: Any = None
+) -> Notes:
+    """Reads `written` (rows, time), as `generate` returned it for `inputs`, once more.
 
     For searches that reorder rows: what was noted while writing would be another row's. A search weighs each token
-    against all that follows, so here a token counts as free as far as the model likes it.
+    against all that follows, so here a token counts as free as far as the model likes it. `cache`: what it makes of
+    the prompts, but for their last tokens, if that is known.
     """
+    taken = written[:, start:]
     ends = torch.tensor(eos, device=written.device)
     signal = {key: value for key, value in inputs.items() if key.startswith("decoder_")}
     if model.config.is_encoder_decoder:
         encoder = {"input_ids": inputs["input_ids"], "attention_mask": inputs["attention_mask"]}
-        logits = model(**encoder, decoder_input_ids=written, **signal).logits[:, start - 1 :]
-    else:
-        mask = torch.cat([inputs["attention_mask"], torch.ones_like(written[:, start:])], 1)
+        logits = model(**encoder, decoder_input_ids=written, **signal).logits[:, start - 1 : -1]
+        return _opinion(logits, taken, ends)
+    mask = torch.cat([inputs["attention_mask"], torch.ones_like(taken)], 1)
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    if cache is None:
         if signal:
             signal["decoder_start"] = torch.full((len(written),), start, device=written.device)
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        columns = written.shape[1] - start + 1  # the answer's alone: a prompt may be long, and a vocabulary is wide
+        columns = taken.shape[1] + 1  # the answer's alone: a prompt may be long, and a vocabulary is wide
         whole = model(
             input_ids=written, attention_mask=mask, position_ids=positions, logits_to_keep=columns, **signal
         ).logits
-        logits = whole[:, -columns:]
-    logits = logits[:, :-1].float()  # (rows, time, vocabulary)
+        return _opinion(whole[:, -columns:-1], taken, ends)
+    parts = []
+    for first in range(start - 1, written.shape[1] - 1, _AT_ONCE):
+        last = min(first + _AT_ONCE, written.shape[1] - 1)
+        now = slice(first, last)
+        logits = model(
+            input_ids=written[:, now],
+            attention_mask=mask[:, :last],
+            position_ids=positions[:, now],
+            past_key_values=cache,
+            use_cache=True,
+        ).logits
+        parts.append(_opinion(logits, written[:, first + 1 : last + 1], ends))
+    return Notes(*(torch.cat(column, 1) for column in zip(*(vars(part).values() for part in parts), strict=True)))
+
+
+_AT_ONCE = 64  # tokens of a text: each has a score for every word there is
+
+
+def _opinion(logits: Tensor, taken: Tensor, ends: Tensor) -> Notes:
+    logits = logits.float()  # (rows, time, vocabulary)
     best = logits.amax(-1)
-    score = logits.gather(-1, written[:, start:].unsqueeze(-1)).squeeze(-1) - best
+    score = logits.gather(-1, taken.unsqueeze(-1)).squeeze(-1) - best
     return Notes(score.exp(), (logits[..., ends].amax(-1) - best).exp(), score)
+
+
+def sober(notes: Notes, own: Notes, closes: Tensor) -> Notes:
+    """Notes on a model that was told a length, and those (`own`) on the same model when it was not.
+
+    Told, it would put a full stop anywhere for the sake of the length. So whether full stops (`closes`: rows, time)
+    and ends are in place, and how the text reads, the other one says.
+    """
+    freedom = torch.where(closes, torch.minimum(notes.freedom, own.freedom), notes.freedom)
+    return Notes(freedom, own.end_liking, own.score)

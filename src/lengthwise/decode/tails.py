@@ -6,6 +6,7 @@ finds natural; a few short ones cost less than as many whole texts. Where none w
 Knows drafts; what is generated, and which end is best, is decided elsewhere.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,9 +16,9 @@ TAILS = (12, 24, 48)  # tokens that are taken back, in this order
 EACH = 16  # continuations of each
 
 
-def beginning(draft: Draft, tail: int, pieces: Sequence[bytes]) -> Draft:
-    """`draft` without its last `tail` tokens, or a few less, so that a word begins there."""
-    cut = max(0, len(draft.ids) - tail)
+def beginning(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0) -> Draft:
+    """`draft` without its last `tail` tokens, or a few less, so that a word begins there; of `shown` characters all."""
+    cut = max(0, len(draft.ids) - tail, bisect_left(draft.reach, shown) + 1 if shown else 0)
     words = (n for n in range(cut, len(draft.ids)) if pieces[draft.ids[n]][:1].isspace())
     cut = next(words, cut) if cut else 0
     return replace(draft, reach=draft.reach[:cut], freedom=draft.freedom[:cut], ids=draft.ids[:cut])

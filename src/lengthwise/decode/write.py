@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import DynamicLayer, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from ..attachment import controls_of, units_of
 from ..budget import Budget, as_budget
@@ -22,7 +22,8 @@ from ..searching import draws
 from .drawing import Draw, chances
 from .ending import NOTHING, Draft, Ending, choose
 from .fit import UNLIMITED, Fit
-from .review import Notes, review
+from .review import Notes, review, sober
+from .shared import read
 from .streaming import Tap, spelled, stream
 from .tails import EACH, TAILS, beginning
 
@@ -250,13 +251,14 @@ class Writer:
             for row in rows:
                 ending, draft = self._ranked(row, drafts[row.place], shown)[0]
                 if not (ending.fits and ending.complete):
-                    torn.append(replace(row, kept=beginning(draft, tail, self.meter(row.budget.unit).pieces)))
+                    torn.append(replace(row, kept=beginning(draft, tail, self.meter(row.budget.unit).pieces, shown)))
             # Drawn, even if the rest is not: by numbers that are the same whenever the text is.
             drawn, seed = SAMPLING | (search.drawn or {}), (search.seed if search.drawn else 0) + tail
             for batch in self._batches(torn, EACH):
                 for place, more in self._draft(batch, EACH, True, replace(search, drawn=drawn, seed=seed)).items():
                     drafts[place] += more
 
+    @torch.inference_mode()
     def _draft(
         self, rows: list[_Row], each: int, finish: bool, search: Search, tap: Tap | None = None
     ) -> dict[int, list[Draft]]:
@@ -266,53 +268,53 @@ class Writer:
         limit = torch.tensor([row.limit for row in rows])
         low = torch.tensor([int(row.budget.low) for row in rows])
         high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows])
-        eos, steps = self.ends, int((limit - kept).max()) + 2  # a language token before and an end behind the text
-        meter, alone, most = self.meter(rows[0].budget.unit), search.beams == 1, int(kept.max())
+        steps = int((limit - kept).max()) + 2  # a language token before and an end behind the text
         fit = Fit(
-            meter, low, high, start=start - most, skip=most - kept, eos=eos, limit=limit, finish=finish, observe=alone
+            self.meter(rows[0].budget.unit),
+            low,
+            high,
+            start=start - int(kept.max()),
+            skip=kept.max() - kept,
+            eos=self.ends,
+            limit=limit,
+            finish=finish,
+            observe=search.beams == 1,
         )
         processors: list[Any] = [fit]
-        listening: dict[str, Any] = {}
+        options: dict[str, Any] = _repeated(inputs, each if search.drawn is not None else 1)
         if search.drawn is not None:  # every candidate is a row of its own, with its own random numbers
-            listening = self._read(inputs, each)
-            inputs = {key: value.repeat_interleave(each, 0) for key, value in inputs.items()}
             seeds = [_mixed(search.seed, row.place, n) for row in rows for n in range(each)]
             processors += [*_warpers(search.drawn), Draw(chances(seeds, steps), start)]
+            if each > 1:
+                options["past_key_values"] = read(self.model, inputs, each)
         if tap is not None:
             tap.fit = fit
-            listening |= {"streamer": tap, "stopping_criteria": [tap]}
-        with torch.inference_mode():
-            written = self.model.generate(
-                **inputs,
-                logits_processor=processors,
-                max_new_tokens=steps,
-                num_beams=search.beams,
-                num_return_sequences=each if search.drawn is None else 1,
-                eos_token_id=eos,
-                pad_token_id=self.pad,
-                **listening,
-                **search.options,
-            )
-            notes = fit.notes(written[:, -1])
-            if notes is None:
-                again = {key: value.repeat_interleave(each, 0) for key, value in inputs.items()}
-                notes = review(self.model, again, written, start, eos)
+            options |= {"streamer": tap, "stopping_criteria": [tap]}
+        written = self.model.generate(
+            **options,
+            logits_processor=processors,
+            max_new_tokens=steps,
+            num_beams=search.beams,
+            num_return_sequences=each if search.drawn is None else 1,
+            eos_token_id=self.ends,
+            pad_token_id=self.pad,
+            **search.options,
+        )
+        notes = self._notes(fit, inputs, written, start, each)
         drafts = self._drafts(written[:, start:], [row for row in rows for _ in range(each)], notes)
         return {row.place: drafts[n * each :][:each] for n, row in enumerate(rows)}
 
-    def _read(self, inputs: dict[str, Tensor], each: int) -> dict[str, Any]:
-        """What the model makes of the prompts, read once for all of their candidates, where its cache can be shared."""
-        if each == 1 or self.model.config.is_encoder_decoder:
-            return {}
-        mask = inputs["attention_mask"]
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        with torch.inference_mode():
-            cache = self.model(**inputs, position_ids=positions, use_cache=True, logits_to_keep=1).past_key_values
-        if not all(type(layer) is DynamicLayer for layer in getattr(cache, "layers", [None])):
-            return {}  # a sliding window, a state
-        cache.crop(-1)  # the last token is read when the first is written
-        cache.batch_repeat_interleave(each)
-        return {"past_key_values": cache}
+    def _notes(self, fit: Fit, inputs: dict[str, Tensor], written: Tensor, start: int, each: int) -> Notes:
+        """What the model thinks of its texts, of which there are `each` for every row of `inputs`."""
+        notes = fit.notes(written[:, -1])
+        if notes is None:
+            return review(self.model, _repeated(inputs, each), written, start, self.ends)
+        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder:
+            return notes
+        plain = {key: value for key, value in inputs.items() if not key.startswith("decoder_")}
+        cache = read(self.model, plain, each)
+        own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
+        return sober(notes, own, fit.closes(written[:, start:]))
 
     def _inputs(self, rows: list[_Row]) -> tuple[dict[str, Tensor], int]:
         """What `generate` reads, and the column of the first token it will write.
@@ -341,13 +343,9 @@ class Writer:
         told = {
             "decoder_length": [int(row.budget.target) for row in rows],
             "decoder_unit": [units.index(unit)] * len(rows),
-            "decoder_at_most": [_is_limit(row.budget) for row in rows],
+            "decoder_at_most": [row.budget.low == 0 and row.budget.target == row.budget.high for row in rows],
         }
         return {name: torch.tensor(values, device=self.model.device) for name, values in told.items()}
-
-    def _led(self, row: _Row) -> bool:
-        """Is the model told to end at a length, and not only before it?"""
-        return row.budget.unit in units_of(controls_of(self.model)) and not _is_limit(row.budget)
 
     @property
     def ends(self) -> list[int]:
@@ -368,11 +366,9 @@ class Writer:
             end = next((i for i, token in enumerate(new) if token in eos), len(new))
             kept, ids = row.kept, [*row.kept.ids, *new[:end]]
             text, reach = spelled(meter, ids)
-            # An answer that ends where it was told to need not be over.
-            meant = end < len(new) and not (self._led(row) and not self.model.config.is_encoder_decoder)
             score = (len(kept.ids) * kept.score + sum(scores[:end])) / max(len(ids), 1)
             free = [*kept.freedom, *freedom[:end]]
-            drafts.append(Draft(text, reach, free, end_liking[end] if meant else 0.0, score, ids))
+            drafts.append(Draft(text, reach, free, end_liking[end] if end < len(new) else 0.0, score, ids))
         return drafts
 
     # ---- the best of the drafts
@@ -426,6 +422,5 @@ def _mixed(seed: int, place: int, candidate: int) -> int:
     return (seed + 1_000_003 * place + 7_919 * candidate) % 2**63
 
 
-def _is_limit(budget: Budget) -> bool:
-    """Is it met by anything shorter, too?"""
-    return budget.low == 0 and budget.target == budget.high
+def _repeated(inputs: dict[str, Tensor], each: int) -> dict[str, Tensor]:
+    return {key: value.repeat_interleave(each, 0) for key, value in inputs.items()}
