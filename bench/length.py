@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from lengthwise.data import Limits, read
 from lengthwise.metrics import METRICS, Comparison, Score, Tally, Texts, truncate
 from lengthwise.metrics.tally import as_comparison, as_score, mean_of, ratio_of_sums
 from lengthwise.metrics.targets import bins
-from lengthwise.plain import PlainWriter
+from lengthwise.plain import PlainText, PlainWriter
 from lengthwise.sentences import finished, finished_ends
 from lengthwise.units import measure
 
@@ -133,13 +134,30 @@ class Bench:
                 done += written
                 say(f"{part}: {system}, {units}: {done} of {len(pairs)}")
 
-            prompts, budgets = zip(*pairs, strict=True)
+            known = self.before.get((part, system), {})
+            missing = [(prompt, budget) for prompt, budget in pairs if (prompt, str(budget)) not in known]
+            count(len(pairs) - len(missing))
+            prompts, budgets = [prompt for prompt, _ in missing], [budget for _, budget in missing]
             found = writer.write(prompts, budgets, seed=0, progress=count, **how)
             if bad := [text for text in found if text.error]:
                 raise ValueError(f"{system} could not write {len(bad)} texts of {part}; the first: {bad[0].error}")
             self.keep(part, system, prompts, [text.as_json() for text in found])
-            self.texts[key] = found
+            new = {(prompt, str(budget)): text for (prompt, budget), text in zip(missing, found, strict=True)}
+            self.texts[key] = [(known | new)[prompt, str(budget)] for prompt, budget in pairs]
         return self.texts[key]
+
+    @cached_property
+    def before(self) -> dict[tuple[str, str], dict[tuple[str, str], Written]]:
+        """What stands in --out from an earlier run, by part and system, prompt and budget."""
+        texts: dict[tuple[str, str], dict[tuple[str, str], Written]] = {}
+        for file in sorted(self.options.out.glob("*.jsonl")) if self.options.out else ():
+            for line in file.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                if "fits" in row:  # not a cut answer, which is made anew
+                    system, prompt = row.pop("system"), row.pop("prompt")
+                    kind = PlainText if "runaway" in row else Written
+                    texts.setdefault((file.stem, system), {})[prompt, row["budget"]] = kind(**row, model=system)
+        return texts
 
     def keep(self, part: str, system: str, prompts: Iterable[str], rows: Iterable[Line]) -> None:
         if self.options.out:
@@ -584,7 +602,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], help="bfloat16 on a GPU, else float32")
     parser.add_argument("--batch", type=int, default=512 if cuda else 16)
     parser.add_argument("--json", type=Path, help="write the rows of all tables here, as JSON lines")
-    parser.add_argument("--out", type=Path, help="write every text and the plots into this folder")
+    parser.add_argument("--out", type=Path, help="the texts and plots; what a run has left there is not written again")
     options = parser.parse_args()
     options.model = list(dict.fromkeys(options.model or ["smollm2"]))
     options.dtype = options.dtype or ("bfloat16" if options.device.startswith("cuda") else "float32")
@@ -594,8 +612,7 @@ def main() -> None:
             del targets[unit]
     if options.out:
         options.out.mkdir(parents=True, exist_ok=True)
-        if old := [path.name for path in options.out.iterdir()]:
-            parser.error(f"{options.out} is not empty ({old[0]}); give a new folder")
+        (options.out / "cut.jsonl").unlink(missing_ok=True)
     bench = Bench(options, options.prompts.read_text(encoding="utf-8").splitlines()[: options.limit])
     print(
         f"lengthwise {lengthwise.__version__}, {', '.join(options.model)}, base {options.base}, {options.device}, "

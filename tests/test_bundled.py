@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 import lengthwise
 from lengthwise.models import known, resolve
@@ -13,6 +15,7 @@ from lengthwise.train import load_recipe
 from lengthwise.translate import Translator
 from lengthwise.translate.languages import prepare
 
+SMOLLM2_RECIPE = str(Path(__file__).parents[1] / "recipes" / "smollm2.yaml")
 STRINGS = [
     "Cancel",
     "Are you sure you want to delete %s?",
@@ -79,3 +82,37 @@ def test_a_limit_is_heard(en_it):
 def test_it_translates_nothing_else(en_it):
     with pytest.raises(ValueError, match="en-it translates from en to it; asked for was from en to fr"):
         prepare(en_it, "en", "fr")
+
+
+# ---- SmolLM2 that keeps to a length
+
+
+def test_smollm2_is_listed_and_small():
+    row = next(row for row in known() if row.name == "smollm2")
+    assert (row.where, row.licence, row.size < 12_000_000) == ("bundled", "Apache-2.0", True)
+    assert "smollm2-plain" in row.description
+
+
+def test_the_recipe_of_smollm2_can_be_read():
+    shipped, named = (load_recipe(path, []) for path in (str(resolve("smollm2") / "recipe.yaml"), SMOLLM2_RECIPE))
+    for part in ("unit", "model", "controls", "lengths", "shift", "loss"):
+        assert getattr(shipped, part) == getattr(named, part), part
+
+
+@pytest.mark.real
+def test_smollm2_stops_where_it_is_told_to():
+    from lengthwise.plain import PlainWriter
+
+    prompts = ["Why is the sky blue?", "Tell me about bicycles."]
+    writer = PlainWriter(lengthwise.load("smollm2", device="cpu"), told=True)
+    for length, unit, off in ((25, "tokens", 1), (20, "words", 1), (120, "chars", 8)):
+        for text in writer.write(prompts, f"exactly {length} {unit}"):
+            assert abs(text.length - length) <= off
+
+
+@pytest.mark.real
+def test_smollm2_without_a_length_is_the_plain_model():
+    ours, plain = (lengthwise.load(name, device="cpu") for name in ("smollm2", "smollm2-plain"))
+    ids = torch.tensor([ours.prompt_ids("Why is the sky blue?")])
+    with torch.inference_mode():
+        assert torch.equal(ours.model(input_ids=ids).logits, plain.model(input_ids=ids).logits)

@@ -204,7 +204,9 @@ def test_accelerate_reads_the_fsdp_config() -> None:
 
 def test_plan(tmp_path: Path, toy_base: Path) -> None:
     recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
-    small = _toy(recipe, tmp_path, str(toy_base), ["train.steps=null", "train.epochs=2", "data.documents_per_epoch=null"])
+    small = _toy(
+        recipe, tmp_path, str(toy_base), ["train.steps=null", "train.epochs=2", "data.documents_per_epoch=null"]
+    )
     cost = plan(small)
     assert 0 < cost.trainable < cost.parameters
     assert cost.documents == 180  # of three corpora

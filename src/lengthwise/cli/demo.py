@@ -8,7 +8,7 @@ import typer
 from .loading import Device, load
 from .terminal import Json, console, print_json
 
-DEMO_BUDGETS = ("at most 100 chars", "at most 40 words", "60-90 words")
+DEMO_BUDGETS = ("at most 100 chars", "exactly 30 words", "60-90 words")
 
 
 def demo(
