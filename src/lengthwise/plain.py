@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from .budget import Budget
+from .decode.search import Search
 from .decode.streaming import Tap
-from .decode.write import Search, Writer, Written, _Row
+from .decode.write import Writer, Written, _Row
 from .metrics import rerank, rescore, truncate
 from .sentences import finished
 from .units import measure

@@ -5,7 +5,6 @@ choice of an end of `ending.py`, the other ends of `tails.py`, the choice among 
 only.
 """
 
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -13,22 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from ..attachment import controls_of, units_of
 from ..budget import Budget, as_budget
 from ..meter import Meter
-from ..searching import draws
 from .drawing import Draw, chances
 from .ending import NOTHING, Draft, Ending, choose
 from .fit import UNLIMITED, Fit
 from .review import Notes, review, sober
+from .search import SAMPLING, Search, searching, warpers
 from .shared import read
 from .streaming import Tap, spelled, stream
 from .tails import EACH, TAILS, beginning
-
-SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, when the caller names no temperature
-OURS = ("logits_processor", "max_new_tokens", "max_length", "num_return_sequences", "streamer", "stopping_criteria")
 
 
 @dataclass(frozen=True)
@@ -65,17 +60,8 @@ class _Row:
     prompt: list[int]
     budget: Budget
     limit: int  # tokens to write at most
+    seed: int = 0  # where anything is drawn
     kept: Draft = NOTHING  # how its text begins: it goes on from there
-
-
-@dataclass(frozen=True)
-class Search:
-    """How texts are looked for. `drawn`: temperature, top_p, top_k, or None where nothing is drawn by us."""
-
-    beams: int
-    drawn: dict[str, Any] | None
-    seed: int
-    options: dict[str, Any]  # the rest, for `generate`
 
 
 class Writer:
@@ -113,12 +99,12 @@ class Writer:
         asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
         if len(asked) != len(texts):
             raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
-        search = _search(candidates, seed, generation)
+        search = searching(candidates, seed, generation)
         results: dict[int, Written] = {}
         rows: list[_Row] = []
         for place, (text, budget) in enumerate(zip(texts, asked, strict=True)):
             try:
-                rows.append(self._row(place, text, budget, system))
+                rows.append(replace(self._row(place, text, budget, system), seed=search.seed + 1_000_003 * place))
             except (ValueError, TypeError) as error:
                 results[place] = self._failed(budget, str(error))
         if progress and results:
@@ -142,7 +128,8 @@ class Writer:
 
         What was yielded is never taken back: joined, it is the text that `write` would return.
         """
-        row, search = self._row(0, text, budget, system), _search(1, seed, generation)
+        search = searching(1, seed, generation)
+        row = replace(self._row(0, text, budget, system), seed=search.seed)
         if search.beams > 1:
             raise ValueError("beams are compared at the end, so nothing can be streamed; leave num_beams at 1")
         tap = Tap(self.meter(row.budget.unit), row.budget, self._measure(row.budget.unit))
@@ -251,11 +238,12 @@ class Writer:
             for row in rows:
                 ending, draft = self._ranked(row, drafts[row.place], shown)[0]
                 if not (ending.fits and ending.complete):
-                    torn.append(replace(row, kept=beginning(draft, tail, self.meter(row.budget.unit).pieces, shown)))
-            # Drawn, even if the rest is not: by numbers that are the same whenever the text is.
-            drawn, seed = SAMPLING | (search.drawn or {}), (search.seed if search.drawn else 0) + tail
+                    kept = beginning(draft, tail, self.meter(row.budget.unit).pieces, shown)
+                    # What nobody draws is the same each time, and so are its ends.
+                    torn.append(replace(row, kept=kept, seed=(row.seed if search.drawn else 0) + tail))
+            again = replace(search, drawn=SAMPLING | (search.drawn or {}))
             for batch in self._batches(torn, EACH):
-                for place, more in self._draft(batch, EACH, True, replace(search, drawn=drawn, seed=seed)).items():
+                for place, more in self._draft(batch, EACH, True, again).items():
                     drafts[place] += more
 
     @torch.inference_mode()
@@ -283,8 +271,8 @@ class Writer:
         processors: list[Any] = [fit]
         options: dict[str, Any] = _repeated(inputs, each if search.drawn is not None else 1)
         if search.drawn is not None:  # every candidate is a row of its own, with its own random numbers
-            seeds = [_mixed(search.seed, row.place, n) for row in rows for n in range(each)]
-            processors += [*_warpers(search.drawn), Draw(chances(seeds, steps), start)]
+            seeds = [(row.seed + 7_919 * n) % 2**63 for row in rows for n in range(each)]
+            processors += [*warpers(search.drawn), Draw(chances(seeds, steps), start)]
             if each > 1:
                 options["past_key_values"] = read(self.model, inputs, each)
         if tap is not None:
@@ -394,32 +382,6 @@ class Writer:
     def _failed(self, budget: str | Budget, error: str) -> Written:
         unit = budget.unit if isinstance(budget, Budget) else ""
         return Written("", 0, unit, str(budget), False, False, self.name, 0, error=error)
-
-
-def _search(candidates: int, seed: int | None, generation: dict[str, Any]) -> Search:
-    """Greedy unless beams, a temperature or several candidates are asked for."""
-    if taken := [name for name in OURS if name in generation]:
-        raise ValueError(f"{taken[0]} is set by the budget; it cannot be given")
-    # `generate` itself never draws: `Draw` does, and a model's own settings are not asked.
-    quiet = {"do_sample": False, **dict.fromkeys(("temperature", "top_p", "top_k"))}
-    # Renormalised, as some translators want it, the one token that a limit leaves costs nothing, and torn texts win.
-    options = {"renormalize_logits": False} | generation
-    beams = options.pop("num_beams", 1)
-    drawn = options.pop("do_sample", draws(candidates, beams, options.get("temperature")))
-    seed = secrets.randbits(62) if seed is None else seed
-    knobs = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
-    given = {name: value for name, value in knobs.items() if value is not None}
-    return Search(beams, SAMPLING | given if drawn and beams == 1 else None, seed, options | quiet)
-
-
-def _warpers(drawn: dict[str, Any]) -> list[Any]:
-    makers = (("temperature", TemperatureLogitsWarper), ("top_k", TopKLogitsWarper), ("top_p", TopPLogitsWarper))
-    return [make(drawn[name]) for name, make in makers if drawn.get(name) not in (None, 1.0)]
-
-
-def _mixed(seed: int, place: int, candidate: int) -> int:
-    """One seed of a row's own; with a single text and candidate, the caller's."""
-    return (seed + 1_000_003 * place + 7_919 * candidate) % 2**63
 
 
 def _repeated(inputs: dict[str, Tensor], each: int) -> dict[str, Tensor]:
