@@ -91,7 +91,7 @@ class Free(PlainWriter):
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
         super()._limit(prompt, budget)  # complains of what the window cannot hold
-        return min(int(PER_UNIT[budget.unit] * budget.target) + FREE, self.window - self._taken(prompt) - 1)
+        return min(int(PER_UNIT[budget.unit] * budget.target) + FREE, self.window - self._taken(len(prompt)) - 1)
 
 
 @dataclass

@@ -9,12 +9,20 @@ from torch import Tensor
 from transformers import DynamicLayer
 
 
-def read(model: Any, inputs: dict[str, Tensor], each: int) -> Any:
-    """The cache of prompts (rows, time), all but their last token, `each` times; None if it cannot be shared."""
-    if model.config.is_encoder_decoder:
+def read(model: Any, inputs: dict[str, Tensor], each: int, options: dict[str, Any] | None = None) -> Any:
+    """The cache of prompts (rows, time), all but their last token, `each` times; None if it cannot be shared.
+
+    `options` of `generate` may forbid a cache, or ask for one of another kind.
+    """
+    how = vars(model.generation_config) | (options or {})
+    other = how.get("use_cache") is False or how.get("cache_implementation")
+    mask = inputs["attention_mask"]
+    lone = mask.shape[1] == 1  # without its last token nothing of the prompt remains, and that cannot be repeated
+    if other or lone or model.config.is_encoder_decoder:
         return None
-    positions = (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0)
-    cache = model(**inputs, position_ids=positions, use_cache=True, logits_to_keep=1).past_key_values
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
+    found = model(**inputs, position_ids=positions, use_cache=True, logits_to_keep=1)
+    cache: Any = getattr(found, "past_key_values", None)
     if not all(type(layer) is DynamicLayer for layer in getattr(cache, "layers", [None])):
         return None  # a sliding window, a state
     cache.crop(-1)  # the last token is read when the first is written

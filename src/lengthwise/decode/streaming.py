@@ -17,7 +17,7 @@ from ..budget import Budget
 from ..meter import Meter
 from .ending import Draft, free_ends
 from .fit import Fit
-from .tails import TAILS
+from .tails import DEEPEST
 
 
 class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
@@ -54,7 +54,7 @@ class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
             settled = len(text[end:].split()) > 1  # a word has followed: nothing can undo this end
             length = self.measure(text[:end], tokens)
             # What does not fit by itself may be taken back, if no good end is found for what follows.
-            stays = length >= self.budget.low or len(reach) - tokens > TAILS[-1]
+            stays = length >= self.budget.low or len(reach) - tokens > DEEPEST
             if settled and stays and end > self.shown and length <= self.budget.target:
                 self.parts.put(text[self.shown : end])
                 self.shown = end

@@ -14,6 +14,7 @@ from .ending import Draft
 
 TAILS = (12, 24, 48)  # tokens that are taken back, in this order
 EACH = 16  # continuations of each
+DEEPEST = sum(TAILS)  # of a first draft: what is taken back may have been written again, and with fewer tokens
 
 
 def beginning(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0) -> Draft:

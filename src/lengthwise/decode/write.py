@@ -63,6 +63,16 @@ class _Row:
     seed: int = 0  # where anything is drawn
     kept: Draft = NOTHING  # how its text begins: it goes on from there
 
+    @property
+    def start(self) -> int:
+        """Tokens that are there already."""
+        return len(self.prompt) + len(self.kept.ids)
+
+    @property
+    def left(self) -> int:
+        """Tokens still to write at most."""
+        return self.limit - len(self.kept.ids)
+
 
 class Writer:
     """A model that keeps to budgets. Made by `lengthwise.load`, or from any transformers model and its tokenizer."""
@@ -133,6 +143,7 @@ class Writer:
         if search.beams > 1:
             raise ValueError("beams are compared at the end, so nothing can be streamed; leave num_beams at 1")
         tap = Tap(self.meter(row.budget.unit), row.budget, self._measure(row.budget.unit))
+        search = replace(search, options=search.options | {"stopping_criteria": [tap]})
         yield from stream(tap, lambda: self._write_batch([row], 1, True, search, tap)[0].text)
 
     def meter(self, unit: str) -> Meter:
@@ -174,7 +185,7 @@ class Writer:
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
         """Tokens that may be written: what the budget can use and the model's window leaves."""
-        window, taken = self.window, self._taken(prompt)
+        window, taken = self.window, self._taken(len(prompt))
         if len(prompt) >= window:
             raise ValueError(f"the text is too long for the model: {len(prompt)} tokens, and it reads {window}")
         least = self._fewest_tokens(budget)
@@ -201,9 +212,9 @@ class Writer:
         A row that has ended is padded until the last one has, and even its padding must stay inside the window.
         """
         batch: list[_Row] = []
-        for row in sorted(rows, key=lambda row: (row.budget.unit, row.limit, len(row.prompt))):
+        for row in sorted(rows, key=lambda row: (row.budget.unit, row.left, row.start)):
             together = [*batch, row]
-            overruns = row.limit > min(self.window - self._taken(r.prompt) for r in together)
+            overruns = row.left > min(self.window - self._taken(r.start) for r in together)
             if batch and (len(batch) * each >= self.batch_size or row.budget.unit != batch[0].budget.unit or overruns):
                 yield batch
                 batch = []
@@ -216,9 +227,9 @@ class Writer:
         """The tokens that the model can see."""
         return getattr(self.model.config, "max_position_embeddings", None) or UNLIMITED
 
-    def _taken(self, prompt: list[int]) -> int:
-        """How much of the window a prompt takes from the answer."""
-        return 0 if self.model.config.is_encoder_decoder else len(prompt)
+    def _taken(self, read: int) -> int:
+        """How much of the window the tokens that are read take from those that are written."""
+        return 0 if self.model.config.is_encoder_decoder else read
 
     # ---- a batch through the model
 
@@ -226,8 +237,8 @@ class Writer:
         self, rows: list[_Row], candidates: int, finish: bool, search: Search, tap: Tap | None = None
     ) -> dict[int, Written]:
         drafts = self._draft(rows, candidates, finish, search, tap)
-        shown = tap.shown if tap is not None else 0
-        if finish and search.beams == 1 and not self.model.config.is_encoder_decoder:
+        shown, heard = (0, True) if tap is None else (tap.shown, not tap.closed.is_set())
+        if finish and heard and search.beams == 1 and not self.model.config.is_encoder_decoder:
             self._mend(rows, drafts, shown, search)
         return {row.place: self._best(row, drafts[row.place], candidates, shown) for row in rows}
 
@@ -274,10 +285,10 @@ class Writer:
             seeds = [(row.seed + 7_919 * n) % 2**63 for row in rows for n in range(each)]
             processors += [*warpers(search.drawn), Draw(chances(seeds, steps), start)]
             if each > 1:
-                options["past_key_values"] = read(self.model, inputs, each)
+                options["past_key_values"] = read(self.model, inputs, each, search.options)
         if tap is not None:
             tap.fit = fit
-            options |= {"streamer": tap, "stopping_criteria": [tap]}
+            options["streamer"] = tap
         written = self.model.generate(
             **options,
             logits_processor=processors,
