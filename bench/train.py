@@ -4,7 +4,7 @@
     python bench/train.py --toy               the same with toy sizes, on a CPU
     python bench/train.py --data pairs.jsonl  texts of your own in place of made-up ones
 
-Two workloads: SmolLM2-135M with LoRA (of its shape, with random weights, unless --base names it: speed is the same), and
+Two workloads: SmolLM2-135M with LoRA (its shape, with random weights, unless --base names it: speed is the same), and
 Transformer-base from scratch. Both sides learn from the same batches with the same length signal and the same attention
 kernels; the Trainer has its batches ready made, while ours reads, tokenises, counts and batches as it goes, and says
 what share of the time it waited for that. With --torch-compile the Trainer runs once more, compiled; the ratio is to

@@ -163,8 +163,6 @@ def _keep_strangers(old: Path, new: Path) -> None:
 
 def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> tuple[Any, Any]:
     """The model in `folder`, its controls attached, and its tokenizer. A plain Hugging Face folder is a plain model."""
-    from transformers import AutoTokenizer
-
     folder = Path(folder)
     whole, adapter = (folder / "config.json").exists(), (folder / "adapter_config.json").exists()
     about = _about(folder)
@@ -177,16 +175,24 @@ def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> 
     controls = _controls(folder, about)
     if adapter or not whole:
         base = _base_of(folder, about)
-        own = any((folder / file).exists() for file in _TOKENIZERS)
-        tokenizer = AutoTokenizer.from_pretrained(folder if own else base)
+        tokenizer = load_tokenizer(folder)
         model = _attached(_pretrained(base, dtype), controls, tokenizer)
         if adapter:
             model = _with_adapter(model, folder)
     else:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = load_tokenizer(folder)
         model = _attached(_pretrained(folder, dtype, whole=bool(controls)), controls, tokenizer)
     _load_control_weights(model, folder)
     return model.to(device).eval() if device is not None else model.eval(), tokenizer
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The tokenizer in `folder`; that of its base, where an adapter or controls stand alone and have none."""
+    from transformers import AutoTokenizer
+
+    alone = not (folder / "config.json").exists() or (folder / "adapter_config.json").exists()
+    own = any((folder / file).exists() for file in _TOKENIZERS)
+    return AutoTokenizer.from_pretrained(_base_of(folder, _about(folder)) if alone and not own else folder)
 
 
 def _about(folder: Path) -> dict[str, Any]:

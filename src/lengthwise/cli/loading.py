@@ -63,7 +63,7 @@ def hush() -> None:
 
 def load_tokenizer(name: str) -> Any:
     path = folder(name)
-    from transformers import AutoTokenizer
+    from ..checkpoint import load_tokenizer as load_from
 
     hush()
-    return AutoTokenizer.from_pretrained(path)
+    return load_from(path)

@@ -51,10 +51,18 @@ def review(
         if signal:
             signal["decoder_start"] = torch.full((len(written),), start, device=written.device)
         columns = taken.shape[1] + 1  # the answer's alone: a prompt may be long, and a vocabulary is wide
-        whole = model(
-            input_ids=written, attention_mask=mask, position_ids=positions, logits_to_keep=columns, **signal
-        ).logits
-        return _opinion(whole[:, -columns:-1], taken, ends)
+        parts = []
+        for rows in torch.split(torch.arange(len(written), device=written.device), _ROWS):
+            told = {key: value[rows] for key, value in signal.items()}
+            logits = model(
+                input_ids=written[rows],
+                attention_mask=mask[rows],
+                position_ids=positions[rows],
+                logits_to_keep=columns,
+                **told,
+            ).logits
+            parts.append(_opinion(logits[:, -columns:-1], taken[rows], ends))
+        return _joined(parts, 0)
     parts = []
     for first in range(start - 1, written.shape[1] - 1, _AT_ONCE):
         last = min(first + _AT_ONCE, written.shape[1] - 1)
@@ -67,10 +75,14 @@ def review(
             use_cache=True,
         ).logits
         parts.append(_opinion(logits, written[:, first + 1 : last + 1], ends))
-    return Notes(*(torch.cat(column, 1) for column in zip(*(vars(part).values() for part in parts), strict=True)))
+    return _joined(parts, 1)
 
 
-_AT_ONCE = 64  # tokens of a text: each has a score for every word there is
+_AT_ONCE, _ROWS = 64, 16  # tokens of a text, or texts: each token has a score for every word there is
+
+
+def _joined(parts: list[Notes], dim: int) -> Notes:
+    return Notes(*(torch.cat(column, dim) for column in zip(*(vars(part).values() for part in parts), strict=True)))
 
 
 def _opinion(logits: Tensor, taken: Tensor, ends: Tensor) -> Notes:

@@ -25,6 +25,12 @@ class Search:
     seed: int
     options: dict[str, Any]  # the rest, for `generate`
 
+    @property
+    def simple(self) -> bool:
+        """One token after the other, of as many rows as one likes: no beams, no assistant, which takes a single row."""
+        assisted = any(self.options.get(name) for name in ("assistant_model", "prompt_lookup_num_tokens"))
+        return self.beams == 1 and not assisted
+
 
 def searching(candidates: int, seed: int | None, generation: dict[str, Any]) -> Search:
     """What is asked for; an error if it cannot be."""

@@ -18,7 +18,9 @@ def read(model: Any, inputs: dict[str, Tensor], each: int, options: dict[str, An
     other = how.get("use_cache") is False or how.get("cache_implementation")
     mask = inputs["attention_mask"]
     lone = mask.shape[1] == 1  # without its last token nothing of the prompt remains, and that cannot be repeated
-    if other or lone or model.config.is_encoder_decoder:
+    adapter = getattr(model, "active_peft_config", None)
+    learnt = adapter is not None and adapter.is_prompt_learning  # its virtual tokens stand in no prompt
+    if other or lone or learnt or model.config.is_encoder_decoder:
         return None
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     found = model(**inputs, position_ids=positions, use_cache=True, logits_to_keep=1)

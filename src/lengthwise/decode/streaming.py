@@ -8,6 +8,7 @@ import codecs
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -19,11 +20,14 @@ from .ending import Draft, free_ends
 from .fit import Fit
 from .tails import DEEPEST
 
+Look = Callable[[list[int], list[float]], list[float]]  # (tokens, their freedom) -> what the writer will make of it
+
 
 class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
     """What `generate` hands each new token to; and what tells it to stop when nobody listens any more."""
 
-    fit: Fit  # set by the writer, before writing begins
+    fit: Fit  # both are set by the writer, before writing begins
+    sober: Look
 
     def __init__(self, meter: Meter, budget: Budget, measure: Callable[[str, int], int]) -> None:
         self.meter, self.budget, self.measure = meter, budget, measure
@@ -31,6 +35,7 @@ class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
         self.shown = 0  # characters let go
         self.closed = threading.Event()
         self._ids: list[int] = []
+        self._judged = 0  # characters up to the last end that was looked at soberly
         self._begun = False
 
     def put(self, value: Tensor) -> None:
@@ -48,16 +53,25 @@ class Tap(StoppingCriteria):  # type: ignore[misc]  # transformers is untyped
 
     def _let_go(self) -> None:
         freedom = self.fit.freedom()  # known for all tokens but the last
-        text, reach = spelled(self.meter, self._ids[: len(freedom)])
+        ids = self._ids[: len(freedom)]
+        text, reach = spelled(self.meter, ids)
         draft, text = Draft(text, reach, freedom, 0.0, 0.0), text.rstrip()
-        for end, tokens in free_ends(draft, text):
-            settled = len(text[end:].split()) > 1  # a word has followed: nothing can undo this end
-            length = self.measure(text[:end], tokens)
-            # What does not fit by itself may be taken back, if no good end is found for what follows.
-            stays = length >= self.budget.low or len(reach) - tokens > DEEPEST
-            if settled and stays and end > self.shown and length <= self.budget.target:
-                self.parts.put(text[self.shown : end])
-                self.shown = end
+        sure = [one for one in free_ends(draft, text) if one[0] > self._judged and self._stays(draft, text, *one)]
+        if not sure:
+            return
+        self._judged = sure[-1][0]  # once an end: what it takes to look soberly, it takes for each
+        ends = free_ends(replace(draft, freedom=self.sober(ids, freedom)), text)
+        for end, _ in (one for one in sure if one in ends):
+            self.parts.put(text[self.shown : end])
+            self.shown = end
+
+    def _stays(self, draft: Draft, text: str, end: int, tokens: int) -> bool:
+        """Can nothing that is still to come put the end of the text before this end?"""
+        settled = len(text[end:].split()) > 1  # a word has followed: nothing can undo this end
+        length = self.measure(text[:end], tokens)
+        # What does not fit by itself may be taken back, if no good end is found for what follows.
+        stays = length >= self.budget.low or len(draft.reach) - tokens > DEEPEST
+        return settled and stays and length <= self.budget.target
 
 
 def spelled(meter: Meter, ids: list[int]) -> tuple[str, list[int]]:

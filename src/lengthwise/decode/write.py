@@ -22,8 +22,8 @@ from .fit import UNLIMITED, Fit
 from .review import Notes, review, sober
 from .search import SAMPLING, Search, searching, warpers
 from .shared import read
-from .streaming import Tap, spelled, stream
-from .tails import EACH, TAILS, beginning
+from .streaming import Look, Tap, spelled, stream
+from .tails import EACH, LONGER, TAILS, beginning
 
 
 @dataclass(frozen=True)
@@ -238,9 +238,10 @@ class Writer:
     ) -> dict[int, Written]:
         drafts = self._draft(rows, candidates, finish, search, tap)
         shown, heard = (0, True) if tap is None else (tap.shown, not tap.closed.is_set())
-        if finish and heard and search.beams == 1 and not self.model.config.is_encoder_decoder:
+        first = {place: list(found) for place, found in drafts.items()}
+        if finish and heard and search.simple and not self.model.config.is_encoder_decoder:
             self._mend(rows, drafts, shown, search)
-        return {row.place: self._best(row, drafts[row.place], candidates, shown) for row in rows}
+        return {row.place: self._best(row, drafts[row.place], first[row.place], shown) for row in rows}
 
     def _mend(self, rows: list[_Row], drafts: dict[int, list[Draft]], shown: int, search: Search) -> None:
         """Adds drafts with other ends where no text is complete, taking back more each time."""
@@ -250,12 +251,19 @@ class Writer:
                 ending, draft = self._ranked(row, drafts[row.place], shown)[0]
                 if not (ending.fits and ending.complete):
                     kept = beginning(draft, tail, self.meter(row.budget.unit).pieces, shown)
+                    limit = min(
+                        row.limit, len(kept.ids) + LONGER * tail
+                    )  # or one that goes on and on holds up the rest
                     # What nobody draws is the same each time, and so are its ends.
-                    torn.append(replace(row, kept=kept, seed=(row.seed if search.drawn else 0) + tail))
+                    seed = (row.seed if search.drawn else 0) + tail
+                    torn.append(replace(row, kept=kept, limit=limit, seed=seed))
             again = replace(search, drawn=SAMPLING | (search.drawn or {}))
-            for batch in self._batches(torn, EACH):
-                for place, more in self._draft(batch, EACH, True, again).items():
-                    drafts[place] += more
+            each = min(EACH, self.batch_size)
+            for batch in self._batches(torn, each):
+                for first in range(0, EACH, each):
+                    some = [replace(row, seed=row.seed + _APART * first) for row in batch]
+                    for place, more in self._draft(some, each, True, again).items():
+                        drafts[place] += more
 
     @torch.inference_mode()
     def _draft(
@@ -282,12 +290,12 @@ class Writer:
         processors: list[Any] = [fit]
         options: dict[str, Any] = _repeated(inputs, each if search.drawn is not None else 1)
         if search.drawn is not None:  # every candidate is a row of its own, with its own random numbers
-            seeds = [(row.seed + 7_919 * n) % 2**63 for row in rows for n in range(each)]
+            seeds = [(row.seed + _APART * n) % 2**63 for row in rows for n in range(each)]
             processors += [*warpers(search.drawn), Draw(chances(seeds, steps), start)]
             if each > 1:
                 options["past_key_values"] = read(self.model, inputs, each, search.options)
         if tap is not None:
-            tap.fit = fit
+            tap.fit, tap.sober = fit, self._sober(fit, inputs, start)
             options["streamer"] = tap
         written = self.model.generate(
             **options,
@@ -299,21 +307,47 @@ class Writer:
             pad_token_id=self.pad,
             **search.options,
         )
-        notes = self._notes(fit, inputs, written, start, each)
+        notes = self._notes(fit, inputs, written, start, each, search)
         drafts = self._drafts(written[:, start:], [row for row in rows for _ in range(each)], notes)
         return {row.place: drafts[n * each :][:each] for n, row in enumerate(rows)}
 
-    def _notes(self, fit: Fit, inputs: dict[str, Tensor], written: Tensor, start: int, each: int) -> Notes:
+    def _notes(
+        self, fit: Fit, inputs: dict[str, Tensor], written: Tensor, start: int, each: int, search: Search
+    ) -> Notes:
         """What the model thinks of its texts, of which there are `each` for every row of `inputs`."""
         notes = fit.notes(written[:, -1])
         if notes is None:
             return review(self.model, _repeated(inputs, each), written, start, self.ends)
         if "decoder_length" not in inputs or self.model.config.is_encoder_decoder:
             return notes
-        plain = {key: value for key, value in inputs.items() if not key.startswith("decoder_")}
-        cache = read(self.model, plain, each)
+        if not self._steered:
+            return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
+        plain = _untold(inputs)
+        cache = read(self.model, plain, each, search.options)
         own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
         return sober(notes, own, fit.closes(written[:, start:]))
+
+    @property
+    def _steered(self) -> bool:
+        """Is it the plain model when it is not told a length?"""
+        return all(control.steers for control in controls_of(self.model))
+
+    def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
+        """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
+        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder or not self._steered:
+            return lambda ids, freedom: freedom
+        plain = _untold(inputs)
+        cache = read(self.model, plain, 1)
+
+        def look(ids: list[int], freedom: list[float]) -> list[float]:
+            new = torch.tensor([ids], device=self.model.device)
+            own = review(self.model, plain, torch.cat([plain["input_ids"], new], 1), start, self.ends, cache)
+            if cache is not None:
+                cache.crop(-len(ids))  # the prompt again, for the next look
+            told = replace(own, freedom=torch.tensor([freedom], device=self.model.device))
+            return sober(told, own, fit.closes(new)).freedom[0].tolist()
+
+        return look
 
     def _inputs(self, rows: list[_Row]) -> tuple[dict[str, Tensor], int]:
         """What `generate` reads, and the column of the first token it will write.
@@ -383,9 +417,13 @@ class Writer:
         found = [(choose(draft, row.budget, measure, shown), draft) for draft in drafts]
         return sorted(found, key=lambda one: (*one[0].rank(row.budget), one[1].score), reverse=True)
 
-    def _best(self, row: _Row, drafts: list[Draft], candidates: int, shown: int) -> Written:
-        ranked = [self._written(row.budget, ending) for ending, _ in self._ranked(row, drafts, shown)[:candidates]]
-        return Written(**(vars(ranked[0]) | {"candidates": ranked[1:]}))
+    def _best(self, row: _Row, drafts: list[Draft], first: list[Draft], shown: int) -> Written:
+        """The best of the drafts; beside it those that were written `first`, but for the worst or itself."""
+        ending, best = self._ranked(row, drafts, shown)[0]
+        others = [ending for ending, draft in self._ranked(row, first, shown) if draft is not best][: len(first) - 1]
+        return replace(
+            self._written(row.budget, ending), candidates=[self._written(row.budget, other) for other in others]
+        )
 
     def _written(self, budget: Budget, ending: Ending) -> Written:
         return Written(unit=budget.unit, budget=str(budget), model=self.name, **vars(ending))
@@ -393,6 +431,14 @@ class Writer:
     def _failed(self, budget: str | Budget, error: str) -> Written:
         unit = budget.unit if isinstance(budget, Budget) else ""
         return Written("", 0, unit, str(budget), False, False, self.name, 0, error=error)
+
+
+_APART = 7_919  # the seeds of a text's candidates
+
+
+def _untold(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Without what controls are told."""
+    return {key: value for key, value in inputs.items() if not key.startswith("decoder_")}
 
 
 def _repeated(inputs: dict[str, Tensor], each: int) -> dict[str, Tensor]:

@@ -21,7 +21,7 @@ _TOKENS = 4096  # of a batch, padding included: a row of logits is as wide as th
 def nll(texts: Texts, model: str) -> Tally:
     """Nats for each token, of all outputs together: a model that tosses a fair coin for each token scores ln 2."""
     if not model:
-        raise ValueError("the likelihood needs a model: 'nll:smollm2' or 'nll:path/to/model'")
+        raise ValueError("the likelihood needs a model: 'nll:smollm2-plain' or 'nll:path/to/model'")
     counts = surprise(_load(model), texts.srcs or (), texts.hyps)
     alone = np.divide(counts[:, 0], counts[:, 1], out=np.zeros(len(counts)), where=counts[:, 1] > 0)
     name = model.rstrip("/").rpartition("/")[2]
