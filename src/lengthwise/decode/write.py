@@ -251,9 +251,8 @@ class Writer:
                 ending, draft = self._ranked(row, drafts[row.place], shown)[0]
                 if not (ending.fits and ending.complete):
                     kept = beginning(draft, tail, self.meter(row.budget.unit).pieces, shown)
-                    limit = min(
-                        row.limit, len(kept.ids) + LONGER * tail
-                    )  # or one that goes on and on holds up the rest
+                    # One that went on and on would hold up the rest.
+                    limit = min(row.limit, len(kept.ids) + LONGER * tail)
                     # What nobody draws is the same each time, and so are its ends.
                     seed = (row.seed if search.drawn else 0) + tail
                     torn.append(replace(row, kept=kept, limit=limit, seed=seed))
@@ -262,7 +261,7 @@ class Writer:
             for batch in self._batches(torn, each):
                 for first in range(0, EACH, each):
                     some = [replace(row, seed=row.seed + _APART * first) for row in batch]
-                    for place, more in self._draft(some, each, True, again).items():
+                    for place, more in self._draft(some, min(each, EACH - first), True, again).items():
                         drafts[place] += more
 
     @torch.inference_mode()
