@@ -90,6 +90,13 @@ def test_bad_usage_is_one_line(cli, recipe, args, says):
     assert says in err
 
 
+def test_data_that_are_not_there_send_the_reader_to_the_recipe(cli, recipe):
+    code, _, err = cli("train", recipe, "--dry-run", "--set", "data.train=nowhere.jsonl")
+    assert code == 2
+    assert "no file 'nowhere.jsonl'" in err
+    assert err.endswith(f"; the top of {recipe} may say how its data are made\n")
+
+
 def test_no_such_recipe(cli):
     code, _, err = cli("train", "nowhere.yaml")
     assert (code, "cannot read the recipe nowhere.yaml" in err) == (2, True)

@@ -33,6 +33,7 @@ def train(
     Ctrl-C ends the step and writes a checkpoint; a second one quits at once. The same command goes on from the last
     checkpoint. Prints the folder of the trained model, which `write` and `evaluate` take as it is.
     """
+    from ..data.document import NoFile
     from ..models import ModelNotFound
     from ..train import load_recipe
 
@@ -53,6 +54,8 @@ def train(
                 print(cost, flush=True)
             return
         folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
+    except NoFile as error:
+        raise ValueError(f"{error}; the top of {recipe} may say how its data are made") from error
     except (TrainingError, ModelNotFound) as error:  # what the user can mend is told in one line, as everywhere
         raise ValueError(str(error)) from error
     except KeyboardInterrupt as stop:

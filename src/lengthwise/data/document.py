@@ -15,6 +15,10 @@ class DataError(ValueError):
     """A corpus cannot be read, or should not be used as it is; the text says which, why, and what to do."""
 
 
+class NoFile(DataError):
+    """A corpus is not there."""
+
+
 class RowError(ValueError):
     """This row makes no document; the text is the reason alone, whoever reads the file knows the place."""
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .document import PAIRS, DataError, Document, RowError, document
+from .document import PAIRS, DataError, Document, NoFile, RowError, document
 from .filters import Limits, Report, Seen, clean, well_formed
 from .lines import Malformed, count, lines
 
@@ -87,7 +87,7 @@ def _files(source: str) -> list[Path]:
     files = sorted(Path(file) for file in glob.glob(str(path), recursive=True) if not Path(file).is_dir())
     if not files:
         hint = f"; a hub dataset is written 'hf:{source}'" if source.count("/") == 1 and not path.suffix else ""
-        raise DataError(f"no file {source!r} (looked from {Path.cwd()}){hint}")
+        raise NoFile(f"no file {source!r} (looked from {Path.cwd()}){hint}")
     return files
 
 
