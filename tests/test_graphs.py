@@ -96,7 +96,7 @@ class Played(Graphs):
     """As on a GPU, but what is recorded is the step itself."""
 
     def capture(self, batch: Batch, factor: torch.Tensor) -> Any:
-        loss = torch.zeros(())
+        loss = torch.zeros((), device=batch.labels.device)
         return lambda: loss.copy_(self.learn(batch, factor)), loss
 
 

@@ -238,15 +238,14 @@ class Writer:
     ) -> dict[int, Written]:
         drafts = self._draft(rows, candidates, finish, search, tap)
         shown, heard = (0, True) if tap is None else (tap.shown, not tap.closed.is_set())
-        first = {place: list(found) for place, found in drafts.items()}
         if finish and heard and search.simple and not self.model.config.is_encoder_decoder:
             self._mend(rows, drafts, shown, search)
-        return {row.place: self._best(row, drafts[row.place], first[row.place], shown) for row in rows}
+        return {row.place: self._best(row, drafts[row.place], candidates, shown) for row in rows}
 
     def _mend(self, rows: list[_Row], drafts: dict[int, list[Draft]], shown: int, search: Search) -> None:
         """Adds drafts with other ends where no text is complete, taking back more each time."""
         for tail in TAILS:
-            torn = []
+            torn, still = [], []
             for row in rows:
                 ending, draft = self._ranked(row, drafts[row.place], shown)[0]
                 if not (ending.fits and ending.complete):
@@ -256,6 +255,8 @@ class Writer:
                     # What nobody draws is the same each time, and so are its ends.
                     seed = (row.seed if search.drawn else 0) + tail
                     torn.append(replace(row, kept=kept, limit=limit, seed=seed))
+                    still.append(row)
+            rows = still
             again = replace(search, drawn=SAMPLING | (search.drawn or {}))
             each = min(EACH, self.batch_size)
             for batch in self._batches(torn, each):
@@ -416,10 +417,11 @@ class Writer:
         found = [(choose(draft, row.budget, measure, shown), draft) for draft in drafts]
         return sorted(found, key=lambda one: (*one[0].rank(row.budget), one[1].score), reverse=True)
 
-    def _best(self, row: _Row, drafts: list[Draft], first: list[Draft], shown: int) -> Written:
-        """The best of the drafts; beside it those that were written `first`, but for the worst or itself."""
+    def _best(self, row: _Row, drafts: list[Draft], candidates: int, shown: int) -> Written:
+        """The best of the drafts; beside it the `candidates` that came first, but for itself or the worst of them."""
         ending, best = self._ranked(row, drafts, shown)[0]
-        others = [ending for ending, draft in self._ranked(row, first, shown) if draft is not best][: len(first) - 1]
+        first = self._ranked(row, drafts[:candidates], shown)  # other ends come behind them
+        others = [ending for ending, draft in first if draft is not best][: candidates - 1]
         return replace(
             self._written(row.budget, ending), candidates=[self._written(row.budget, other) for other in others]
         )

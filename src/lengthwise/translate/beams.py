@@ -93,7 +93,7 @@ class _Bound(Writer):
         super().__init__(writer.model, writer.tokenizer, name=writer.name, batch_size=sequences)
         self._meters = writer._meters
 
-    def _best(self, row: _Row, drafts: list[Draft], first: list[Draft], shown: int) -> Written:
+    def _best(self, row: _Row, drafts: list[Draft], candidates: int, shown: int) -> Written:
         endings = [choose(draft, row.budget, self._measure(row.budget.unit), shown) for draft in drafts]
         ranked: list[Any] = sorted(endings, key=lambda ending: ending.rank(row.budget)[:2], reverse=True)
         best, *others = (self._written(row.budget, ending) for ending in ranked)
