@@ -127,7 +127,7 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         """Rows whose last token is a full stop: (rows,)."""
         if not (self.finish and at.width):
             return np.zeros_like(at.begun)
-        return self.prices.closing[at.columns[-1]] & (at.tokens > 0)
+        return self.prices.closing[at.columns[-1]]
 
     def _enough(self, at: Standing, room: Integers, high: Integers, closed: Booleans) -> Booleans:
         """`closed` rows with no room for another sentence, or no need of one (no maximum), and finished: (rows,)."""

@@ -77,9 +77,8 @@ class Standing:
 
     def _join(self, rows: list["Standing"]) -> None:
         """Stands where each of these does, one row each."""
-        for name in ("used", "settled", "character", "begun", "open", "_delicate", "_gap", "_before_gap"):
+        for name in ("used", "settled", "character", "begun", "open", "_delicate"):
             setattr(self, name, np.concatenate([getattr(row, name) for row in rows]))
-        self._gap += self._skip
 
     @property
     def width(self) -> int:
@@ -114,7 +113,7 @@ class Standing:
     def _mark_gaps(self, token: Integers) -> None:
         """Rows in which `token` puts a space behind an ASCII character start afresh."""
         if self.columns:
-            gap = self._tables.spaced[token] & self._tables.solid[self.columns[-1]] & (self.tokens > 0)
+            gap = self._tables.spaced[token] & self._tables.solid[self.columns[-1]]
             self._gap = np.where(gap, self.width, self._gap)
             self._before_gap = np.where(gap, self.used, self._before_gap)
             self._delicate = self._delicate & ~gap
