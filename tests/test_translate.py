@@ -17,12 +17,13 @@ from lengthwise import Budget, Writer, checkpoint, measure
 from lengthwise.attachment import attach
 from lengthwise.cli import main
 from lengthwise.cli.translate import AT_A_TIME
-from lengthwise.controls import EncodingControl
+from lengthwise.controls import EncodingControl, PlannerControl
 from lengthwise.decode.write import Written
 from lengthwise.metrics.reverse import Reverse, merit
 from lengthwise.translate import Translator
 from lengthwise.translate.beams import Hypotheses
 from lengthwise.translate.capitals import spoken
+from lengthwise.translate.channel import Channel, forward
 from lengthwise.translate.languages import prepare
 from lengthwise.translate.line import parts_of
 from lengthwise.translate.placeholders import STAND_INS, kept, lost, masked, translatable, unmasked
@@ -79,9 +80,10 @@ def written(text, complete=True):
 def translator(monkeypatch):
     """Makes a translator that knows these words, and gives the dictionary with it."""
 
-    def make(entries=(), **options):
+    def make(entries=(), forward=None, **options):
         book = Dictionary(dict(entries))
         monkeypatch.setattr("lengthwise.translate.translator.Hypotheses", lambda writer, beams: book)
+        monkeypatch.setattr("lengthwise.translate.translator.forward", lambda writer, prefix: forward)
         return Translator(fake_writer(source_lang="en", target_lang="fr"), **options), book
 
     return make
@@ -605,6 +607,29 @@ def test_what_is_best_read_back_is_taken(translator):
     assert "score" not in row.as_json()
 
 
+def test_what_the_translator_likes_counts_beside_what_is_read_back(translator):
+    class Liking(Reader):
+        def recovery(self, sources, outputs):
+            assert outputs == ["One two"] * len(sources)  # it reads the source, and is asked about translations
+            return super().recovery(outputs, sources) + np.array([0.0, -7.0])  # its end counts no more than the rest
+
+    entries = {"One two": ["Un deux", "Un, deux", "Une ou deux"]}
+    read = Reader({"Un deux": -3.0, "Un, deux": -1.0, "Une ou deux": -1.5})
+    likes = Liking({"Un deux": -0.1, "Un, deux": -1.5, "Une ou deux": -0.5})
+    [row] = translator(entries, forward=likes, reverse=read)[0].translate(["One two"])
+    assert (row.text, row.score) == ("Une ou deux", -2.0)
+
+
+def test_a_model_that_must_be_told_a_length_is_no_judge_without_one(sp_unigram):
+    def judge(*controls):
+        model = tiny("marian", sp_unigram)
+        return forward(Writer(attach(model, list(controls), sp_unigram) if controls else model, sp_unigram), "")
+
+    assert judge() is not None
+    assert judge(PlannerControl("chars", hidden=4)) is not None  # untold it is the plain model
+    assert judge(EncodingControl("difference", unit="chars")) is None
+
+
 def test_what_is_read_back_matters_less_than_faults(translator):
     entries = {"See %s": ["Voir s", "Voyez %s"], "The end": ["The end", "La fin"], "Go on": ["Va", "Go on"]}
     easy = {"Voir s": 0.0, "The end": 0.0, "Go on": 0.0}
@@ -663,7 +688,8 @@ def test_the_command_with_a_reverse_model(cli, marian, tmp_path):
     code, out, _ = cli(*ask, "--reverse", str(back), stdin=b"The lazy dog.\n\n")
     [row, empty] = [json.loads(line) for line in out.splitlines()]
     assert code in (0, 3)
-    [known] = merit(Reverse(marian).recovery(["The lazy dog."], [row["text"]]))
+    [known] = Channel(Reverse(marian), Reverse(marian)).scores(["The lazy dog."], [row["text"]])
+    assert known < merit(Reverse(marian).recovery(["The lazy dog."], [row["text"]]))[0]
     assert row["score"] == pytest.approx(known, abs=1e-3)
     others = [one["score"] for one in row["candidates"]]
     assert others == sorted(others, reverse=True)

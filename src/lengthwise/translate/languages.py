@@ -61,7 +61,7 @@ def _code(codes: dict[str, int], language: str, name: str) -> tuple[str, int]:
 
 
 def _tell(model: Any, tokenizer: Any, source: tuple[str, int], target: tuple[str, int]) -> None:
-    tokenizer.src_lang = source[0]
+    tokenizer.src_lang, tokenizer.tgt_lang = source[0], target[0]
     model.generation_config.forced_bos_token_id = target[1]  # `Writer` looks here for it
 
 

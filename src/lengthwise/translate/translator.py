@@ -3,8 +3,8 @@
 A line is translated sentence by sentence. First freely: whatever fits as the model likes it stays so. A sentence that
 takes more than its share is searched again within it. A hypothesis that loses a placeholder gives way to one that
 keeps it, and if there is none the sentence is tried with a stand-in. Of hypotheses that are as good in all this, the
-likeliest is taken or, with a reverse model, the one out of which it best reads the source. Which languages there are,
-how a line is divided and how a model is searched, the files beside this one know.
+likeliest is taken or, with a reverse model, the one that says most of the source and says it well. Which languages
+there are, how a line is divided, how a model is searched and what is said best, the files beside this one know.
 """
 
 import math
@@ -15,15 +15,16 @@ from typing import Any
 
 from ..budget import Budget, as_budget, at_most
 from ..decode.write import Writer, Written
-from ..metrics.reverse import Reverse, merit
+from ..metrics.reverse import Reverse
 from ..units import measure
 from .beams import Hypotheses
 from .capitals import as_in, spoken
+from .channel import Channel, forward
 from .languages import UNSPACED, prepare
 from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
 
-BEHIND = 0.5  # nats by which a free hypothesis may be harder to read back than the best and still end the search
+BEHIND = 0.5  # nats by which a free hypothesis may say it worse than the best and still end the search
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ class Translation(Written):
     """A line and what is known of it. `intact`: its placeholders and numbers are those of the source.
 
     Without a budget `budget` is empty and any length fits. `note` says what is not as it should be. `score`: how well
-    a reverse model reads the source out of it (`merit` of `Reverse.recovery`, the mean of its sentences), where there
-    is one.
+    it says what the source says, where there is a reverse model (`Channel.scores`, the mean of its sentences).
     """
 
     source: str = ""
@@ -48,7 +48,7 @@ class Translation(Written):
 
 @dataclass(frozen=True)
 class Scored(Written):
-    """A hypothesis, and how well the reverse model reads the source out of it."""
+    """A hypothesis, and how well it says what the source says."""
 
     score: float = 0.0
 
@@ -72,7 +72,7 @@ class Translator:
     `beams`: how many hypotheses are searched for and chosen from. `candidates`: how many of them a translation tells
     of, itself included (where the line is one sentence). `room`: a ratio such as 1.0x leaves a line at least as many
     units, since a short one can hardly be as short in another language. `reverse`: a model that translates back, by
-    which to choose. `note`: what is uncertain about the model.
+    which to choose beside the writer's own. `note`: what is uncertain about the model.
     """
 
     def __init__(
@@ -88,7 +88,8 @@ class Translator:
     ) -> None:
         self.prefix, self.note = prepare(writer, source, target)
         self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
-        self.candidates, self.room, self.reverse = candidates, room, reverse
+        self.candidates, self.room = candidates, room
+        self.channel = None if reverse is None else Channel(reverse, forward(writer, self.prefix))
         self.hypotheses = Hypotheses(writer, max(beams, candidates))
 
     def translate(
@@ -161,13 +162,13 @@ class Translator:
         return [_ranked(text, options) for text, options in zip(texts, self._scored(texts, clean), strict=True)]
 
     def _scored(self, texts: Sequence[str], found: list[list[Written]]) -> list[list[Written]]:
-        """The same, with what the reverse model thinks of them, if there is one; what failed stays as it is."""
-        if self.reverse is None:
+        """The same, with how well they say it, if there is a reverse model; what failed stays as it is."""
+        if self.channel is None:
             return found
         pairs = [(text, one.text) for text, options in zip(texts, found, strict=True) for one in options if one.text]
         asked = list(dict.fromkeys(pairs))
         sources, outputs = [spoken(source) for source, _ in asked], [spoken(output) for _, output in asked]
-        scores = merit(self.reverse.recovery(sources, outputs))
+        scores = self.channel.scores(sources, outputs)
         known = dict(zip(asked, scores.tolist(), strict=True))
         return [
             [_with_score(one, known[text, one.text]) if one.text else one for one in options]
@@ -239,7 +240,7 @@ class Translator:
         if len(line.sentences) == 1:
             options = {one.text: one for one in line.options.get(0) or pool.get(line.sentences[0], [])}
             options.pop(line.done[0].text, None)
-            if self.reverse is not None:
+            if self.channel is not None:
                 options = {one.text: one for one in sorted(options.values(), key=lambda one: -_score(one))}
             others = [self._other(line, one) for one in list(options.values())[: self.candidates - 1]]
         return Translation(
@@ -279,7 +280,7 @@ def _whole(source: str, options: list[Written]) -> bool:
 
 
 def _ranked(source: str, options: list[Written]) -> list[Written]:
-    """Those that keep the placeholders of the source first, each kind by what is read out of it, or in its own order.
+    """Those that keep the placeholders of the source first, each kind by how well it says it, or in its own order.
 
     Nothing is as easily read as the source itself, so a copy comes last, unless the model likes it best, as for names.
     """
@@ -302,8 +303,8 @@ def _score(one: Written) -> float:
 def _usable(source: str, options: list[Written]) -> list[Written]:
     """What may stand as it is: whole hypotheses that keep the placeholders, or the one that tells of an error.
 
-    The source itself only where it is the best of them, as for names. To a reverse model none that is far behind the
-    best: it is short because it leaves something out, and a search within the budget may find a better one.
+    The source itself only where it is the best of them, as for names. With a reverse model none that is far behind
+    the best: it is short because it leaves something out, and a search within the budget may find a better one.
     """
     good = [one for one in options if one.error or (one.complete and not lost(source, one.text))]
     best = max((_score(one) for one in good if not _copies(source, one)), default=0.0)
@@ -319,7 +320,7 @@ def _faults(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool]:
 
 
 def _order(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool, float]:
-    """The best first: the fewest faults, then what most is read out of."""
+    """The best first: the fewest faults, then what says it best."""
     return *_faults(ask, one), -_score(one)
 
 

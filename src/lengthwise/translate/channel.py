@@ -1,0 +1,37 @@
+"""Channel: which of several translations says best what its source says? A noisy channel (Yee, Dauphin & Auli 2019).
+
+A model that translates back says how much of the source it reads out of a translation; the translator itself, how
+likely it finds it. The first alone likes words that are left as they are and clumsy ones that nobody can mistake; the
+second alone, what leaves something out. Knows likelihoods; not where translations come from.
+"""
+
+from collections.abc import Sequence
+
+from ..attachment import controls_of
+from ..decode.write import Writer
+from ..metrics.reverse import Reverse, merit
+from ..metrics.texts import Array
+
+OWN = 1.0  # what a nat a token of the translator's counts beside one of the reverse model's
+
+
+class Channel:
+    """Both directions: `reverse` and, where there is one, `forward`, which is asked about outputs, given their sources.
+
+    A score is `merit` of `Reverse.recovery`, and `OWN` times the translator's mean log P of the output's tokens.
+    """
+
+    def __init__(self, reverse: Reverse, forward: Reverse | None) -> None:
+        self.reverse, self.forward = reverse, forward
+
+    def scores(self, sources: Sequence[str], outputs: Sequence[str]) -> Array:
+        """In nats a token, the higher the better: (n,)."""
+        found = merit(self.reverse.recovery(sources, outputs))
+        if self.forward is not None:
+            found = found + OWN * self.forward.recovery(outputs, sources)[:, 0]
+        return found
+
+
+def forward(writer: Writer, prefix: str) -> Reverse | None:
+    """The writer's model as a judge of translations; None for one that translates only when it is told a length."""
+    return Reverse(writer, prefix) if all(control.steers for control in controls_of(writer.model)) else None
