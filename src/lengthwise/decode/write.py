@@ -317,15 +317,17 @@ class Writer:
         """What the model thinks of its texts, of which there are `each` for every row of `inputs`."""
         notes = fit.notes(written[:, -1])
         if notes is None:
-            return review(self.model, _repeated(inputs, each), written, start, self.ends)
-        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder:
+            notes = review(self.model, _repeated(inputs, each), written, start, self.ends)
+        if "decoder_length" not in inputs:
             return notes
-        if not self._steered:
-            return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
-        plain = _untold(inputs)
-        cache = read(self.model, plain, each, search.options)
-        own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
-        return sober(notes, own, fit.closes(written[:, start:]))
+        if self._steered:
+            plain = _untold(inputs)
+            cache = read(self.model, plain, each, search.options)
+            own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
+            return sober(notes, own, fit.closes(written[:, start:]))
+        if self.model.config.is_encoder_decoder:
+            return notes
+        return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
 
     @property
     def _steered(self) -> bool:
