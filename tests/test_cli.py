@@ -21,6 +21,7 @@ import transformers
 from lengthwise import UNITS, __version__, checkpoint
 from lengthwise.cli import main
 from lengthwise.decode.write import Written
+from lengthwise.models import resolve
 from lengthwise.searching import draws
 
 LINE = "Describe a lighthouse.\n"
@@ -519,6 +520,24 @@ def test_a_tokenizer_counts_tokens_too(cli, tiny, byte_bpe):
     assert cli("measure", "Où est-il ?", "--unit", "tokens", "--tokenizer", tiny) == (0, f"{tokens}\n", "")
 
 
+@pytest.mark.parametrize("name", [pytest.param("smollm2", marks=pytest.mark.real), "en-it"])
+def test_tokens_of_models_with_a_short_name_are_counted_without_transformers_but_as_it_counts(cli, name):
+    lines = ["Où est-il ? L'été 2024.", "吾輩は猫である。", "مَرْحَبًا", "👩‍👩‍👧", "", "  a  b ", "1,234\t56\u00a07"]
+    lines += ["<|im_start|>user", "<s><sep></s> <pad><unk>"]
+    transformers_own = checkpoint.load_tokenizer(resolve(name))
+    code, out, err = cli("measure", "-", "--lines", "--tokenizer", name, stdin="\n".join(lines))
+    assert (code, err) == (0, "")
+    counts = [json.loads(row)["lengths"]["tokens"] for row in out.splitlines()]
+    assert counts == [len(transformers_own(line.strip(), add_special_tokens=False)["input_ids"]) for line in lines]
+    done = subprocess.run(
+        [*COMMAND[:1], "-X", "importtime", *COMMAND[1:], "measure", "x", "--tokenizer", name],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0
+    assert not set(re.findall(r"\| +(torch|transformers)$", done.stderr, re.MULTILINE))
+
+
 def test_measures_each_line(cli):
     code, out, err = cli("measure", "-", "--lines", "--unit", "chars", stdin=b"caf\xc3\xa9\n\n\xff\nlast")
     rows = [json.loads(line) for line in out.splitlines()]
@@ -534,6 +553,9 @@ def test_a_text_that_is_not_utf8(cli):
         "",
         "lengthwise: stdin is not UTF-8: byte 0xe9 at 3; convert it\n",
     )
+    argument = b"caf\xe9".decode("utf-8", "surrogateescape")  # as Python gives it
+    told = "lengthwise: the text is not UTF-8: byte 0xe9 at 3; convert it\n"
+    assert cli("measure", argument, "--tokenizer", "en-it") == (2, "", told)
 
 
 # ---- models
@@ -543,7 +565,9 @@ def test_models(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path))
     code, out, err = cli("models")
     assert (code, err) == (0, "")
-    assert re.search(r"^smollm2-plain .+ 93 MB +Apache-2.0 +to fetch", out, re.MULTILINE)
+    assert re.search(r"^smollm2-plain .+\n +93 MB, to fetch; licence Apache-2.0$", out, re.MULTILINE)
+    assert re.search(r"^en-it .+\n +\d+ MB, bundled; licence of its data: Debian", out, re.MULTILINE)
+    assert max(map(len, out.splitlines())) <= 80
     assert "folder" in out
     assert "owner/name" in out
     row = next(row for row in json.loads(cli("models", "--json")[1]) if row["name"] == "smollm2-plain")

@@ -97,6 +97,14 @@ def test_data_that_are_not_there_send_the_reader_to_the_recipe(cli, recipe):
     assert err.endswith(f"; the top of {recipe} may say how its data are made\n")
 
 
+@pytest.mark.parametrize("only_plan", [["--dry-run"], []])
+def test_all_data_that_are_not_there_are_named_at_once(cli, recipe, tmp_path, monkeypatch, only_plan):
+    monkeypatch.chdir(tmp_path)
+    files = "[a.jsonl, train.jsonl, b.en, {files: [train.jsonl, 'c*.tsv', 'd.en,d.it'], weight: 2}]"
+    code, _, err = cli("train", recipe, *only_plan, "--set", f"data.train={files}", "--set", "data.dev=a.jsonl")
+    assert (code, f"no files 'a.jsonl', 'b.en', 'c*.tsv', 'd.en', 'd.it' (looked from {tmp_path});" in err) == (2, True)
+
+
 def test_no_such_recipe(cli):
     code, _, err = cli("train", "nowhere.yaml")
     assert (code, "cannot read the recipe nowhere.yaml" in err) == (2, True)

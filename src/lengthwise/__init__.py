@@ -6,6 +6,8 @@ The public names, nothing else. Each loads the module it lives in when first use
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .uncollected import uncollected
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+        with uncollected():
+            return getattr(import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")
 
 

@@ -22,6 +22,7 @@ from safetensors.torch import load_file, save_file
 from . import __version__
 from .attachment import attach, controls_of, core_of, length_control
 from .controls import Control, control_from
+from .uncollected import uncollected
 from .units import unit_named
 
 if TYPE_CHECKING:
@@ -50,11 +51,13 @@ def load(name: str, *, device: Any = None, **options: Any) -> "Writer":
 
     `device`: where it shall run; when nobody says, on a GPU that CUDA can use, else on the CPU.
     """
-    from .decode.write import Writer
     from .models import resolve
 
     place = _device(device)  # first: finding the model can mean to download it
-    model, tokenizer = load_model(resolve(name), device=place, **options)
+    with uncollected():
+        from .decode.write import Writer
+
+        model, tokenizer = load_model(resolve(name), device=place, **options)
     if place.type == "cpu" and model.dtype == torch.float16 and "dtype" not in options:
         model.float()  # half precision saves room on disk; a CPU is slower with it
     if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights

@@ -80,14 +80,13 @@ _ENDING = rf"(?:{'|'.join((_COUNTRIES + ' ' + _OTHERS).split())}|xn--[a-z0-9-]+)
 _IN_PATH = rf"[{_LETTER}Ѐ-ӿ!*';:=+,.$/%#\[\]–_~@|&-]"
 _IN_PARENS = rf"\((?:{_IN_PATH}|\({_IN_PATH}+\))+\)"
 _QUERY = r"(?:\?[a-z0-9!?*'@();:&=+$/%#\[\]_.,~|-]*[a-z0-9_&=#/-])?"
-_URL = regex.compile(
+_URL = (  # compiled when it is first needed: that takes a tenth of a second
     # where it lives: after http:// in any script or with any ending; bare, in Latin letters and with a known ending
     rf"(?<![a-z0-9@＠$#＃])(?:https?://(?P<host>(?:[{_LETTER}_-]++\.)+[a-z]{{2,}}{_END}|(?:[\w\p{{So}}-]++\.)+{_ENDING})"
     rf"|(?<![_./{_LETTER}-])(?P<host>(?:[{_LETTER}-]++\.)+{_ENDING}))"
     # port, path (a full stop or an unpaired bracket at its end is the sentence's, not the link's), query
     rf"(?::[0-9]+)?(?:/(?:(?:{_IN_PATH}|{_IN_PARENS})*(?:[{_LETTER}Ѐ-ӿ=_#/+-]|{_IN_PARENS}))?)?"
-    rf"{_QUERY}",
-    regex.IGNORECASE,
+    rf"{_QUERY}"
 )
 _OWN_LINK = regex.compile(rf"https?://t\.co/(?P<code>[a-z0-9]+){_QUERY}", regex.IGNORECASE)
 _PICTURE = r"(?:\p{Emoji_Modifier_Base}\p{Emoji_Modifier}|\p{Extended_Pictographic}\uFE0F?)"
@@ -99,7 +98,7 @@ _EMOJI = regex.compile(
 
 
 def _tweet(text: str) -> int:
-    text = _URL.sub(_as_weight, unicodedata.normalize("NFC", text))
+    text = regex.sub(_URL, _as_weight, unicodedata.normalize("NFC", text), flags=regex.IGNORECASE)
     text = _EMOJI.sub("xx", text)
     return sum(1 if any(a <= ord(c) <= b for a, b in _LIGHT) else 2 for c in text)
 

@@ -3,6 +3,7 @@
 A wrong name is told before torch takes its seconds. Where models come from, `lengthwise.models` knows.
 """
 
+import json
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..uncollected import uncollected
 from .terminal import console
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ Device = Annotated[
 
 def load(name: str, device: str | None = None) -> "Writer":
     folder(name)  # a wrong name is told before torch takes its seconds, and a download may show how far it is
-    with console().status("loading the model"):
+    with console().status("loading the model"), uncollected():
         hush()
         from ..checkpoint import load
 
@@ -67,3 +69,25 @@ def load_tokenizer(name: str) -> Any:
 
     hush()
     return load_from(path)
+
+
+def load_counter(name: str) -> Any:
+    """What counts tokens as `load_tokenizer` does, without the seconds that transformers takes, where that is sure."""
+    file = _whole_tokenizer(folder(name))
+    if file is None:
+        return load_tokenizer(name)
+    from tokenizers import Tokenizer
+
+    encode = Tokenizer.from_file(str(file)).encode
+    return lambda text, add_special_tokens: {"input_ids": encode(text, add_special_tokens=add_special_tokens).ids}
+
+
+def _whole_tokenizer(path: "Path") -> "Path | None":
+    """The tokenizer.json of a model with a short name; of other folders transformers may make another tokenizer."""
+    from ..models import known
+
+    if path not in [row.path for row in known()]:
+        return None
+    if (own := path / "tokenizer.json").exists():
+        return own
+    return _whole_tokenizer(folder(json.loads((path / "lengthwise.json").read_text("utf-8"))["base_model"]))

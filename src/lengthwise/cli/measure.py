@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .loading import load_tokenizer
+from .loading import load_counter
 from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, decoded, print_json, stdin
 
 if TYPE_CHECKING:
@@ -34,14 +34,15 @@ def measure(
     if lines and text != "-":
         raise UsageError("--lines measures the lines of stdin; give - as the text")
     units = _units(unit or [], tokenizer)
-    counter = load_tokenizer(tokenizer) if tokenizer else None
+    counter = load_counter(tokenizer) if tokenizer else None
     lengths = partial(_lengths, units=units, tokenizer=counter)
     rules = {"signatures": {unit.name: unit.signature for unit in units}}
     rules |= {"tokenizer": tokenizer} if tokenizer else {}  # type: ignore[dict-item]
     if lines:
         _measure_lines(lengths, rules)
         return
-    found = lengths(decoded(stdin().read(), "stdin") if text == "-" else text)
+    given, name = (stdin().read(), "stdin") if text == "-" else (text.encode("utf-8", "surrogateescape"), "the text")
+    found = lengths(decoded(given, name))
     if as_json:
         print_json({"lengths": found, **rules})
     elif unit and len(units) == 1:

@@ -1,7 +1,8 @@
 """`lengthwise models`: the models that have a short name."""
 
-import sys
 from dataclasses import asdict
+from itertools import zip_longest
+from textwrap import wrap
 
 from .terminal import Json, print_json
 
@@ -21,13 +22,11 @@ def models(as_json: Json = False) -> None:
     if as_json:
         print_json([asdict(row) | {"path": row.path and str(row.path)} for row in rows])
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("model", "", "size", "licence", "where", box=None, pad_edge=False)
+    indent = 2 + max(len(row.name) for row in rows)
     for row in rows:
-        size = f"{row.size / 1e6:.0f} MB {'on disk' if row.path else ''}"
-        table.add_row(row.name, row.description, size, row.licence, row.where + (f": {row.path}" if row.path else ""))
-    console = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 1000)  # a pipe has no edge
-    console.print(table)
-    console.print("\n--model takes these names, a folder, or a hub id (owner/name).")
+        facts = f"{row.size / 1e6:.0f} MB, {row.where}; licence {row.licence}"
+        lines = [line for text in (row.description, facts) for line in wrap(text, 80 - indent, break_on_hyphens=False)]
+        lines += [str(row.path)] if row.where == "cached" else []
+        for name, line in zip_longest([row.name], lines, fillvalue=""):
+            print(f"{name:<{indent}}{line}")
+    print("\n--model takes these names, a folder, or a hub id (owner/name).")

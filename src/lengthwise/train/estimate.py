@@ -22,7 +22,7 @@ from .loss import summed_loss, unbiased_logits
 from .model import build, trainable
 from .recipe import Recipe
 from .schedule import optimiser
-from .stream import Place, Stream, count_documents
+from .stream import Place, Stream, check_corpora, count_documents
 
 _STEPS = 4  # timed, after one that is not
 _SECONDS = 10.0  # a batch that takes longer is timed in part
@@ -60,6 +60,7 @@ class Plan:
 
 def plan(recipe: Recipe) -> Plan:
     """The cost of `recipe` on this machine, with one process."""
+    check_corpora(recipe)
     if recipe.model.fresh:
         fewer = min(recipe.model.fresh.tokenizer_documents, _TOKENIZER_SAMPLE)
         fresh = recipe.model.fresh.model_copy(update={"tokenizer_documents": fewer})

@@ -30,7 +30,7 @@ from .model import Built, build, compile_layers, shard, trainable
 from .recipe import Recipe
 from .schedule import learning_rate, optimiser
 from .shift import shifts
-from .stream import Place, Stream, count_documents, dev_batches
+from .stream import Place, Stream, check_corpora, count_documents, dev_batches
 from .trial import trial_of
 
 Say = Callable[[str], None]
@@ -57,6 +57,7 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
             "to train on from this model, make it the model.base of another recipe"
         )
         return recipe.out / "model"
+    check_corpora(recipe)
     run = _Run(recipe, accelerator, tell)
     try:
         with sdpa_kernel(ATTENTION):
