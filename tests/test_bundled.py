@@ -10,12 +10,17 @@ import pytest
 import torch
 
 import lengthwise
-from lengthwise.models import known, resolve
+from families import tiny
+from lengthwise import checkpoint
+from lengthwise.attachment import attach, controls_of
+from lengthwise.controls import PlannerControl
+from lengthwise.models import BUNDLED, fitted, known, resolve
 from lengthwise.train import load_recipe
 from lengthwise.translate import Translator
 from lengthwise.translate.languages import prepare
 
-SMOLLM2_RECIPE = str(Path(__file__).parents[1] / "recipes" / "smollm2.yaml")
+RECIPES = Path(__file__).parents[1] / "recipes"
+SMOLLM2_RECIPE, EN_FR_RECIPE = str(RECIPES / "smollm2.yaml"), str(RECIPES / "opus-en-fr.yaml")
 STRINGS = [
     "Cancel",
     "Are you sure you want to delete %s?",
@@ -116,3 +121,61 @@ def test_smollm2_without_a_length_is_the_plain_model():
     ids = torch.tensor([ours.prompt_ids("Why is the sky blue?")])
     with torch.inference_mode():
         assert torch.equal(ours.model(input_ids=ids).logits, plain.model(input_ids=ids).logits)
+
+
+# ---- a control for a translator from the hub
+
+
+def test_en_fr_is_listed_and_small():
+    row = next(row for row in known() if row.name == "en-fr")
+    assert (row.where, row.size < 6_000_000) == ("bundled", True)
+    assert "Helsinki-NLP/opus-mt-en-fr" in row.description
+
+
+def test_the_recipe_of_en_fr_can_be_read():
+    shipped, named = (load_recipe(path, []) for path in (str(resolve("en-fr") / "recipe.yaml"), EN_FR_RECIPE))
+    for part in ("unit", "model", "controls", "shift", "batch"):
+        assert getattr(shipped, part) == getattr(named, part), part
+    assert (shipped.train.steps, shipped.train.lr) == (named.train.steps, named.train.lr)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Helsinki-NLP/opus-mt-en-fr", True),
+        ("/models/opus-mt-en-fr/", True),
+        ("opus-mt-en-fr", True),
+        ("Helsinki-NLP/opus-mt-en-de", False),
+        ("en-it", False),
+        ("smollm2-plain", False),
+    ],
+)
+def test_it_is_found_by_the_name_of_its_translator(name, found):
+    assert (fitted(name) == BUNDLED / "en-fr") is found
+
+
+def test_a_translator_gets_what_was_made_for_it(sp_unigram, tmp_path, monkeypatch):
+    """In small: a tiny translator, and a planner for it among the bundled models."""
+
+    def translator(folder, vocabulary):
+        tiny("marian", vocabulary).save_pretrained(folder)
+        sp_unigram.save_pretrained(folder)
+
+    translator(tmp_path / "tiny-en-fr", sp_unigram)
+    translator(tmp_path / "other" / "tiny-en-fr", range(len(sp_unigram) + 8))
+    controlled = attach(tiny("marian", sp_unigram), PlannerControl("chars", at_most=True, hidden=4), sp_unigram)
+    torch.nn.init.ones_(controls_of(controlled)[0].learnt["choice"])
+    checkpoint.save(controlled, sp_unigram, tmp_path / "bundled" / "en-fr", base="someone/tiny-en-fr", weights=False)
+    monkeypatch.setattr("lengthwise.models.BUNDLED", tmp_path / "bundled")
+
+    def controls(path, **options):
+        return controls_of(lengthwise.load(str(tmp_path / path), device="cpu", **options).model)
+
+    [planner] = controls("tiny-en-fr", fitted=True)
+    assert planner.learnt["choice"].eq(1).all()
+    assert controls("tiny-en-fr") == []
+    assert controls("other/tiny-en-fr", fitted=True) == []  # of that name, and another model
+    ours, plain = (lengthwise.load(str(tmp_path / "tiny-en-fr"), device="cpu", fitted=both) for both in (True, False))
+    texts = ["The lazy dog.", "A file"]
+    free = [[row.text for row in Translator(one, "en", "fr", beams=2).translate(texts)] for one in (ours, plain)]
+    assert free[0] == free[1]  # nobody said how long

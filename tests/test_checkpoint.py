@@ -201,7 +201,7 @@ def test_a_writer_runs_on_cuda_when_it_is_there(
 ) -> None:
     seen: list[torch.device] = []
 
-    def fake(folder: Path, *, device: torch.device) -> tuple[Any, Any]:
+    def fake(folder: Path, *, device: torch.device, fitted: Path | None) -> tuple[Any, Any]:
         seen.append(device)
         return world.model, world.tokenizer
 

@@ -93,7 +93,7 @@ def scripted(monkeypatch):
     def put(answers):
         writer = Scripted(answers)
         monkeypatch.setattr("lengthwise.models.resolve", lambda name: name)
-        monkeypatch.setattr(checkpoint, "load", lambda name, device: writer.devices.append(device) or writer)
+        monkeypatch.setattr(checkpoint, "load", lambda name, device, fitted: writer.devices.append(device) or writer)
         return writer
 
     return put
@@ -217,7 +217,7 @@ def test_a_hub_model_out_of_reach_is_a_line_that_says_what_to_do():
     _, told = done.stderr.splitlines()  # that it is fetching, and the error
     assert told.startswith("lengthwise: no model called 'nobody/nothing'. The hub: ")
     assert "What to do: check the spelling and the network (HF_HUB_OFFLINE is set)" in told
-    assert "give its path, or use one of en-it, smollm2, smollm2-plain." in told
+    assert "give its path, or use one of en-fr, en-it, smollm2, smollm2-plain." in told
     assert "Tried" not in told
     assert len(told) < 450
 

@@ -139,7 +139,9 @@ def _toy(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
     overrides += ["train.evaluate_every=2", "train.save_every=1", "train.log_every=1", "data.duplicates=true"]
     train_files = values["data"]["train"]
     if isinstance(train_files, list):
-        overrides += [f"data.train.{n}.files={data}" for n in range(len(train_files))]
+        translated = corpus(folder / "translated.jsonl", 60, "translated")
+        for n, one in enumerate(train_files):
+            overrides.append(f"data.train.{n}.files={translated if 'text' in one.get('fields', ()) else data}")
     else:
         overrides.append(f"data.train={data}")
     if "fresh" in values["model"]:

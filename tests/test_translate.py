@@ -23,7 +23,7 @@ from lengthwise.metrics.reverse import Reverse, merit
 from lengthwise.translate import Translator
 from lengthwise.translate.beams import Hypotheses
 from lengthwise.translate.capitals import spoken
-from lengthwise.translate.channel import Channel, forward
+from lengthwise.translate.channel import OWN, Channel, forward
 from lengthwise.translate.languages import prepare
 from lengthwise.translate.line import parts_of
 from lengthwise.translate.placeholders import STAND_INS, kept, lost, masked, translatable, unmasked
@@ -444,7 +444,7 @@ def book(monkeypatch):
         found = Dictionary(dict(entries))
         writer = fake_writer(**{"source_lang": "en", "target_lang": "fr", **told})
         monkeypatch.setattr("lengthwise.models.resolve", lambda name: name)
-        monkeypatch.setattr(checkpoint, "load", lambda name, device: writer)
+        monkeypatch.setattr(checkpoint, "load", lambda name, device, fitted: writer)
         monkeypatch.setattr("lengthwise.translate.translator.Hypotheses", lambda writer, beams: found)
         return found
 
@@ -459,7 +459,7 @@ TO = ["--to", "fr", "--model", "x"]
     [
         (["Go."], "--to fr"),
         ([" ", *TO], "the text is empty"),
-        (["Go.", "--to", "fr"], "--model Helsinki-NLP/opus-mt-en-fr, or the folder of a model"),
+        (["Go.", "--to", "de"], "--model Helsinki-NLP/opus-mt-en-de, or the folder of a model"),
         (["nosuch.tsv", *TO], "there is no file 'nosuch.tsv' here"),
         (["Go.", *TO, "--length", "short"], "cannot read 'short' as a budget"),
         (["Go.", *TO, "--length", "42"], "'42' names no unit; write 'at most 42 chars', or give --unit chars"),
@@ -614,10 +614,10 @@ def test_what_the_translator_likes_counts_beside_what_is_read_back(translator):
             return super().recovery(outputs, sources) + np.array([0.0, -7.0])  # its end counts no more than the rest
 
     entries = {"One two": ["Un deux", "Un, deux", "Une ou deux"]}
-    read = Reader({"Un deux": -3.0, "Un, deux": -1.0, "Une ou deux": -1.5})
+    read = Reader({"Un deux": -6.0, "Un, deux": -1.0, "Une ou deux": -1.5})
     likes = Liking({"Un deux": -0.1, "Un, deux": -1.5, "Une ou deux": -0.5})
     [row] = translator(entries, forward=likes, reverse=read)[0].translate(["One two"])
-    assert (row.text, row.score) == ("Une ou deux", -2.0)
+    assert (row.text, row.score) == ("Une ou deux", -1.5 + OWN * -0.5)
 
 
 def test_a_model_that_must_be_told_a_length_is_no_judge_without_one(sp_unigram):

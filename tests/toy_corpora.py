@@ -7,6 +7,13 @@ from typing import Any
 
 _WORDS = ("the", "a", "cat", "dog", "bird", "runs", "sleeps", "sings", "over", "big", "house", "river", "and", "slowly")
 
+_FIELDS = {
+    "pair": ("source", "target"),
+    "prompt": ("prompt", "response"),
+    "title": ("text", "title"),
+    "translated": ("source", "text"),  # as `lengthwise translate --json` writes them
+}
+
 
 def sentence(random: Random, most: int = 9) -> str:
     words = [_WORDS[int(random.random() * len(_WORDS))] for _ in range(2 + int(random.random() * most))]
@@ -14,7 +21,7 @@ def sentence(random: Random, most: int = 9) -> str:
 
 
 def rows(count: int, kind: str = "segs", seed: int = 0) -> list[dict[str, Any]]:
-    """`segs`: documents of one to four sentences; `pair`: source and target; `prompt`; `title`."""
+    """`segs`: documents of one to four sentences; `pair`: source and target; `prompt`; `title`; `translated`."""
     random = Random(seed)
     found: list[dict[str, Any]] = []
     for n in range(count):
@@ -23,13 +30,7 @@ def rows(count: int, kind: str = "segs", seed: int = 0) -> list[dict[str, Any]]:
         if kind == "segs":
             row["segs"] = pairs[: 1 + n % 4]
         else:
-            row |= dict(
-                zip(
-                    {"pair": ("source", "target"), "prompt": ("prompt", "response"), "title": ("text", "title")}[kind],
-                    pairs[0],
-                    strict=True,
-                )
-            )
+            row |= dict(zip(_FIELDS[kind], pairs[0], strict=True))
         found.append(row)
     return found
 

@@ -46,18 +46,20 @@ _OURS = (
 )
 
 
-def load(name: str, *, device: Any = None, **options: Any) -> "Writer":
+def load(name: str, *, device: Any = None, fitted: bool = False, **options: Any) -> "Writer":
     """A writer for the model called `name`: a folder, a bundled model, or one that can be fetched.
 
-    `device`: where it shall run; when nobody says, on a GPU that CUDA can use, else on the CPU.
+    `device`: where it shall run; when nobody says, on a GPU that CUDA can use, else on the CPU. `fitted`: a plain model
+    for which controls are bundled gets them.
     """
-    from .models import resolve
+    from . import models
 
     place = _device(device)  # first: finding the model can mean to download it
     with uncollected():
         from .decode.write import Writer
 
-        model, tokenizer = load_model(resolve(name), device=place, **options)
+        extra = models.fitted(name) if fitted else None
+        model, tokenizer = load_model(models.resolve(name), device=place, fitted=extra, **options)
     if place.type == "cpu" and model.dtype == torch.float16 and "dtype" not in options:
         model.float()  # half precision saves room on disk; a CPU is slower with it
     if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
@@ -113,7 +115,7 @@ def _write(model: Any, tokenizer: Any, folder: Path, base: str | None, whole: bo
     if not whole:
         if not base or not controls or core_of(model) is not model:
             raise ValueError("weights=False is for a plain model with controls; name it: save(…, base='name')")
-        about["base_model"] = base
+        about |= {"base_model": base, "base_size": _size(model)}
     elif core_of(model) is model:
         weights = {k: v for k, v in model.state_dict().items() if not k.startswith("length_control.")}
         model.save_pretrained(folder, state_dict=weights)
@@ -130,6 +132,11 @@ def _write(model: Any, tokenizer: Any, folder: Path, base: str | None, whole: bo
         state = length_control(model).controls.state_dict()
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, folder / _WEIGHTS)
     (folder / _ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _size(model: Any) -> list[int]:
+    """Tokens of the vocabulary, and the width."""
+    return list(model.get_input_embeddings().weight.shape)
 
 
 def _edit(file: Path, **entries: Any) -> None:
@@ -164,8 +171,13 @@ def _keep_strangers(old: Path, new: Path) -> None:
 # ---- load
 
 
-def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> tuple[Any, Any]:
-    """The model in `folder`, its controls attached, and its tokenizer. A plain Hugging Face folder is a plain model."""
+def load_model(
+    folder: str | Path, *, dtype: Any = None, device: Any = None, fitted: Path | None = None
+) -> tuple[Any, Any]:
+    """The model in `folder`, its controls attached, and its tokenizer. A plain Hugging Face folder is a plain model.
+
+    `fitted`: a folder with controls that a plain model gets, if they were made for one of its size.
+    """
     folder = Path(folder)
     whole, adapter = (folder / "config.json").exists(), (folder / "adapter_config.json").exists()
     about = _about(folder)
@@ -184,7 +196,10 @@ def load_model(folder: str | Path, *, dtype: Any = None, device: Any = None) -> 
             model = _with_adapter(model, folder)
     else:
         tokenizer = load_tokenizer(folder)
-        model = _attached(_pretrained(folder, dtype, whole=bool(controls)), controls, tokenizer)
+        model = _pretrained(folder, dtype, whole=bool(controls))
+        if fitted and not controls and _about(fitted).get("base_size") == _size(model):
+            folder, controls = fitted, _controls(fitted, _about(fitted))
+        model = _attached(model, controls, tokenizer)
     _load_control_weights(model, folder)
     return model.to(device).eval() if device is not None else model.eval(), tokenizer
 

@@ -26,13 +26,13 @@ Device = Annotated[
 ]
 
 
-def load(name: str, device: str | None = None) -> "Writer":
+def load(name: str, device: str | None = None, *, fitted: bool = False) -> "Writer":
     folder(name)  # a wrong name is told before torch takes its seconds, and a download may show how far it is
     with console().status("loading the model"), uncollected():
         hush()
         from ..checkpoint import load
 
-        return load(name, device=device)
+        return load(name, device=device, fitted=fitted)
 
 
 def folder(name: str) -> "Path":

@@ -43,9 +43,10 @@ def translate(
     room: Annotated[
         int, typer.Option(min=0, metavar="N", help="With a length such as 1.0x, at most so many are always allowed.")
     ] = 0,
-    model: Annotated[
-        str, typer.Option(help="A translator: a name, a folder or hub id. [default: en-it, for Italian]")
-    ] = "",
+    model: Annotated[str, typer.Option(help="A translator: a name, a folder or hub id. [default: en-it, en-fr]")] = "",
+    plain: Annotated[
+        bool, typer.Option("--plain", help="The translator alone, where a control for it comes with Lengthwise.")
+    ] = False,
     candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Tell the N best in the JSON.")] = 1,
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams.")] = 5,
     reverse: Annotated[
@@ -81,7 +82,7 @@ def translate(
     name = model or _default_model(source, to)
     stream = Lines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "room": room}
-    translator = _translator(name, reverse, device, source=source, target=to, **search)
+    translator = _translator(name, reverse, device, fitted=not plain, source=source, target=to, **search)
     with out.open("w", encoding="utf-8") if out else nullcontext(sys.stdout) as printed:
         prints = _Printer(printed, as_json)
         if stream is not None:
@@ -124,8 +125,8 @@ def _default_model(source: str, target: str) -> str:
     )
 
 
-def _translator(name: str, reverse: str, device: str | None, **options: Any) -> "Translator":
-    writer, back = load(name, device), load(reverse, device) if reverse else None
+def _translator(name: str, reverse: str, device: str | None, fitted: bool, **options: Any) -> "Translator":
+    writer, back = load(name, device, fitted=fitted), load(reverse, device) if reverse else None
     from ..metrics.reverse import Reverse
     from ..translate import Translator
     from ..translate.languages import prepare

@@ -30,7 +30,7 @@ class Hypotheses:
 
     def __init__(self, writer: Writer, beams: int) -> None:
         self.beams = beams
-        controls = controls_of(writer.model)
+        controls = [control for control in controls_of(writer.model) if not control.steers]  # those it is never without
         # A model that has learnt limits has never translated without a length: it hears of one that hinders nobody.
         limits = [c for c in controls if getattr(c, "at_most", False) and "chars" in c.units]
         self.told = bool(controls) and not limits  # can it translate only where it is told a length?

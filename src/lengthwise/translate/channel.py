@@ -12,7 +12,7 @@ from ..decode.write import Writer
 from ..metrics.reverse import Reverse, merit
 from ..metrics.texts import Array
 
-OWN = 1.0  # what a nat a token of the translator's counts beside one of the reverse model's
+OWN = 4.0  # what a nat a token of the translator's counts beside one of the reverse model's
 
 
 class Channel:
