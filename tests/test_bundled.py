@@ -13,8 +13,9 @@ import lengthwise
 from families import tiny
 from lengthwise import checkpoint
 from lengthwise.attachment import attach, controls_of
+from lengthwise.cli import main
 from lengthwise.controls import PlannerControl
-from lengthwise.models import BUNDLED, fitted, known, resolve
+from lengthwise.models import BUNDLED, known, resolve
 from lengthwise.train import load_recipe
 from lengthwise.translate import Translator
 from lengthwise.translate.languages import prepare
@@ -139,19 +140,29 @@ def test_the_recipe_of_en_fr_can_be_read():
     assert (shipped.train.steps, shipped.train.lr) == (named.train.steps, named.train.lr)
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("Helsinki-NLP/opus-mt-en-fr", True),
-        ("/models/opus-mt-en-fr/", True),
-        ("opus-mt-en-fr", True),
-        ("Helsinki-NLP/opus-mt-en-de", False),
-        ("en-it", False),
-        ("smollm2-plain", False),
-    ],
-)
-def test_it_is_found_by_the_name_of_its_translator(name, found):
-    assert (fitted(name) == BUNDLED / "en-fr") is found
+def test_it_is_found_by_its_translator(tmp_path, monkeypatch):
+    def translator(path, width=512):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "config.json").write_text(json.dumps({"vocab_size": 59514, "d_model": width}))
+        return tmp_path / path
+
+    def found(name, folder):
+        return checkpoint.bundled_for(name, folder) == BUNDLED / "en-fr"
+
+    there, wide, other = (
+        translator("opus-mt-en-fr"),
+        translator("wide/opus-mt-en-fr", 1024),
+        translator("opus-mt-en-de"),
+    )
+    assert found("Helsinki-NLP/opus-mt-en-fr", other)  # a hub id, wherever the hub keeps it
+    assert not found("somebody-else/opus-mt-en-fr", there)
+    assert found(f"{there}/", there)
+    assert not found(str(wide), wide)
+    assert not found(str(other), other)
+    monkeypatch.chdir(there)
+    assert found(".", there)
+    (there / "lengthwise.json").write_text("{}")  # it has its own
+    assert not found(".", there)
 
 
 def test_a_translator_gets_what_was_made_for_it(sp_unigram, tmp_path, monkeypatch):
@@ -179,3 +190,17 @@ def test_a_translator_gets_what_was_made_for_it(sp_unigram, tmp_path, monkeypatc
     texts = ["The lazy dog.", "A file"]
     free = [[row.text for row in Translator(one, "en", "fr", beams=2).translate(texts)] for one in (ours, plain)]
     assert free[0] == free[1]  # nobody said how long
+    assert (ours.name, plain.name) == (f"en-fr upon {tmp_path / 'tiny-en-fr'}", str(tmp_path / "tiny-en-fr"))
+
+
+def test_plain_means_plain(sp_unigram, tmp_path, monkeypatch, capsys):
+    tiny("marian", sp_unigram).save_pretrained(tmp_path / "tiny-en-fr")
+    sp_unigram.save_pretrained(tmp_path / "tiny-en-fr")
+    controlled = attach(tiny("marian", sp_unigram), PlannerControl("chars", at_most=True, hidden=4), sp_unigram)
+    base = str(tmp_path / "tiny-en-fr")
+    ours = checkpoint.save(controlled, sp_unigram, tmp_path / "mine-en-fr", base=base, weights=False)
+    for options, name in ([], str(ours)), (["--plain"], base):
+        assert main(["translate", "A file", "--to", "fr", "--model", str(ours), "--json", *options]) in (0, 3)
+        assert json.loads(capsys.readouterr().out)["model"] == name
+    assert main(["translate", "A file", "--to", "it", "--plain"]) == 2
+    assert "en-it has learnt length with all its weights" in capsys.readouterr().err

@@ -427,8 +427,11 @@ def test_a_prompt_of_one_token(writer):
 # ---- ends that were told
 
 
+@pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize(("then", "complete"), [(" and all", False), ("</s>", True)])
-def test_an_answer_that_ends_where_it_was_told_to_is_not_complete_for_that(byte_bpe, monkeypatch, then, complete):
+def test_an_answer_that_ends_where_it_was_told_to_is_not_complete_for_that(
+    byte_bpe, monkeypatch, then, complete, beams
+):
     """Only if the model would end there untold."""
     monkeypatch.setattr(Writer, "_mend", lambda *told: None)
     control = PlannerControl("words", hidden=8)
@@ -436,5 +439,5 @@ def test_an_answer_that_ends_where_it_was_told_to_is_not_complete_for_that(byte_
     end = model.get_output_embeddings().weight[2]
     control.learnt["choice"].data[0] = 60 * end / end.norm() ** 2  # where nothing remains to be written, it ends
     model = talking(model, byte_bpe, f"A dog is quick in the day{then}")
-    [written] = Writer(model, byte_bpe).write("A dog", "exactly 5 words")
+    [written] = Writer(model, byte_bpe).write("A dog", "exactly 5 words", num_beams=beams)
     assert (written.text, written.complete) == ("is quick in the day", complete)

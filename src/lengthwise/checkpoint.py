@@ -3,6 +3,7 @@
   config.json, model.safetensors, …   a full model; for a PEFT adapter adapter_config.json, adapter_model.safetensors;
                                       neither, if only the controls have learnt
   lengthwise.json                     the controls, the rules they count by, the base model of an adapter or of controls
+                                      (and of the latter its vocabulary and width, to know it by)
   lengthwise.safetensors              the controls' own weights
 A model that was trained with a control is useless, and looks healthy, without it: such a folder loads whole or not at
 all. This file does not know what a control does, nor where models come from (`models.py`).
@@ -58,13 +59,14 @@ def load(name: str, *, device: Any = None, fitted: bool = False, **options: Any)
     with uncollected():
         from .decode.write import Writer
 
-        extra = models.fitted(name) if fitted else None
-        model, tokenizer = load_model(models.resolve(name), device=place, fitted=extra, **options)
+        folder = models.resolve(name)
+        extra = bundled_for(name, folder) if fitted else None
+        model, tokenizer = load_model(folder, device=place, fitted=extra, **options)
     if place.type == "cpu" and model.dtype == torch.float16 and "dtype" not in options:
         model.float()  # half precision saves room on disk; a CPU is slower with it
     if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
         model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
-    return Writer(model, tokenizer, name=name)
+    return Writer(model, tokenizer, name=f"{extra.name} upon {name}" if extra else name)
 
 
 def _device(wanted: Any) -> torch.device:
@@ -176,7 +178,7 @@ def load_model(
 ) -> tuple[Any, Any]:
     """The model in `folder`, its controls attached, and its tokenizer. A plain Hugging Face folder is a plain model.
 
-    `fitted`: a folder with controls that a plain model gets, if they were made for one of its size.
+    `fitted`: a folder with controls that were made for it, a plain model.
     """
     folder = Path(folder)
     whole, adapter = (folder / "config.json").exists(), (folder / "adapter_config.json").exists()
@@ -197,7 +199,7 @@ def load_model(
     else:
         tokenizer = load_tokenizer(folder)
         model = _pretrained(folder, dtype, whole=bool(controls))
-        if fitted and not controls and _about(fitted).get("base_size") == _size(model):
+        if fitted:
             folder, controls = fitted, _controls(fitted, _about(fitted))
         model = _attached(model, controls, tokenizer)
     _load_control_weights(model, folder)
@@ -283,6 +285,34 @@ def origin(name: str) -> str:
     return origin(str(_about(folder)["base_model"])) if alone else name
 
 
+def learnt(name: str) -> bool:
+    """Does the model called `name` have controls?"""
+    from .models import resolve
+
+    return bool(_about(resolve(name))["controls"])
+
+
+def bundled_for(name: str, folder: Path) -> Path | None:
+    """The bundled folder whose controls were made for the model called `name` in `folder`; None if there is none.
+
+    A hub id is taken at its word; a folder must have the name of that model, its vocabulary and its width.
+    """
+    from .models import BUNDLED
+
+    if (folder / _ABOUT).exists() or not (folder / "config.json").exists():
+        return None  # it has controls of its own, or is none to have any
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    size = [config.get("vocab_size"), config.get("d_model", config.get("hidden_size"))]
+    here = Path(name).expanduser()
+    for bundled in sorted(BUNDLED.glob(f"*/{_ABOUT}")):
+        about = _about(bundled.parent)
+        base = about["base_model"] or ""
+        same = here.resolve().name == base.rpartition("/")[2] if here.is_dir() else name == base
+        if same and about.get("base_size") == size:
+            return bundled.parent
+    return None
+
+
 def _base_of(folder: Path, about: dict[str, Any]) -> Path:
     """Where the base model of the adapter, or of the controls, in `folder` is."""
     name = about.get("base_model") or json.loads((folder / "adapter_config.json").read_text("utf-8")).get(
@@ -292,14 +322,16 @@ def _base_of(folder: Path, about: dict[str, Any]) -> Path:
         raise ValueError(f"the model in {folder} does not name its base model; write it as base_model in {_ABOUT}")
     if (Path(name) / "config.json").exists():
         return Path(name)
-    try:
-        from .models import resolve
+    from .models import BUNDLED, resolve
 
+    try:
         found = resolve(name)
     except Exception as error:
+        ours = folder.parent == BUNDLED  # nobody edits what is installed
+        advice = f"give the path of a copy in place of {folder.name}" if ours else "put it there, or name another place"
         raise ValueError(
             f"the model in {folder} belongs to the base model {name!r}, which cannot be found ({error}); "
-            f"put it there, or name another place as base_model in {_ABOUT}"
+            f"{advice}{'' if ours else f' as base_model in {_ABOUT}'}"
         ) from error
     if not (found / "config.json").exists():
         raise ValueError(

@@ -105,19 +105,6 @@ def resolve(name: str, *, say: Say = _print) -> Path:
     raise ModelNotFound(_text(name, tried, f"{_nearest(name)} A hub model is written owner/name"))
 
 
-def fitted(name: str) -> Path | None:
-    """The bundled folder whose controls were made for the model called `name`, a hub id or a folder; None if none was.
-
-    By the last part of its name: opus-mt-en-fr is the same model wherever it lies.
-    """
-    for folder in map(BUNDLED.joinpath, _bundled()):
-        about = json.loads((folder / "lengthwise.json").read_text("utf-8"))
-        base = about.get("base_model") or ""
-        if "/" in base and Path(base).name == Path(name).name:
-            return folder
-    return None
-
-
 def _is_model(folder: Path) -> bool:
     return folder.is_dir() and any((folder / mark).is_file() for mark in _MARKS)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from .lines import Lines
-from .loading import Device, load
+from .loading import Device, folder, load
 from .terminal import (
     SOME_DO_NOT_FIT,
     Json,
@@ -125,8 +125,19 @@ def _default_model(source: str, target: str) -> str:
     )
 
 
+def _without_controls(name: str) -> str:
+    folder(name)  # or an error
+    from ..checkpoint import learnt, origin
+
+    plain = origin(name)
+    if learnt(plain):
+        raise UsageError(f"{plain} has learnt length with all its weights; there is no plain one")
+    return plain
+
+
 def _translator(name: str, reverse: str, device: str | None, fitted: bool, **options: Any) -> "Translator":
-    writer, back = load(name, device, fitted=fitted), load(reverse, device) if reverse else None
+    writer = load(name if fitted else _without_controls(name), device, fitted=fitted)
+    back = load(reverse, device) if reverse else None
     from ..metrics.reverse import Reverse
     from ..translate import Translator
     from ..translate.languages import prepare

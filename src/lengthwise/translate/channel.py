@@ -33,5 +33,10 @@ class Channel:
 
 
 def forward(writer: Writer, prefix: str) -> Reverse | None:
-    """The writer's model as a judge of translations; None for one that translates only when it is told a length."""
-    return Reverse(writer, prefix) if all(control.steers for control in controls_of(writer.model)) else None
+    """The writer's model as a judge of translations; None for one that translates only when it is told a length.
+
+    Nor is one that must be told its language: the token that does it would count as a word.
+    """
+    plain = all(control.steers for control in controls_of(writer.model))
+    coded = writer.model.generation_config.forced_bos_token_id is not None
+    return Reverse(writer, prefix) if plain and not coded else None
