@@ -630,6 +630,20 @@ def test_a_model_that_must_be_told_a_length_is_no_judge_without_one(sp_unigram):
     assert judge(EncodingControl("difference", unit="chars")) is None
 
 
+def test_a_word_that_is_left_as_it_is_makes_no_whole_translation(translator):
+    class Tight(Dictionary):
+        def bound(self, texts, budgets):
+            return [[written("Tes new files"), written("Tes fichiers")] for _ in texts]
+
+    lines, _ = translator(reverse=Reader({"Tes new files": -0.1, "Tes fichiers": -2.0, "Tes nouveaux fichiers": -0.2}))
+    lines.hypotheses = Tight({"Your new files": ["Tes nouveaux fichiers", "Tes files"]})
+    [row] = lines.translate(["Your new files"], "at most 14 chars")
+    assert (row.text, row.complete) == ("Tes fichiers", True)
+    lines.hypotheses = Tight({"Your new files": ["Tes new files nouveaux"]})  # by its best translation they are names
+    [row] = lines.translate(["Your new files"], "at most 14 chars")
+    assert (row.text, row.complete) == ("Tes new files", True)
+
+
 def test_what_is_read_back_matters_less_than_faults(translator):
     entries = {"See %s": ["Voir s", "Voyez %s"], "The end": ["The end", "La fin"], "Go on": ["Va", "Go on"]}
     easy = {"Voir s": 0.0, "The end": 0.0, "Go on": 0.0}

@@ -43,7 +43,9 @@ def translate(
     room: Annotated[
         int, typer.Option(min=0, metavar="N", help="With a length such as 1.0x, at most so many are always allowed.")
     ] = 0,
-    model: Annotated[str, typer.Option(help="A translator: a name, a folder or hub id. [default: en-it, en-fr]")] = "",
+    model: Annotated[
+        str, typer.Option(help="A translator: a name, a folder or hub id. [default: en-it or en-fr, by --to]")
+    ] = "",
     plain: Annotated[
         bool, typer.Option("--plain", help="The translator alone, where a control for it comes with Lengthwise.")
     ] = False,
@@ -240,7 +242,7 @@ class _Printer:
 
     def __init__(self, stream: TextIO, as_json: bool) -> None:
         self.stream, self.as_json = stream, as_json
-        self.done = self.misfits = self.torn = self.errors = 0
+        self.done = self.misfits = self.torn = self.errors = self.unfinished = 0
 
     def show(self, one: "Translation") -> None:
         self.done += 1
@@ -248,6 +250,7 @@ class _Printer:
         self.errors += one.error is not None
         self.misfits += one.error is None and not one.fits
         self.torn += one.error is None and not one.intact
+        self.unfinished += one.error is None and not one.complete
 
     def say(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
@@ -303,6 +306,8 @@ def _translate_lines(
             f"of {prints.done} lines, {prints.misfits} do not fit, {prints.torn} lost a placeholder or a number and "
             f"{prints.errors} could not be translated"
         )
+    if prints.unfinished and not prints.as_json:
+        complain(f"of {prints.done} lines, {prints.unfinished} are not complete; --json says which")
 
 
 def _translate_rows(translator: "Translator", rows: list[_Row]) -> "Iterator[Translation]":

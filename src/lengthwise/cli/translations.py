@@ -18,14 +18,18 @@ def translations(
     model: Annotated[str, typer.Option(help="The translator: a name, a folder or hub id.")],
     reverse: Annotated[str, typer.Option(help="A translator in the other direction, which judges.")],
     standard: Annotated[
-        str, typer.Option(metavar="MODEL", help="Its best translation is what others are compared with. [default: M]")
+        str,
+        typer.Option(metavar="MODEL", help="Its best translation is what others are compared with. [default: --model]"),
     ] = "",
     each: Annotated[int, typer.Option(min=1, metavar="N", help="Translations drawn of each sentence.")] = 12,
     ratios: Annotated[
-        str, typer.Option(metavar="LIST", help="Lengths to ask for, if M knows length: times the source's characters.")
+        str,
+        typer.Option(
+            metavar="LIST", help="Lengths to ask for, if the model knows length: times the source's characters."
+        ),
     ] = "0.8,0.9,1.0,1.1",
     thrift: Annotated[
-        str, typer.Option(metavar="LIST", help="What a character costs in the draw, in nats, if M does not.")
+        str, typer.Option(metavar="LIST", help="What a character costs in the draw, in nats, if it does not.")
     ] = "0,0.15,0.3",
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="For the best translation.")] = 5,
     temperature: Annotated[float, typer.Option(min=0.01, metavar="T", help="How bold the draw is.")] = 0.7,

@@ -7,7 +7,6 @@ sentences, English to French, cut at a word to 0.9, 1.0 or 1.1 of the source, ha
 none of 308 passed. Knows texts and likelihoods; not where translations come from, nor what becomes of them.
 """
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..metrics.reverse import Reverse, merit, whole_and_tail
+from ..translate.copied import untranslated
 from ..translate.placeholders import lost
 from ..units import measure
 from .answers import fault
 
 _CLOSING = "\"'”’»›)]} \u00a0\u202f"  # what may stand behind the mark that ends a text
 _ENDS = ".!?…:;,"
-_WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def sound(source: str, texts: Sequence[str | None], reasons: Counter[str]) -> li
             reasons[reason] += 1
         if place == 0 and (text is None or reason):  # nothing to compare the others with
             return []
-        if place and text is not None and not reason and _untranslated(source, text, str(texts[0])):
+        if place and text is not None and not reason and untranslated(source, text, str(texts[0])):
             reason = "left a word as it is"
             reasons[reason] += 1
         if text is not None and not reason:
@@ -75,16 +74,6 @@ def flaw(source: str, text: str) -> str | None:
     if ending(source) != ending(text):
         return "ends otherwise"
     return "lost a number or placeholder" if lost(source, text) else None
-
-
-def _untranslated(source: str, text: str, best: str) -> bool:
-    """Is there a word of the source that the best translation has translated? It is easily read back, and often short.
-
-    >>> _untranslated("Open the file.", "Ouvrez le file.", "Ouvrez le fichier.")
-    True
-    """
-    here, there, known = (set(_WORD.findall(some.casefold())) for some in (text, source, best))
-    return bool(here & there - known)
 
 
 def ending(text: str) -> str:

@@ -20,6 +20,7 @@ from ..units import measure
 from .beams import Hypotheses
 from .capitals import as_in, spoken
 from .channel import Channel, forward
+from .copied import copies, untranslated
 from .languages import UNSPACED, prepare
 from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
@@ -187,9 +188,8 @@ class Translator:
             if not asks:
                 return
             for ask, options in zip(asks, self._bound(asks), strict=True):
-                # A model that runs out of room may copy the source: no whole translation.
-                found = [*options, *pool.get(ask.text, [])]
-                found = [replace(one, complete=False) if _copies(ask.text, one) else one for one in found]
+                free = pool.get(ask.text, [])
+                found = [_honest(ask.text, one, free) for one in (*options, *free)]
                 ask.line.done[ask.number] = min(found, key=partial(_order, ask))
                 ask.line.options[ask.number] = found
 
@@ -284,9 +284,9 @@ def _ranked(source: str, options: list[Written]) -> list[Written]:
 
     Nothing is as easily read as the source itself, so a copy comes last, unless the model likes it best, as for names.
     """
-    if options and (not isinstance(options[0], Scored) or _copies(source, options[0])):
+    if options and (not isinstance(options[0], Scored) or copies(source, options[0].text)):
         return sorted(options, key=lambda one: bool(lost(source, one.text)))
-    return sorted(options, key=lambda one: (bool(lost(source, one.text)), _copies(source, one), -_score(one)))
+    return sorted(options, key=lambda one: (bool(lost(source, one.text)), copies(source, one.text), -_score(one)))
 
 
 def _with_score(one: Written, score: float) -> Scored:
@@ -306,17 +306,17 @@ def _usable(source: str, options: list[Written]) -> list[Written]:
     The source itself only where it is the best of them, as for names. With a reverse model none that is far behind
     the best: it is short because it leaves something out, and a search within the budget may find a better one.
     """
+    options = [one if place == 0 else _honest(source, one, options) for place, one in enumerate(options)]
     good = [one for one in options if one.error or (one.complete and not lost(source, one.text))]
-    best = max((_score(one) for one in good if not _copies(source, one)), default=0.0)
-    good = [one for one in good if _score(one) >= best - BEHIND]
-    return [one for place, one in enumerate(good) if place == 0 or not _copies(source, one)]
+    best = max((_score(one) for one in good if not copies(source, one.text)), default=0.0)
+    return [one for one in good if _score(one) >= best - BEHIND]
 
 
 def _faults(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool]:
     """Fewer is better: too long is worst, a lost placeholder comes next, then a torn end, then no translation."""
     length = one.tokens if ask.share.unit == "tokens" else ask.line.measure(one.text)
     misfit = not ask.share.fits(length) or bool(one.error)
-    return misfit, bool(lost(ask.text, one.text)), not one.complete, _copies(ask.text, one)
+    return misfit, bool(lost(ask.text, one.text)), not one.complete, copies(ask.text, one.text)
 
 
 def _order(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool, float]:
@@ -324,8 +324,11 @@ def _order(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool, float]:
     return *_faults(ask, one), -_score(one)
 
 
-def _copies(source: str, one: Written) -> bool:
-    return one.text.casefold() == source.casefold()
+def _honest(source: str, one: Written, free: list[Written]) -> Written:
+    """The same, but no whole translation if it copies the source, or words of it that the best free one translates."""
+    best = free[0].text if free else one.text
+    left = copies(source, one.text) or untranslated(source, one.text, best)
+    return replace(one, complete=False) if left else one
 
 
 def _restored(source: str, one: Written, stands: dict[str, str]) -> Written:
