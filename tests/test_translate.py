@@ -394,6 +394,7 @@ def test_models_that_will_do(writer, prefix, note):
     codes = getattr(writer.tokenizer, "lang_code_to_id", writer.tokenizer.added_tokens_encoder)
     assert writer.model.generation_config.forced_bos_token_id == (8 if codes else None)
     assert not codes or writer.tokenizer.src_lang in ("en_XX", "eng_Latn")
+    assert not codes or writer.tokenizer.tgt_lang in ("fr_XX", "fra_Latn")  # in which a reverse model spells a source
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,32 @@ def _stream(corpora: list[Corpus], limits: Limits, report: Report) -> Iterator[D
 def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool) -> list[Corpus]:
     if source.startswith("hf:"):
         return [(source, partial(hub_rows, _datasets(source), source.removeprefix("hf:"), fields))]
-    if "," in source and not Path(source).exists():
-        sides = [_files(side.strip()) for side in source.split(",")]
+    if len(names := _sides(source)) > 1:
+        sides = [_files(name) for name in names]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
             found = " and ".join(str(len(side)) for side in sides)
             raise DataError(f"{source!r} should name two files, or as many on one side as on the other; found {found}")
         return [(f"{a},{b}", partial(text_rows, a, b, blank_lines)) for a, b in zip(*sides, strict=True)]
     return [(str(file), partial(_reader(file, format), file, fields)) for file in _files(source)]
+
+
+def missing(source: str) -> list[str]:
+    """What `source` names and is not there."""
+    found = []
+    for name in () if source.startswith("hf:") else _sides(source):
+        try:
+            _files(name)
+        except NoFile:
+            found.append(name)
+        except DataError:  # whatever else is wrong with it, it is there
+            pass
+    return found
+
+
+def _sides(source: str) -> list[str]:
+    """The names of a pair of files, or of one."""
+    paired = "," in source and not Path(source).exists()
+    return [side.strip() for side in source.split(",")] if paired else [source]
 
 
 def _files(source: str) -> list[Path]:

@@ -320,7 +320,7 @@ class Writer:
             notes = review(self.model, _repeated(inputs, each), written, start, self.ends)
         if "decoder_length" not in inputs:
             return notes
-        if self._steered:
+        if self.steered:
             plain = _untold(inputs)
             cache = read(self.model, plain, each, search.options)
             own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
@@ -330,13 +330,13 @@ class Writer:
         return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
 
     @property
-    def _steered(self) -> bool:
+    def steered(self) -> bool:
         """Is it the plain model when it is not told a length?"""
         return all(control.steers for control in controls_of(self.model))
 
     def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
         """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
-        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder or not self._steered:
+        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder or not self.steered:
             return lambda ids, freedom: freedom
         plain = _untold(inputs)
         cache = read(self.model, plain, 1)

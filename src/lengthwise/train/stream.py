@@ -5,7 +5,6 @@ on the recipe, the epoch and its own number alone, so any worker can make it, an
 without making the pools before it. Corpora are never held in memory. Knows nothing of models and devices.
 """
 
-import glob
 import os
 import signal
 from collections.abc import Iterable, Iterator
@@ -22,6 +21,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from ..controls.tokens import QUANTILES, LengthTokens
 from ..data import DataError, Document, Report, mix, read
 from ..data.document import NoFile
+from ..data.readers import missing
 from .batches import Batch, Layout, batches
 from .examples import ExampleMaker, Skipped
 from .recipe import Corpora, Corpus, Recipe
@@ -174,22 +174,12 @@ def opened(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iter
 def check_corpora(recipe: Recipe) -> None:
     """An error that names every file that is not there, before anything is made of the others."""
     corpora = [*recipe.data.train, *(recipe.data.dev or [])]
-    missing = dict.fromkeys(name for corpus in corpora for name in _files(corpus) if not _is_there(name))
-    if len(missing) > 1:
-        raise NoFile(f"no files {', '.join(map(repr, missing))} (looked from {Path.cwd()})")
+    sources = [s for corpus in corpora for s in (corpus.files if isinstance(corpus.files, list) else [corpus.files])]
+    absent = dict.fromkeys(name for source in sources for name in missing(source))
+    if len(absent) > 1:
+        raise NoFile(f"no files {', '.join(map(repr, absent))} (looked from {Path.cwd()})")
     for corpus in corpora:
         opened(corpus, recipe)  # one file, or whatever else is wrong with a name: told here, and not by a worker
-
-
-def _files(corpus: Corpus) -> Iterator[str]:
-    for source in corpus.files if isinstance(corpus.files, list) else [corpus.files]:
-        paired = not (source.startswith("hf:") or Path(source).exists())
-        yield from (side.strip() for side in source.split(",")) if paired else [source]
-
-
-def _is_there(name: str) -> bool:
-    path = Path(name).expanduser()
-    return name.startswith("hf:") or path.exists() or bool(glob.glob(str(path), recursive=True))
 
 
 def count_documents(recipe: Recipe) -> tuple[int, Report]:

@@ -7,7 +7,6 @@ second alone, what leaves something out. Knows likelihoods; not where translatio
 
 from collections.abc import Sequence
 
-from ..attachment import controls_of
 from ..decode.write import Writer
 from ..metrics.reverse import Reverse, merit
 from ..metrics.texts import Array
@@ -37,6 +36,5 @@ def forward(writer: Writer, prefix: str) -> Reverse | None:
 
     Nor is one that must be told its language: the token that does it would count as a word.
     """
-    plain = all(control.steers for control in controls_of(writer.model))
     coded = writer.model.generation_config.forced_bos_token_id is not None
-    return Reverse(writer, prefix) if plain and not coded else None
+    return Reverse(writer, prefix) if writer.steered and not coded else None
