@@ -126,6 +126,23 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
     assert losses(tmp_path / "packed")[20] < losses(tmp_path / "packed")[1]
 
 
+@pytest.mark.parametrize("family", ["marian", "bart", "t5"])
+def test_lora_hears_length_tokens(tmp_path: Path, byte_bpe: Any, family: str) -> None:
+    """An encoder that shares its embedding with a decoder must read the rows that are trained."""
+    base = tmp_path / "base"
+    tiny(family, byte_bpe).save_pretrained(base)
+    byte_bpe.save_pretrained(base)
+    recipe = small(tmp_path, controls=[{"control": "tokens"}], train={"steps": 8, "lr": 1e-2})
+    lora = {"dropout": 0.0, "targets": "all-linear"}
+    folder = train(parse_recipe(recipe.model_dump() | {"model": {"base": str(base), "lora": lora}}))
+    model, tokenizer = load_model(folder)
+    ids = torch.tensor([tokenizer(f"<len:{name}> The cat sleeps.")["input_ids"] for name in ("short", "long")])
+    start = torch.full((2, 1), model.config.decoder_start_token_id)
+    with torch.no_grad():
+        short, long = model(input_ids=ids, decoder_input_ids=start).logits
+    assert (short - long).abs().max() > 1e-4  # new rows are all alike until they are trained
+
+
 def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -21,6 +21,7 @@ Arguments of a controlled call:
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any, NamedTuple
@@ -162,7 +163,20 @@ def _grow(model: Model, controls: list[Control], tokenizer: Any) -> int:
         for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
             with torch.no_grad():
                 layer.weight[before:] = layer.weight[:before].mean(0)  # not random: an adapter finds the same rows
+        if model.config.is_encoder_decoder:
+            _part(model.get_encoder())
     return before
+
+
+def _part(encoder: Model) -> None:
+    """Gives the encoder an embedding module of its own again, upon the same weights.
+
+    Resizing makes one module of all that share them, under its first name. An adapter that takes that name's place
+    would be read by nobody.
+    """
+    own = copy(encoder.get_input_embeddings())
+    own._parameters = dict(own._parameters)
+    encoder.set_input_embeddings(own)
 
 
 def _settle(model: Model, controls: list[Control]) -> None:

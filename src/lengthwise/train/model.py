@@ -211,7 +211,7 @@ def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
         target_modules=lora.targets,
-        trainable_token_indices=tokens or None,
+        trainable_token_indices={_reading(model): tokens} if tokens else None,
     )
     adapted = get_peft_model(model, config)
     for control in controls_of(adapted):
@@ -219,6 +219,13 @@ def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
     if not lora.dropout:
         fold(adapted)
     return adapted
+
+
+def _reading(model: Any) -> str:
+    """The name of the embedding that reads the source. An encoder may have its own module upon the shared weights."""
+    core = core_of(model)
+    embedding = (core.get_encoder() if core.config.is_encoder_decoder else core).get_input_embeddings()
+    return next(name for name, module in core.named_modules() if module is embedding)
 
 
 def _freeze(model: Any) -> None:
