@@ -10,7 +10,9 @@ The parts, each a table:
   room       "at most": how much of the room is used, by long answers and by short ones
   quality    the soft texts beside the untouched model's own answer, cut to the same length
   knowledge  multiple choice with and without the countdown. choices.jsonl: 256 questions of held-out tasks of
-             Super-NaturalInstructions (Apache-2.0), beside each answer three of other questions of its task
+             Super-NaturalInstructions (Apache-2.0), beside each answer three of other questions of its task;
+             sums.jsonl: 256 held-out questions of GSM8K (MIT), beside each number three of other questions, with
+             no steps before the number
 
 `near` is at most 1 unit or 1 % of the target away. `finished` is a text that ends as a sentence does; `complete`, of
 `fit`, is stricter with full stops that were forced and milder with ends that the model chose. A runaway had not ended
@@ -42,7 +44,7 @@ from lengthwise.sentences import finished, finished_ends
 from lengthwise.units import measure
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
-CHOICES = Path(__file__).with_name("choices.jsonl")
+CHOICES = [Path(__file__).with_name(name) for name in ("choices.jsonl", "sums.jsonl")]
 SOFT = {
     "tokens": [10, 20, 50, 100, 150, 200, 300],
     "words": [10, 20, 50, 100, 150],
@@ -519,8 +521,12 @@ def _against_references(bench: Bench, names: list[str], likelihood: str) -> None
 
 def knowledge(bench: Bench) -> None:
     """The likeliest of the answers, by their sums and by their sums for each character, as the harness has it."""
-    items = [json.loads(line) for line in bench.options.choices.read_text(encoding="utf-8").splitlines() if line]
-    items = items[: bench.options.limit]
+    for file in bench.options.choices:
+        items = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
+        _chosen(bench, file.stem, items[: bench.options.limit])
+
+
+def _chosen(bench: Bench, of: str, items: list[Line]) -> None:
     lines = []
     for name, writer in {"base": bench.base, **bench.systems}.items():
         if name != "base" and writer is bench.base:
@@ -528,7 +534,7 @@ def knowledge(bench: Bench) -> None:
         counts = bool(units_of(controls_of(writer.model)))
         without = None
         for countdown in (False, True) if counts else (False,):
-            say(f"knowledge: {name}, {'with' if countdown else 'without'} countdown")
+            say(f"knowledge: {of}, {name}, {'with' if countdown else 'without'} countdown")
             by_sum, by_char = (mean_of(right, "accuracy|v1") for right in _answered(bench, writer, items, countdown))
             without = without or by_sum
             lines.append(
@@ -541,7 +547,7 @@ def knowledge(bench: Bench) -> None:
                     "n": len(items),
                 }
             )
-    bench.show("knowledge", "Multiple choice", lines)
+    bench.show("knowledge", f"Multiple choice: {of}", lines)
 
 
 def _answered(bench: Bench, writer: Writer, items: list[Line], countdown: bool) -> tuple[list[bool], list[bool]]:
@@ -594,8 +600,8 @@ def main() -> None:
     parser.add_argument(
         "--choices",
         type=Path,
-        default=CHOICES,
-        help='for knowledge: JSON lines {"prompt", "choices": […], "answer": 0}',
+        action="append",
+        help='for knowledge: JSON lines {"prompt", "choices": […], "answer": 0}; may be given again',
     )
     parser.add_argument("--limit", type=int, help="only so many prompts, questions, references and choices")
     parser.add_argument("--device", default="cuda" if cuda else "cpu")
@@ -605,6 +611,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the texts and plots; what a run has left there is not written again")
     options = parser.parse_args()
     options.model = list(dict.fromkeys(options.model or ["smollm2"]))
+    options.choices = list(dict.fromkeys(options.choices or CHOICES))
     options.dtype = options.dtype or ("bfloat16" if options.device.startswith("cuda") else "float32")
     parts = [name for name in PARTS if name in (options.only or PARTS)]
     for targets in (SOFT, FAR, ROOM, ROOM_FOR_QUESTIONS) if options.unit else ():
