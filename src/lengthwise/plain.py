@@ -97,7 +97,7 @@ class PlainWriter(Writer):
             return self.model.generate(
                 **inputs,
                 **options,
-                **dict.fromkeys(("temperature", "top_p", "top_k")),
+                **dict.fromkeys(("temperature", "top_p", "top_k", "max_length")),
                 max_new_tokens=limit,
                 eos_token_id=self.ends,
                 pad_token_id=self.pad,

@@ -301,6 +301,7 @@ class Writer:
             **options,
             logits_processor=processors,
             max_new_tokens=steps,
+            max_length=None,  # a model's own settings may name one
             num_beams=search.beams,
             num_return_sequences=each if search.drawn is None else 1,
             eos_token_id=self.ends,

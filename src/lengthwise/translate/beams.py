@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
 from ..attachment import controls_of
 from ..budget import Budget, at_least, at_most
 from ..decode.ending import Draft, choose
-from ..decode.write import Writer, Written, _Row
+from ..decode.prices import prices_of
+from ..decode.review import review, sober
+from ..decode.write import Writer, Written, _Row, _untold
 from ..plain import PlainText, PlainWriter, _Hypothesis, _Sourced
 from ..sentences import finished
 from ..units import measure
@@ -21,6 +26,7 @@ SEQUENCES = 40  # at a time on a CPU: with more, sentences wait for the longest 
 # Within a budget most beams follow the favourite until it hits the limit. With four times as many, half of the texts
 # that were torn are complete. There likelihood must count as it is: that a limit leaves one token makes it no likelier.
 WIDER = 4
+AT_ONCE = 8  # times fewer texts are read than are written at a time: each token has a score for every word there is
 _HONEST: dict[str, Any] = {"renormalize_logits": False, "length_penalty": 0.0}
 _ANY = at_least(1, "chars")
 
@@ -36,12 +42,20 @@ class Hypotheses:
         self.told = bool(controls) and not limits  # can it translate only where it is told a length?
         sequences = SEQUENCES if writer.model.device.type == "cpu" else 16 * SEQUENCES
         self._free = _Free(writer, beams, max(1, sequences // beams), told=bool(limits))
+        self._first = _Free(writer, 1, sequences, told=bool(limits))
         self._bound = _Bound(writer, 2 * sequences)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:
         """As the model translates when nobody says how long."""
-        wide = [at_most(2 * measure(text, "chars") + 20, "chars") for text in texts]
-        return [_listed(one) for one in self._free.write(texts, wide if self._free.told else _ANY)]
+        return [_listed(one) for one in self._free.write(texts, self._free.room(texts))]
+
+    def first(self, texts: Sequence[str]) -> list[Written]:
+        """The same, one of each and without a search."""
+        return self._first.write(texts, self._first.room(texts))
+
+    def judged(self, texts: Sequence[str], outputs: Sequence[str], budgets: Sequence[Budget]) -> list[Written]:
+        """What the model wrote for something else: are its full stops and its end in place for these texts, too?"""
+        return self._bound.judged(texts, outputs, budgets)
 
     def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
         """Within these budgets. Only what was a whole sentence shall end like one."""
@@ -74,6 +88,10 @@ class _Free(PlainWriter):
         self.batch_size = rows
         self._meters = writer._meters
 
+    def room(self, texts: Sequence[str]) -> list[Budget]:
+        """What a model that must hear of a length hears: more than anybody takes."""
+        return [at_most(2 * measure(text, "chars") + 20, "chars") if self.told else _ANY for text in texts]
+
     def _fewest_tokens(self, budget: Budget) -> int:
         return 1  # and no meter for it, which reads the whole vocabulary
 
@@ -98,3 +116,28 @@ class _Bound(Writer):
         ranked: list[Any] = sorted(endings, key=lambda ending: ending.rank(row.budget)[:2], reverse=True)
         best, *others = (self._written(row.budget, ending) for ending in ranked)
         return replace(best, candidates=others)
+
+    @torch.inference_mode()
+    def judged(self, texts: Sequence[str], outputs: Sequence[str], budgets: Sequence[Budget]) -> list[Written]:
+        asked = enumerate(zip(texts, budgets, strict=True))
+        rows = [self._row(place, text, budget, None) for place, (text, budget) in asked]
+        spelt = (
+            [_ended(ids, self.ends) for ids in self.tokenizer(text_target=list(outputs))["input_ids"]] if rows else []
+        )
+        begin = self.model.generation_config.decoder_start_token_id
+        begin = self.model.config.decoder_start_token_id if begin is None else begin
+        results: dict[int, Written] = {}
+        for batch in self._batches(rows, AT_ONCE):
+            inputs, start = self._inputs(batch)
+            ids = [torch.tensor([begin, *spelt[row.place]], device=self.model.device) for row in batch]
+            written = pad_sequence(ids, batch_first=True, padding_value=self.pad)
+            own = review(self.model, _untold(inputs), written, start, self.ends)
+            closes = prices_of(self.meter(batch[0].budget.unit), True).closes.to(written.device)[written[:, start:]]
+            notes = sober(replace(own, freedom=torch.ones_like(own.freedom)), own, closes)
+            for row, draft in zip(batch, self._drafts(written[:, start:], batch, notes), strict=True):
+                results[row.place] = self._best(row, [draft], 1, 0)
+        return [results[place] for place in range(len(rows))]
+
+
+def _ended(ids: list[int], ends: list[int]) -> list[int]:
+    return ids if ids and ids[-1] in ends else [*ids, ends[0]]

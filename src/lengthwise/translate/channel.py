@@ -7,6 +7,8 @@ second alone, what leaves something out. Knows likelihoods; not where translatio
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..decode.write import Writer
 from ..metrics.reverse import Reverse, merit
 from ..metrics.texts import Array
@@ -15,17 +17,19 @@ OWN = 4.0  # what a nat a token of the translator's counts beside one of the rev
 
 
 class Channel:
-    """Both directions: `reverse` and, where there is one, `forward`, which is asked about outputs, given their sources.
+    """Both directions, or one: `reverse`, and `forward`, which is asked about outputs, given their sources.
 
     A score is `merit` of `Reverse.recovery`, and `OWN` times the translator's mean log P of the output's tokens.
     """
 
-    def __init__(self, reverse: Reverse, forward: Reverse | None) -> None:
+    def __init__(self, reverse: Reverse | None, forward: Reverse | None) -> None:
         self.reverse, self.forward = reverse, forward
 
     def scores(self, sources: Sequence[str], outputs: Sequence[str]) -> Array:
         """In nats a token, the higher the better: (n,)."""
-        found = merit(self.reverse.recovery(sources, outputs))
+        found: Array = np.zeros(len(outputs))
+        if self.reverse is not None:
+            found = merit(self.reverse.recovery(sources, outputs))
         if self.forward is not None:
             found = found + OWN * self.forward.recovery(outputs, sources)[:, 0]
         return found

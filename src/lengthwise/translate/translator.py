@@ -3,8 +3,9 @@
 A line is translated sentence by sentence. First freely: whatever fits as the model likes it stays so. A sentence that
 takes more than its share is searched again within it. A hypothesis that loses a placeholder gives way to one that
 keeps it, and if there is none the sentence is tried with a stand-in. Of hypotheses that are as good in all this, the
-likeliest is taken or, with a reverse model, the one that says most of the source and says it well. Which languages
-there are, how a line is divided, how a model is searched and what is said best, the files beside this one know.
+likeliest is taken or, with a reverse model, the one that says most of the source and says it well; if none is whole, or
+says it as well as a free one would, the sentence is tried without some of its words. Which languages there are, how a
+line is divided, how a model is searched, what can be left out and what is said best, the files beside this one know.
 """
 
 import math
@@ -17,6 +18,7 @@ from ..budget import Budget, as_budget, at_most
 from ..decode.write import Writer, Written
 from ..metrics.reverse import Reverse
 from ..units import measure
+from .abridge import Gone, runs, together, without
 from .beams import Hypotheses
 from .capitals import as_in, spoken
 from .channel import Channel, forward
@@ -25,7 +27,10 @@ from .languages import UNSPACED, prepare
 from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
 
-BEHIND = 0.5  # nats by which a free hypothesis may say it worse than the best and still end the search
+BEHIND = 0.5  # nats by which a hypothesis may say it worse than the best free one and still end the search
+FAR = 5.0  # nats by which it says it worse that no longer says the same
+COMBINED = 48  # ways to leave out several runs of words that are tried
+READ_AGAIN = 8  # of the abridged ones that fit, the best: is such a one complete?
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,9 @@ class Translator:
         self.prefix, self.note = prepare(writer, source, target)
         self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
         self.candidates, self.room = candidates, room
-        self.channel = None if reverse is None else Channel(reverse, forward(writer, self.prefix))
+        own = forward(writer, self.prefix)
+        self.channel = None if reverse is None else Channel(reverse, own)
+        self.judge = None if own is None else Channel(reverse, own)  # of what is abridged
         self.hypotheses = Hypotheses(writer, max(beams, candidates))
 
     def translate(
@@ -160,16 +167,17 @@ class Translator:
             [_restored(text, _restored(form, one, {}), stands) for one in options]
             for text, (form, stands), options in zip(texts, forms, found, strict=True)
         ]
-        return [_ranked(text, options) for text, options in zip(texts, self._scored(texts, clean), strict=True)]
+        scored = self._scored(texts, clean, self.channel)
+        return [_ranked(text, options) for text, options in zip(texts, scored, strict=True)]
 
-    def _scored(self, texts: Sequence[str], found: list[list[Written]]) -> list[list[Written]]:
-        """The same, with how well they say it, if there is a reverse model; what failed stays as it is."""
-        if self.channel is None:
+    def _scored(self, texts: Sequence[str], found: list[list[Written]], channel: Channel | None) -> list[list[Written]]:
+        """The same, with how well they say it, if there is anybody to ask; what failed stays as it is."""
+        if channel is None:
             return found
         pairs = [(text, one.text) for text, options in zip(texts, found, strict=True) for one in options if one.text]
         asked = list(dict.fromkeys(pairs))
         sources, outputs = [spoken(source) for source, _ in asked], [spoken(output) for _, output in asked]
-        scores = self.channel.scores(sources, outputs)
+        scores = channel.scores(sources, outputs)
         known = dict(zip(asked, scores.tolist(), strict=True))
         return [
             [_with_score(one, known[text, one.text]) if one.text else one for one in options]
@@ -189,9 +197,10 @@ class Translator:
                 return
             for ask, options in zip(asks, self._bound(asks), strict=True):
                 free = pool.get(ask.text, [])
-                found = [_honest(ask.text, one, free) for one in (*options, *free)]
-                ask.line.done[ask.number] = min(found, key=partial(_order, ask))
-                ask.line.options[ask.number] = found
+                ask.line.options[ask.number] = [_honest(ask.text, one, free) for one in (*options, *free)]
+            self._abridge([ask for ask in asks if self._behind(ask, pool.get(ask.text, []))], pool)
+            for ask in asks:
+                ask.line.done[ask.number] = min(ask.line.options[ask.number], key=partial(_order, ask))
 
     def _bound(self, asks: list[_Ask]) -> list[list[Written]]:
         found = self._bound_as(asks, [ask.text for ask in asks], [{}] * len(asks))
@@ -220,7 +229,60 @@ class Translator:
             [_restored(ask.text, one, given) for one in options]
             for ask, options, given in zip(asks, found, stands, strict=True)
         ]
-        return self._scored([ask.text for ask in asks], clean)
+        return self._scored([ask.text for ask in asks], clean, self.channel)
+
+    # ---- without some of the words
+
+    def _behind(self, ask: _Ask, free: list[Written]) -> bool:
+        """Is nothing whole among what was found within the budget? Or does it say less than a free translation?"""
+        if self.judge is None or not free or free[0].error:
+            return False
+        good = [_score(one) for one in ask.line.options[ask.number] if not any(_faults(ask, one))]
+        return max(good, default=-math.inf) < _score(free[0]) - BEHIND
+
+    def _abridge(self, asks: list[_Ask], pool: dict[str, list[Written]]) -> None:
+        """Adds to their options translations of the sentences without some of their words."""
+        sources = [ask.text for ask in asks]
+        whole = [options[0] for options in self._scored(sources, [pool[text][:1] for text in sources], self.judge)]
+        tried = self._without(asks, [runs(text) for text in sources])
+        more = []
+        for ask, best, known in zip(asks, whole, tried, strict=True):
+            worth = {gone: (_length(ask, one), _score(one)) for gone, (one, _) in known.items()}
+            of_whole = _length(ask, best), _score(best)
+            more.append(together(len(ask.text.split()), worth, of_whole, ask.share.fits, COMBINED))
+        found: list[tuple[_Ask, Written, Written]] = []
+        for ask, best, one_run, several in zip(asks, whole, tried, self._without(asks, more), strict=True):
+            different = {one.text: (one, raw) for one, raw in (*one_run.values(), *several.values())}
+            fitting = [both for both in different.values() if not any(_faults(ask, both[0]))]
+            fitting.sort(key=lambda both: -_score(both[0]))
+            found += [(ask, best, raw) for _, raw in fitting[:READ_AGAIN]]
+        texts, outputs = [self.prefix + spoken(ask.text) for ask, *_ in found], [raw.text for *_, raw in found]
+        judged = self.hypotheses.judged(texts, outputs, [ask.share for ask, *_ in found])
+        clean = [[_restored(ask.text, one, {})] for (ask, *_), one in zip(found, judged, strict=True)]
+        scored = self._scored([ask.text for ask, *_ in found], clean, self.judge)
+        honest = [(ask, _honest(ask.text, one, [best])) for (ask, best, _), (one,) in zip(found, scored, strict=True)]
+        for ask, one in sorted(honest, key=lambda both: -_score(both[1])):
+            ask.line.options[ask.number].append(one if self.channel else _without_score(one))
+
+    def _without(self, asks: list[_Ask], cuts: list[list[Gone]]) -> list[dict[Gone, tuple[Written, Written]]]:
+        """What comes of each sentence without these words: cleaned and scored, and as the model wrote it."""
+        forms = [{gone: without(spoken(ask.text), gone) for gone in some} for ask, some in zip(asks, cuts, strict=True)]
+        # What has to come through is never left out.
+        forms = [
+            {gone: form for gone, form in some.items() if not lost(ask.text, form)}
+            for ask, some in zip(asks, forms, strict=True)
+        ]
+        texts = list(dict.fromkeys(form for some in forms for form in some.values()))
+        written = dict(zip(texts, self.hypotheses.first([self.prefix + text for text in texts]), strict=True))
+        clean = [
+            [_restored(ask.text, written[form], {}) for form in some.values()]
+            for ask, some in zip(asks, forms, strict=True)
+        ]
+        scored = self._scored([ask.text for ask in asks], clean, self.judge)
+        return [
+            {gone: (one, written[form]) for (gone, form), one in zip(some.items(), ones, strict=True) if one.text}
+            for some, ones in zip(forms, scored, strict=True)
+        ]
 
     # ---- results
 
@@ -293,6 +355,10 @@ def _with_score(one: Written, score: float) -> Scored:
     return Scored(**{field.name: getattr(one, field.name) for field in fields(Written)}, score=round(score, 4))
 
 
+def _without_score(one: Written) -> Written:
+    return Written(**{field.name: getattr(one, field.name) for field in fields(Written)})
+
+
 def _score(one: Written) -> float:
     """What it is ranked by among its like: all are alike without a reverse model, but for one that says nothing."""
     if not one.text:
@@ -312,10 +378,13 @@ def _usable(source: str, options: list[Written]) -> list[Written]:
     return [one for one in good if _score(one) >= best - BEHIND]
 
 
+def _length(ask: _Ask, one: Written) -> int:
+    return one.tokens if ask.share.unit == "tokens" else ask.line.measure(one.text)
+
+
 def _faults(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool]:
     """Fewer is better: too long is worst, a lost placeholder comes next, then a torn end, then no translation."""
-    length = one.tokens if ask.share.unit == "tokens" else ask.line.measure(one.text)
-    misfit = not ask.share.fits(length) or bool(one.error)
+    misfit = not ask.share.fits(_length(ask, one)) or bool(one.error)
     return misfit, bool(lost(ask.text, one.text)), not one.complete, copies(ask.text, one.text)
 
 
@@ -325,9 +394,12 @@ def _order(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool, float]:
 
 
 def _honest(source: str, one: Written, free: list[Written]) -> Written:
-    """The same, but no whole translation if it copies the source, or words of it that the best free one translates."""
-    best = free[0].text if free else one.text
-    left = copies(source, one.text) or untranslated(source, one.text, best)
+    """The same, but no whole translation if it copies the source, or words of it that the best free one translates.
+
+    Nor if it says far less, or something else.
+    """
+    best = free[0] if free else one
+    left = copies(source, one.text) or untranslated(source, one.text, best.text) or _score(one) < _score(best) - FAR
     return replace(one, complete=False) if left else one
 
 

@@ -1,0 +1,75 @@
+"""Abridge: a sentence without some of its words, for a translation that has less room.
+
+A search within a limit writes as usual until the room runs out, and what it then leaves out stands at the end. Here it
+may stand anywhere: every run of a few words is left out by itself, to see what room that saves and what it costs, and
+then several together, of those that should save enough the ones that should cost least. Knows words; who translates
+them, and who says what a translation is worth, it is not told.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import combinations
+
+RUN = 4  # words
+FEWEST = 4  # words of a sentence from which one can be left out
+TOGETHER = 3  # runs at most
+TRIPLES_OF = 24  # the cheapest runs: threes of all of them are too many
+_END = re.compile(r"[.!?…:;؟۔।。！？]+$")  # the marks with which a text ends
+_PAUSES = ",;:"
+
+Gone = frozenset[int]  # the places of the words that are left out
+
+
+def runs(text: str) -> list[Gone]:
+    """What can be left out in one piece: up to `RUN` words, and never more than half of them.
+
+    >>> [sorted(gone) for gone in runs("Open the file now.")]
+    [[0], [1], [2], [3], [0, 1], [1, 2], [2, 3]]
+    """
+    words = len(text.split())
+    if words < FEWEST:
+        return []
+    sizes = range(1, min(RUN, words // 2) + 1)
+    return [frozenset(range(first, first + size)) for size in sizes for first in range(words - size + 1)]
+
+
+def without(text: str, gone: Gone) -> str:
+    """The text without these words; it begins and ends as before.
+
+    >>> without("Open the file, if you can.", frozenset([3, 4, 5]))
+    'Open the file.'
+    """
+    words = text.split()
+    left = [word for place, word in enumerate(words) if place not in gone]
+    if 0 in gone and words[0][:1].isupper():
+        left[0] = left[0][:1].upper() + left[0][1:]
+    if len(words) - 1 in gone:
+        last = left[-1].rstrip(_PAUSES)
+        left[-1] = last if _END.search(last) else last + "".join(_END.findall(words[-1]))
+    return " ".join(left)
+
+
+def together(
+    words: int,
+    tried: Mapping[Gone, tuple[float, float]],
+    whole: tuple[float, float],
+    fits: Callable[[int], bool],
+    most: int,
+) -> list[Gone]:
+    """Runs to leave out at once, the most promising first, `most` of them; half of the `words` stay.
+
+    `tried`: the length and the score of the translation without each run; `whole`: those of the whole one. What two
+    save and cost is taken for the sum of what each does.
+    """
+    length, score = whole
+    saved = {gone: length - shorter for gone, (shorter, _) in tried.items() if shorter < length}
+    cost = {gone: score - tried[gone][1] for gone in saved}
+    cheap = sorted(saved, key=lambda gone: cost[gone] / saved[gone])
+    found: dict[Gone, float] = {}
+    for number in range(2, TOGETHER + 1):
+        for some in combinations(cheap if number == 2 else cheap[:TRIPLES_OF], number):
+            gone = frozenset().union(*some)
+            apart = len(gone) == sum(map(len, some))
+            if apart and len(gone) <= words // 2 and fits(round(length - sum(saved[one] for one in some))):
+                found[gone] = min(found.get(gone, float("inf")), sum(cost[one] for one in some))
+    return [gone for gone in sorted(found, key=lambda gone: found[gone]) if gone not in tried][:most]

@@ -1,0 +1,562 @@
+"""Translations of a sentence without some of its words: which are tried, which are taken, and what is whole of them.
+
+The model here translates word for word, and what reads its translations misses each word that is gone; what a real
+model makes of texts that it did not write itself is compared with plain calls, text by text.
+"""
+
+import copy
+import re
+from collections import Counter
+from itertools import combinations
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import processors
+
+from families import tiny
+from lengthwise import Budget, Writer, at_least, at_most, measure
+from lengthwise.decode.write import Written
+from lengthwise.metrics.reverse import Reverse
+from lengthwise.sentences import finished
+from lengthwise.translate import Translator
+from lengthwise.translate.abridge import runs, together, without
+from lengthwise.translate.beams import Hypotheses
+from test_translate import fake_writer
+
+# ---- words
+
+
+@given(st.integers(0, 30))
+def test_every_run_of_up_to_four_words_and_half_of_them(words):
+    found = runs(" ".join("x" * words))
+    assert len(set(found)) == len(found)
+    assert set(found) == {
+        frozenset(range(first, last))
+        for first in range(words)
+        for last in range(first + 1, words + 1)
+        if last - first <= 4 and 2 * (last - first) <= words and words >= 4
+    }
+
+
+LETTERS = st.text("abcéxABÉ%", min_size=1, max_size=4)
+
+
+@st.composite
+def cuts(draw):
+    """Words, and the places of up to half of them."""
+    marks = st.sampled_from(["", "", "", ",", ";", ":", ".", "!", "?", "…"])
+    words = draw(st.lists(st.tuples(LETTERS, marks).map("".join), min_size=3, max_size=8))
+    words.append(draw(LETTERS) + draw(st.sampled_from(["", ".", "!", "?", "…"])))
+    return words, draw(st.frozensets(st.integers(0, len(words) - 1), max_size=len(words) // 2))
+
+
+@given(cuts(), st.sampled_from([" ", "  "]))
+def test_what_is_left_begins_and_ends_as_before(cut, space):
+    words, gone = cut
+    left = [word for place, word in enumerate(words) if place not in gone]
+    found = without(space.join(words), gone).split(" ")
+    assert len(found) == len(left)
+    assert found[1:-1] == left[1:-1]
+    # the beginning: a capital for a capital, and else as it was
+    capital = 0 in gone and words[0][0].isupper()
+    assert found[0][0] == (left[0][0].upper() if capital else left[0][0])
+    # the end: what was closed is, and no pause stands before that
+    end, last = words[-1][-1], left[-1]
+    if len(words) - 1 not in gone or last[-1] in ".!?…":
+        assert found[-1][1:] == last[1:]
+    elif end in ".!?…":
+        assert found[-1][1:] == last[1:].rstrip(",;:") + end
+    else:
+        assert found[-1][1:].rstrip(",;:") == last[1:].rstrip(",;:")
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "left"),
+    [
+        ("Oh, open the file, if you can!", {0, 4, 5, 6}, "Open the file!"),
+        ("Is it really. Here?", {3}, "Is it really."),  # one end is enough
+        ("open the big file", {0, 3}, "the big"),
+        ("Élan {name} is here.", {0}, "{name} is here."),
+        ("Open   the old\tfile.", {2}, "Open the file."),
+    ],
+)
+def test_words_left_out(text, gone, left):
+    assert without(text, frozenset(gone)) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "left"),
+    [
+        ("Please enter your name:", {3}, "Please enter your:"),
+        ("Open the old file...", {3}, "Open the old..."),
+        ("Are you really sure?!", {3}, "Are you really?!"),
+        ("Open the file, if possible", {3, 4}, "Open the file"),
+        ("هل تريد حذف الملف؟", {3}, "هل تريد حذف؟"),
+    ],
+)
+def test_other_ends(text, gone, left):
+    assert without(text, frozenset(gone)) == left
+
+
+def trials(seed):
+    """Words, and what came of leaving out some of their runs: lengths and scores (in halves, whose sums are exact)."""
+    chance = Random(seed)
+    words, often = chance.randint(4, 10), chance.random()
+    every = [gone for gone in runs(" ".join("x" * words)) if words - 1 in gone or chance.random() < often]
+    return words, {gone: (chance.randint(20, 41), -chance.randint(0, 9) / 2) for gone in every}, (40, -1.0)
+
+
+@given(st.integers(0, 10**6).map(trials), st.integers(1, 40), st.integers(0, 20), st.integers(1, 60))
+def test_several_runs_together(trial, low, window, most):
+    words, tried, whole = trial
+    budget = Budget(low, low + window)
+    found = together(words, tried, whole, budget.fits, most)
+    assert len(found) == len(set(found)) <= most
+    # by trying all of them
+    saved = {gone: whole[0] - length for gone, (length, _) in tried.items() if length < whole[0]}
+    costs = {}
+    for some in [*combinations(saved, 2), *combinations(saved, 3)]:
+        gone = frozenset().union(*some)
+        apart = not any(a & b for a, b in combinations(some, 2))
+        if apart and 2 * len(gone) <= words and budget.fits(whole[0] - sum(saved[one] for one in some)):
+            costs[gone] = min(costs.get(gone, 99.0), sum(whole[1] - tried[one][1] for one in some))
+    costs = {gone: cost for gone, cost in costs.items() if gone not in tried}
+    assert set(found) <= costs.keys()
+    if len(saved) <= 24:  # of more not all threes are looked at
+        assert [costs[gone] for gone in found] == sorted(costs.values())[:most]
+
+
+# ---- sentences, with a model that translates word for word
+
+
+SOURCE = "Oh please do open that very old file right now."
+WHOLE = "Ah pitié donc ouvre ce très vieux fichier tout maintenant."  # 58 characters
+SHORT = "Donc ouvre ce vieux fichier maintenant."  # 39: the four that tell least are left out, in three places
+FRENCH = dict(zip(SOURCE.lower().strip(".").split(), WHOLE.lower().strip(".").split(), strict=True))
+FRENCH["kindly"] = "pitié"
+FILLERS = dict.fromkeys(("ah", "pitié", "très", "tout"), 0.125)
+
+
+def french(text):
+    def word(found):
+        known = FRENCH.get(found[0].lower(), found[0])
+        return known.capitalize() if found[0][0].isupper() else known
+
+    return re.sub(r"[A-Za-z]+", word, text)
+
+
+def two_a_word(text):
+    """Tokens, so that none is taken for a word."""
+    return 2 * len(text.split())
+
+
+class WordForWord:
+    """In the place of the search. Within a budget it finds nothing whole, unless it is `tight`."""
+
+    told = False
+
+    def __init__(self, tight=None, torn=(), tokens=two_a_word):
+        self.tight, self.torn, self.tokens = tight, torn, tokens
+        self.asked, self.judgements = [], []
+
+    def written(self, text, complete=True):
+        return Written(text, len(text), "chars", "", True, complete, "fake", self.tokens(text))
+
+    def free(self, texts):
+        return [[self.written(french(text)), self.written(f"{french(text)} Voilà, voilà.")] for text in texts]
+
+    def bound(self, texts, budgets):
+        return [[self.written(self.tight or "z", complete=bool(self.tight))] for _ in texts]
+
+    def first(self, texts):
+        self.asked += texts
+        return [self.written(french(text)) for text in texts]
+
+    def judged(self, texts, outputs, budgets):
+        self.judgements += zip(texts, outputs, map(str, budgets), strict=True)
+        return [self.written(output, complete=output not in self.torn) for output in outputs]
+
+
+class Listener:
+    """In the place of a reverse model: each word of a translation that is missing costs something."""
+
+    def __init__(self, costs, usually=1.0):
+        self.costs, self.usually = costs, usually
+
+    def recovery(self, sources, outputs):
+        return np.array([[self.read(french(s), o)] * 2 for s, o in zip(sources, outputs, strict=True)]).reshape(-1, 2)
+
+    def read(self, whole, output):
+        missing = Counter(self.words(whole)) - Counter(self.words(output))
+        return -sum(self.costs.get(word, self.usually) for word in missing.elements())
+
+    def words(self, text):
+        return re.findall(r"\w+", text.lower())
+
+
+class Liking(Listener):
+    """In the place of the translator's own judgement: it likes what leaves little out."""
+
+    def recovery(self, sources, outputs):
+        return super().recovery(outputs, sources)
+
+
+class Content:
+    """In the same place: it likes everything."""
+
+    def recovery(self, sources, outputs):
+        return np.zeros((len(outputs), 2))
+
+
+@pytest.fixture
+def translator(monkeypatch):
+    """Makes a translator with these parts, and gives its search with it."""
+
+    def make(reverse=None, forward=None, tight=None, torn=(), **options):
+        search = WordForWord(tight, torn)
+        monkeypatch.setattr("lengthwise.translate.translator.Hypotheses", lambda writer, beams: search)
+        monkeypatch.setattr("lengthwise.translate.translator.forward", lambda writer, prefix: forward)
+        lines = Translator(fake_writer(source_lang="en", target_lang="fr"), reverse=reverse, **options)
+        lines.tokenizer = lambda text, add_special_tokens: {"input_ids": 3 * text.split()}  # not as they are written
+        return lines, search
+
+    return make
+
+
+@pytest.fixture
+def judging(translator):
+    """The same with a reverse model to which fillers tell little, and with the translator's own judgement."""
+    return lambda **parts: translator(**{"reverse": Listener(FILLERS), "forward": Content()} | parts)
+
+
+LIMITS = [(39, "chars"), (6, "words"), (12, "tokens"), (39 - 5, "chars-nospace"), (39, "bytes")]
+
+
+@pytest.mark.parametrize(("high", "unit"), LIMITS)
+def test_what_tells_least_is_left_out(judging, high, unit):
+    lines, _ = judging()
+    [row] = lines.translate([SOURCE], at_most(high, unit))
+    assert (row.text, row.length, row.fits, row.complete) == (SHORT, high, True, True)
+    assert row.score == -0.5
+
+
+def test_with_more_room_less_is_left_out(judging):
+    lines, _ = judging(reverse=Listener({"ah": 0.1, "pitié": 0.2, "très": 0.3, "tout": 0.3}))
+    rows = lines.translate([SOURCE] * 4, [at_most(high, "chars") for high in (58, 57, 52, 51)])
+    assert [row.text for row in rows] == [
+        WHOLE,
+        "Pitié donc ouvre ce très vieux fichier tout maintenant.",  # 55
+        "Ah donc ouvre ce très vieux fichier tout maintenant.",  # 52
+        "Donc ouvre ce très vieux fichier tout maintenant.",  # 49
+    ]
+
+
+@pytest.mark.parametrize("reverse", [None, Listener(FILLERS)])
+def test_nothing_is_left_out_if_the_translator_itself_is_no_judge(translator, reverse):
+    lines, search = translator(reverse)
+    [row] = lines.translate([SOURCE], "at most 39 chars")
+    assert (row.text, row.complete, search.asked, search.judgements) == ("z", False, [], [])
+
+
+def test_without_a_reverse_model_words_are_left_out_where_nothing_else_is_whole(translator):
+    lines, _ = translator(forward=Liking(FILLERS))
+    [row] = lines.translate([SOURCE], "at most 39 chars")
+    assert (row.text, row.complete, row.score) == (SHORT, True, None)
+    lines, search = translator(forward=Liking(FILLERS), tight="pompeux")
+    [row] = lines.translate([SOURCE], "at most 39 chars")
+    assert (row.text, row.complete, search.asked) == ("pompeux", True, [])
+
+
+@pytest.mark.parametrize(("cost", "fewer"), [(0.4, False), (0.6, True)])
+def test_nothing_is_left_out_where_the_search_finds_as_good_a_one(judging, cost, fewer):
+    tight = "Pitié donc ouvre ce très vieux fichier tout maintenant."
+    lines, search = judging(reverse=Listener({"ah": cost, "très": 0.2}), tight=tight)
+    [row] = lines.translate([SOURCE], "at most 55 chars")
+    assert bool(search.asked) is fewer
+    assert row.text == (tight if not fewer else "Ah pitié donc ouvre ce vieux fichier tout maintenant.")
+    assert lines.translate([SOURCE], "at most 58 chars")[0].text == WHOLE
+
+
+def test_where_the_whole_fits_nothing_is_left_out(judging):
+    lines, search = judging()
+    rows = lines.translate([SOURCE, SOURCE, f"{SOURCE} {SOURCE}"], ["at most 58 chars", None, "at most 117 chars"])
+    assert [row.text for row in rows] == [WHOLE, WHOLE, f"{WHOLE} {WHOLE}"]
+    assert search.asked == []
+
+
+@pytest.mark.parametrize("mark", ["%s", "{name}", "42", "https://a.org", "{n, plural, one {# day} other {# days}}"])
+def test_what_must_come_through_is_never_left_out(judging, mark):
+    lines, search = judging()
+    room = len(mark) + 40
+    [row] = lines.translate([f"Oh please do open that very {mark} old file right now."], at_most(room, "chars"))
+    assert search.asked
+    assert all(mark in text for text in search.asked)
+    assert row.text == f"Donc ouvre ce {mark} vieux fichier maintenant."
+    assert (row.intact, row.fits, row.complete) == (True, True, True)
+
+
+def test_a_translation_is_read_again_beside_the_whole_sentence(judging):
+    lines, search = judging()
+    lines.translate([f"{SOURCE} {SOURCE}"], "at most 79 chars")
+    assert {(text, budget) for text, _, budget in search.judgements} == {(SOURCE, "at most 39 chars")}
+    outputs = [output for _, output, _ in search.judgements]
+    assert (len(outputs), outputs[:8]) == (16, outputs[8:])  # the best of those that fit
+    assert outputs[0] == SHORT
+    assert max(map(len, outputs)) <= 39
+    scores = [Listener(FILLERS).read(WHOLE, output) for output in outputs[:8]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_several_runs_are_left_out_only_where_that_should_fit(judging):
+    lines, search = judging()
+    lines.translate([f"{SOURCE} {SOURCE}"], "at most 79 chars")
+    several = set(search.asked) - {without(SOURCE, gone) for gone in runs(SOURCE)}
+    assert 1 < len(several) <= 48
+    assert max(len(french(text)) for text in several) == 39
+
+
+def test_what_comes_out_alike_is_read_again_once(judging):
+    lines, search = judging()
+    lines.translate(["Please kindly do open that old file"], "at most 27 chars")
+    outputs = [output for _, output, _ in search.judgements]
+    assert {"Please do open that file", "Kindly do open that file"} <= set(search.asked)
+    assert outputs.count("Pitié donc ouvre ce fichier") == 1
+
+
+def test_what_the_model_would_not_end_there_gives_way(judging):
+    lines, search = judging(torn=[SHORT])
+    [row] = lines.translate([SOURCE], "at most 39 chars")
+    _, second, _ = search.judgements[1]
+    assert row.text != SHORT
+    assert (row.score, row.complete) == (Listener(FILLERS).read(WHOLE, second), True)
+    [row] = judging(torn=[output for _, output, _ in search.judgements])[0].translate([SOURCE], "at most 39 chars")
+    assert (row.text, row.complete) == (SHORT, False)  # it says most, but does not hide what it is
+
+
+@pytest.mark.parametrize(("cost", "complete"), [(1.2, True), (1.3, False)])
+def test_what_says_far_less_is_not_complete(judging, cost, complete):
+    lines, _ = judging(reverse=Listener({}, usually=cost))
+    [row] = lines.translate([SOURCE], "at most 6 words")  # four are left out: 4.8 or 5.2 nats
+    assert (len(row.text.split()), row.score, row.complete) == (6, pytest.approx(-4 * cost), complete)
+
+
+@pytest.mark.parametrize(("cost", "complete"), [(0.45, True), (0.55, False)])
+def test_nor_is_it_if_the_search_found_it(judging, cost, complete):
+    lines, _ = judging(reverse=Listener({}, usually=cost), tight="pompeux")
+    [row] = lines.translate([SOURCE], "at most 7 chars")  # not one of ten words
+    assert (row.text, row.complete) == ("pompeux", complete)
+    lines, _ = judging(reverse=None, tight="pompeux")  # nobody can tell
+    assert lines.translate([SOURCE], "at most 7 chars")[0].complete
+
+
+@pytest.mark.parametrize(("high", "unit"), LIMITS[:3])
+def test_two_sentences_share_the_room(judging, high, unit):
+    lines, _ = judging()
+    between = {"chars": 1}.get(unit, 0)
+    [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(2 * high + between, unit))
+    assert (row.text, row.length, row.complete) == (f"{SHORT} {SHORT}", 2 * high + between, True)
+    for room in (high, 5 * high // 2):
+        [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(room, unit))
+        assert row.fits
+        assert row.length <= room
+
+
+def test_what_one_sentence_saves_the_next_may_use(judging):
+    lines, _ = judging()
+    [row] = lines.translate([f"{SOURCE} {SOURCE}"], "at most 82 chars")  # 40 for the first one, which takes 39
+    assert (row.text, row.fits) == (f"{SHORT} Ah donc ouvre ce vieux fichier maintenant.", True)
+
+
+def test_one_that_is_shouted(judging):
+    lines, search = judging()
+    [row] = lines.translate([SOURCE.upper()], "at most 39 chars")
+    assert (row.text, row.complete) == (SHORT.upper(), True)
+    assert {text[0] + text[1:].lower() for text in search.asked} == set(search.asked)
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("GO TO THE OLD SHOP", "Go to the old"),
+        ("Save AS PDF OR HTML", "AS PDF OR HTML"),
+    ],
+)
+def test_what_is_left_is_read_in_the_letters_of_the_whole(judging, source, read):
+    lines, search = judging()
+    lines.translate([source], "at most 5 chars")
+    assert read in search.asked
+
+
+def test_half_of_the_words_may_go_wherever_a_placeholder_stands(judging):
+    lines, _ = judging()
+    [row] = lines.translate(["%s oh open very right file"], "at most 16 chars")
+    assert row.text == "%s ouvre fichier"
+    [row] = lines.translate(["Oh open very right file %s"], "at most 16 chars")
+    assert row.text == "Ouvre fichier %s"
+
+
+@pytest.mark.parametrize("source", ["Go.", "Do open that.", "..."])
+def test_a_short_one_is_not_abridged(judging, source):
+    lines, search = judging()
+    lines.translate([source], "at most 2 chars")
+    assert search.asked == []
+
+
+# ---- a real model
+
+
+def with_end(tokenizer):
+    """The same tokenizer, but it puts an end behind each text, as those of translators do."""
+    found = copy.deepcopy(tokenizer)
+    ended = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", found.eos_token_id)])
+    found.backend_tokenizer.post_processor = ended
+    return found
+
+
+@pytest.fixture(scope="module")
+def tokenizer(sp_unigram):
+    return with_end(sp_unigram)
+
+
+@pytest.fixture(scope="module")
+def marian(tokenizer):
+    """It likes to end a sentence and a text, and is fickle enough that it depends on what it reads."""
+    model = tiny("marian", tokenizer)
+    with torch.no_grad():
+        model.model.decoder.layers[-1].final_layer_norm.weight *= 2
+        model.final_logits_bias[0, [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids(".")]] = 2.0
+    return Writer(model, tokenizer, name="tiny-en-fr")
+
+
+SOURCES = ["The quick brown fox.", "It was a bright cold day in April, and the clocks were striking.", "A button"]
+OUTPUTS = [
+    "Der Hund",
+    "Il caffè",
+    "Où est-il ?",
+    "La città è bella.",
+    "Die Straße ist heute größer und schöner",
+    "nous étions déjà là.",
+    "吾輩は猫である。",
+    "no",
+]
+PAIRS = [(source, output) for output in OUTPUTS for source in SOURCES]
+
+
+def opinion_by_hand(writer, source, output):
+    """Does the model like its full stops, and its end? By one plain call."""
+    ids = writer.tokenizer(output)["input_ids"]
+    start = writer.model.config.decoder_start_token_id
+    read = {"input_ids": torch.tensor([writer.tokenizer(source)["input_ids"]])}
+    with torch.inference_mode():
+        logits = writer.model(**read, decoder_input_ids=torch.tensor([[start, *ids[:-1]]])).logits[0]
+    liked = (logits[range(len(ids)), ids] - logits.amax(-1)).exp() >= 1 / 50
+    stops = [writer.tokenizer.decode([token]).strip() in (".", "?", "。") for token in ids]
+    return all(like for like, stop in zip(liked, stops, strict=True) if stop), bool(liked[-1])
+
+
+def test_whether_a_text_is_whole_is_what_the_model_says_of_it(marian):
+    found = Hypotheses(marian, 1).judged(*zip(*PAIRS, strict=True), [at_most(99, "chars")] * len(PAIRS))
+    seen = set()
+    for (source, output), one in zip(PAIRS, found, strict=True):
+        stops, end = opinion_by_hand(marian, source, output)
+        assert (one.text, one.complete) == (output, stops and (end or finished(output)))
+        assert one.tokens == measure(output, "tokens", tokenizer=marian.tokenizer)
+        assert (one.length, one.fits) == (len(output), True)
+        seen.add((output, stops, end))
+    assert len(seen) > len(OUTPUTS)  # it does depend on the source
+    assert {(finished(output), stops and (end or finished(output))) for output, stops, end in seen} == {
+        (True, True), (True, False), (False, True), (False, False),
+    }  # fmt: skip
+
+
+def test_each_text_is_judged_as_if_it_were_alone(marian, monkeypatch):
+    limits = [at_most(12, "tokens"), at_most(14, "chars"), at_least(3, "words"), Budget(5, 20, unit="bytes")]
+    asked = [(*pair, limit) for pair in PAIRS[::2] for limit in limits]
+    alone = [Hypotheses(marian, 1).judged(*([part] for part in one))[0] for one in asked]
+    assert {one.fits for one in alone} == {one.complete for one in alone} == {True, False}
+    for at_once in (1, 20):  # all of a unit, or four
+        monkeypatch.setattr("lengthwise.translate.beams.AT_ONCE", at_once)
+        assert Hypotheses(marian, 1).judged(*zip(*asked, strict=True)) == alone
+    assert Hypotheses(marian, 1).judged([], [], []) == []
+
+
+def test_a_tokenizer_that_puts_no_end_behind_a_text(sp_unigram):
+    outputs = ["Il caffè", "La città è bella e il caffè è già pronto"]
+    judge = Hypotheses(Writer(taking_all_but(sp_unigram, ""), sp_unigram, name="tiny-en-fr"), 1)
+    found = judge.judged(["Go."] * 2, outputs, [at_most(99, "chars")] * 2)
+    assert [(one.text, one.complete) for one in found] == [(output, True) for output in outputs]
+    assert [one.tokens for one in found] == [len(ids) for ids in sp_unigram(outputs)["input_ids"]]
+
+
+def taking_all_but(tokenizer, dislikes):
+    """A model to which every token is as good as any other, but for its end or a full stop."""
+    model = tiny("marian", tokenizer)
+    torch.nn.init.zeros_(model.get_output_embeddings().weight)
+    names = {"end": tokenizer.eos_token, ".": "."}
+    model.final_logits_bias[0, [tokenizer.convert_tokens_to_ids(names[one]) for one in dislikes.split()]] = -4.0
+    return model
+
+
+@pytest.mark.parametrize(
+    ("output", "dislikes", "text", "complete"),
+    [
+        ("Il caffè", "", "Il caffè", True),
+        ("Il caffè", "end", "Il caffè", False),
+        ("Il caffè.", "end", "Il caffè.", True),  # its sentence is over
+        ("Il caffè.", ".", "Il caffè.", False),  # which it was not to be
+        ("No. Il caffè", "end", "No.", True),
+        ("No. Il caffè e la città", ".", "No. Il caffè e la città", True),  # long behind it
+        ("No. Il caffè", ". end", "No. Il caffè", False),
+    ],
+)
+def test_what_a_model_that_takes_anything_but_one_thing_calls_whole(tokenizer, output, dislikes, text, complete):
+    writer = Writer(taking_all_but(tokenizer, dislikes), tokenizer, name="tiny-en-fr")
+    [one] = Hypotheses(writer, 1).judged(["Go."], [output], [at_most(30, "chars")])
+    assert (one.text, one.complete, one.tokens) == (text, complete, len(tokenizer(text)["input_ids"]) - 1)
+
+
+def test_one_of_each_is_what_the_model_writes_by_itself(marian, tokenizer):
+    asking = copy.copy(marian)
+    asking.model = copy.deepcopy(marian.model)
+    asking.model.generation_config.num_beams = 3  # as opus-mt's own settings do
+    sources = ["The quick brown fox.", "A button"]
+    *found, failed = Hypotheses(asking, 5).first([*sources, "A dog " * 100])
+    for source, one in zip(sources, found, strict=True):
+        ids = tokenizer(source, return_tensors="pt")
+        limit = 3 * ids["input_ids"].shape[1] + 30
+        with torch.inference_mode():
+            alone = marian.model.generate(**ids, num_beams=1, do_sample=False, max_new_tokens=limit)[0]
+        assert one.text == tokenizer.decode(alone, skip_special_tokens=True).strip()
+        assert one.candidates == []
+    assert "too long for the model" in failed.error
+
+
+@pytest.mark.parametrize(
+    ("limit", "unit", "dislikes"), [(79, "chars", ""), (79, "chars", "."), (12, "words", ""), (58, "tokens", "")]
+)
+def test_two_sentences_that_the_model_itself_judges(translator, tokenizer, limit, unit, dislikes):
+    judge = Hypotheses(Writer(taking_all_but(tokenizer, dislikes), tokenizer, name="tiny-en-fr"), 1)
+    lines, _ = translator(Listener(FILLERS), Content())
+    lines.hypotheses = WordForWord(tokens=lambda text: measure(text, "tokens", tokenizer=tokenizer))
+    lines.hypotheses.judged, lines.tokenizer = judge.judged, tokenizer
+    [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(limit, unit))
+    assert (row.text, row.length, row.fits) == (f"{SHORT} {SHORT}", limit, True)
+    assert row.complete is not bool(dislikes)
+
+
+def test_lines_fit_whatever_a_model_makes_of_fewer_words(tokenizer, monkeypatch):
+    model, asked, first = tiny("marian", tokenizer), [], Hypotheses.first
+    model.final_logits_bias[0, tokenizer.convert_tokens_to_ids(".")] = 4.0
+    writer = Writer(model, tokenizer, name="tiny-en-fr")
+    monkeypatch.setattr(Hypotheses, "first", lambda self, texts: asked.extend(texts) or first(self, texts))
+    budgets = ["at most 30 chars", "at most 3 words", "at most 12 tokens"]
+    source = [" It was a day. The clocks were striking! "] * 3
+    for row in Translator(writer, beams=1, reverse=Reverse(writer)).translate(source, budgets):
+        assert row.fits
+        assert row.unit == "tokens" or row.length == measure(row.text, row.unit)
+        assert (row.text[0], row.text[-1]) == (" ", " ")
+    assert {"It was day.", "The clocks!"} <= set(asked)
