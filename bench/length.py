@@ -24,7 +24,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -503,13 +503,17 @@ def _against_references(bench: Bench, names: list[str], likelihood: str) -> None
     systems, _ = _beside(bench, pairs, written, refs)
     metrics = ["mae", "rouge-1", "rouge-2", "rouge-l", likelihood, "repetition:4"]
     metrics += [f"bertscore:{bench.options.encoder}"] if bench.options.encoder else []
+    tallies = _tallied(systems, metrics)
     lines = []
     for label, rows in {**bins(targets), "all": list(range(len(targets)))}.items():
         some = {name: texts.pick(rows) for name, texts in systems.items()}
-        tallies = _tallied(some, metrics)  # the last are those of all
-        lines += _scored(some, tallies, target=label)
+        of_bin = {
+            name: {metric: replace(tally, counts=tally.counts[rows]) for metric, tally in of_one.items()}
+            for name, of_one in tallies.items()
+        }
+        lines += _scored(some, of_bin, target=label)
     bench.show("quality", "Quality beside references, by the reference's length in tokens", lines)
-    bench.show("quality", "Quality beside references: differences", _compared(some, tallies))
+    bench.show("quality", "Quality beside references: differences", _compared(systems, tallies))
     lengths = {n: ([float(t) for t in targets], [float(t.length) for t in texts]) for n, texts in written.items()}
     if bench.options.out and lengths:
         plots.save(plots.target_scatter(lengths, unit="tokens"), bench.options.out / "references-scatter")
