@@ -130,6 +130,15 @@ def test_several_runs_together(trial, low, window, most):
         assert [costs[gone] for gone in found] == sorted(costs.values())[:most]
 
 
+def test_the_same_words_cost_what_they_cost_at_best():
+    def gone(*places):
+        return frozenset(places)
+
+    tried = {gone(0): -1.0, gone(1, 2): -1.0, gone(0, 1): -3.0, gone(2): -3.0, gone(4): -1.5, gone(6, 7): -1.5}
+    found = together(8, {one: (9, score) for one, score in tried.items()}, (10, 0.0), at_most(8, "chars").fits, 99)
+    assert found.index(gone(0, 1, 2)) < found.index(gone(4, 6, 7))  # 2 nats, in other pieces 6; and 3
+
+
 # ---- sentences, with a model that translates word for word
 
 
@@ -378,6 +387,14 @@ def test_one_that_is_shouted(judging):
     assert {text[0] + text[1:].lower() for text in search.asked} == set(search.asked)
 
 
+def test_one_that_fits_once_it_is_tidy(judging):
+    lines, search = judging()
+    plain = search.written
+    search.written = lambda text, complete=True: plain(re.sub("(?<!;)[.]", " & #160;.", text), complete)
+    [row] = lines.translate([SOURCE], "at most 40 chars")
+    assert (row.text, row.fits, row.complete) == ("Donc ouvre ce vieux fichier maintenant\u00a0.", True, True)
+
+
 @pytest.mark.parametrize(
     ("source", "read"),
     [
@@ -560,3 +577,54 @@ def test_lines_fit_whatever_a_model_makes_of_fewer_words(tokenizer, monkeypatch)
         assert row.unit == "tokens" or row.length == measure(row.text, row.unit)
         assert (row.text[0], row.text[-1]) == (" ", " ")
     assert {"It was day.", "The clocks!"} <= set(asked)
+
+
+# ---- what must not happen
+
+
+@given(
+    st.lists(st.sampled_from(["do", "not", "open", "never", "can't", "without", "it", "n'est"]), min_size=4, max_size=9)
+)
+def test_what_denies_is_never_left_out(words):
+    denies = {place for place, word in enumerate(words) if word in ("not", "never", "can't", "without", "n'est")}
+    assert all(not gone & denies for gone in runs(" ".join(words)))
+
+
+def test_a_long_sentence_is_not_tried_in_every_way():
+    assert len(runs("x " * 59)) == 59 + 58 + 57 + 56
+    assert len(runs("x " * 300)) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "left"),
+    [
+        ('He said "open the old file."', {5}, 'He said "open the old.'),
+        ("Open the file — now.", {3, 4}, "Open the file."),
+    ],
+)
+def test_ends_behind_a_closing_mark(text, gone, left):
+    assert without(text, frozenset(gone)) == left
+
+
+def test_a_bracket_is_not_left_open(judging):
+    lines, search = judging()
+    lines.translate(["Please open this old file (right now)."], "at most 20 chars")
+    assert search.asked
+    assert all(text.count("(") == text.count(")") for text in search.asked)
+
+
+def test_one_that_is_too_short_is_not_made_shorter(judging):
+    lines, search = judging()
+    lines.translate([SOURCE], "at least 90 chars")
+    assert search.asked == []
+
+
+def test_it_says_what_it_left_out(judging):
+    lines, _ = judging(candidates=4, reverse=None)
+    [row] = lines.translate([SOURCE], "at most 39 chars")
+    assert (row.fits, row.complete, row.intact) == (True, True, True)
+    assert row.note.startswith("left out: ")
+    assert all(word in SOURCE.split() or word == "…" for word in row.note.removeprefix("left out: ").split())
+    assert [one.fits for one in row.candidates] == [True] * 3  # the best come first
+    [row] = lines.translate([SOURCE], "at most 99 chars")
+    assert row.note is None

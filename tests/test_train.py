@@ -18,7 +18,7 @@ import transformers
 from peft import LoraConfig, get_peft_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from families import tiny
+from families import ENCODER_DECODERS, tiny
 from lengthwise.attachment import controls_of
 from lengthwise.checkpoint import load_model
 from lengthwise.data import DataError, read
@@ -126,7 +126,7 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
     assert losses(tmp_path / "packed")[20] < losses(tmp_path / "packed")[1]
 
 
-@pytest.mark.parametrize("family", ["marian", "bart", "t5"])
+@pytest.mark.parametrize("family", ENCODER_DECODERS)
 def test_lora_hears_length_tokens(tmp_path: Path, byte_bpe: Any, family: str) -> None:
     """An encoder that shares its embedding with a decoder must read the rows that are trained."""
     base = tmp_path / "base"

@@ -169,7 +169,7 @@ def _grow(model: Model, controls: list[Control], tokenizer: Any) -> int:
 
 
 def _part(encoder: Model) -> None:
-    """Gives the encoder an embedding module of its own again, upon the same weights.
+    """Gives the encoder an embedding module of its own again, upon the same weights (and with the same hooks).
 
     Resizing makes one module of all that share them, under its first name. An adapter that takes that name's place
     would be read by nobody.

@@ -55,7 +55,9 @@ class Hypotheses:
 
     def judged(self, texts: Sequence[str], outputs: Sequence[str], budgets: Sequence[Budget]) -> list[Written]:
         """What the model wrote for something else: are its full stops and its end in place for these texts, too?"""
-        return self._bound.judged(texts, outputs, budgets)
+        asked = list(dict.fromkeys(zip(texts, outputs, budgets, strict=True)))
+        found = dict(zip(asked, self._bound.judged(*zip(*asked, strict=True)), strict=True)) if asked else {}
+        return [found[ask] for ask in zip(texts, outputs, budgets, strict=True)]
 
     def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
         """Within these budgets. Only what was a whole sentence shall end like one."""
@@ -119,11 +121,12 @@ class _Bound(Writer):
 
     @torch.inference_mode()
     def judged(self, texts: Sequence[str], outputs: Sequence[str], budgets: Sequence[Budget]) -> list[Written]:
+        """Nothing was forced on a text that was written freely, for something else; its full stops and its end may be
+        out of place here.
+        """
         asked = enumerate(zip(texts, budgets, strict=True))
         rows = [self._row(place, text, budget, None) for place, (text, budget) in asked]
-        spelt = (
-            [_ended(ids, self.ends) for ids in self.tokenizer(text_target=list(outputs))["input_ids"]] if rows else []
-        )
+        spelt = [self._ended(ids) for ids in self.tokenizer(text_target=list(outputs))["input_ids"]]
         begin = self.model.generation_config.decoder_start_token_id
         begin = self.model.config.decoder_start_token_id if begin is None else begin
         results: dict[int, Written] = {}
@@ -138,6 +141,7 @@ class _Bound(Writer):
                 results[row.place] = self._best(row, [draft], 1, 0)
         return [results[place] for place in range(len(rows))]
 
-
-def _ended(ids: list[int], ends: list[int]) -> list[int]:
-    return ids if ids and ids[-1] in ends else [*ids, ends[0]]
+    def _ended(self, ids: list[int]) -> list[int]:
+        """With an end, and no longer than the model's window."""
+        bare = ids[:-1] if ids and ids[-1] in self.ends else ids
+        return [*bare[: self.window - 2], self.ends[0]]

@@ -66,6 +66,7 @@ class Line:
         self.options: dict[
             int, list[Written]
         ] = {}  # what a sentence was chosen from, where the line had its own search
+        self.left_out: dict[tuple[int, str], str] = {}  # by number and translation: words of the sentence
 
     @property
     def open(self) -> list[int]:

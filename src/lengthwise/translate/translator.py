@@ -18,7 +18,7 @@ from ..budget import Budget, as_budget, at_most
 from ..decode.write import Writer, Written
 from ..metrics.reverse import Reverse
 from ..units import measure
-from .abridge import Gone, runs, together, without
+from .abridge import Gone, balanced, runs, together, without
 from .beams import Hypotheses
 from .capitals import as_in, spoken
 from .channel import Channel, forward
@@ -28,9 +28,9 @@ from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
 
 BEHIND = 0.5  # nats by which a hypothesis may say it worse than the best free one and still end the search
-FAR = 5.0  # nats by which it says it worse that no longer says the same
+FAR = 5.0  # a text that says it so many nats worse than the best free one is not complete
 COMBINED = 48  # ways to leave out several runs of words that are tried
-READ_AGAIN = 8  # of the abridged ones that fit, the best: is such a one complete?
+READ_AGAIN = 8  # of the abridged texts that fit, so many, the best ones, are looked at for completeness
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,15 @@ class _Ask:
         return self.line.sentences[self.number]
 
 
+@dataclass(frozen=True)
+class _Abridged:
+    """What came of a sentence without some of its words: cleaned and scored, as the model wrote it, and the words."""
+
+    clean: Written
+    raw: Written
+    left_out: str
+
+
 class Translator:
     """Translates with a writer whose model is a translator.
 
@@ -97,7 +106,9 @@ class Translator:
         self.candidates, self.room = candidates, room
         own = forward(writer, self.prefix)
         self.channel = None if reverse is None else Channel(reverse, own)
-        self.judge = None if own is None else Channel(reverse, own)  # of what is abridged
+        self.judge = (
+            None if own is None else Channel(reverse, own)
+        )  # of what is abridged: the same, or the writer alone
         self.hypotheses = Hypotheses(writer, max(beams, candidates))
 
     def translate(
@@ -200,7 +211,8 @@ class Translator:
                 ask.line.options[ask.number] = [_honest(ask.text, one, free) for one in (*options, *free)]
             self._abridge([ask for ask in asks if self._behind(ask, pool.get(ask.text, []))], pool)
             for ask in asks:
-                ask.line.done[ask.number] = min(ask.line.options[ask.number], key=partial(_order, ask))
+                ask.line.options[ask.number].sort(key=partial(_order, ask))
+                ask.line.done[ask.number] = ask.line.options[ask.number][0]
 
     def _bound(self, asks: list[_Ask]) -> list[list[Written]]:
         found = self._bound_as(asks, [ask.text for ask in asks], [{}] * len(asks))
@@ -235,7 +247,9 @@ class Translator:
 
     def _behind(self, ask: _Ask, free: list[Written]) -> bool:
         """Is nothing whole among what was found within the budget? Or does it say less than a free translation?"""
-        if self.judge is None or not free or free[0].error:
+        if self.judge is None or not free or free[0].error or ask.share.high is None:
+            return False
+        if _length(ask, free[0]) <= ask.share.high:  # too short, if anything
             return False
         good = [_score(one) for one in ask.line.options[ask.number] if not any(_faults(ask, one))]
         return max(good, default=-math.inf) < _score(free[0]) - BEHIND
@@ -244,33 +258,38 @@ class Translator:
         """Adds to their options translations of the sentences without some of their words."""
         sources = [ask.text for ask in asks]
         whole = [options[0] for options in self._scored(sources, [pool[text][:1] for text in sources], self.judge)]
-        tried = self._without(asks, [runs(text) for text in sources])
-        more = []
-        for ask, best, known in zip(asks, whole, tried, strict=True):
-            worth = {gone: (_length(ask, one), _score(one)) for gone, (one, _) in known.items()}
-            of_whole = _length(ask, best), _score(best)
-            more.append(together(len(ask.text.split()), worth, of_whole, ask.share.fits, COMBINED))
-        found: list[tuple[_Ask, Written, Written]] = []
-        for ask, best, one_run, several in zip(asks, whole, tried, self._without(asks, more), strict=True):
-            different = {one.text: (one, raw) for one, raw in (*one_run.values(), *several.values())}
-            fitting = [both for both in different.values() if not any(_faults(ask, both[0]))]
-            fitting.sort(key=lambda both: -_score(both[0]))
-            found += [(ask, best, raw) for _, raw in fitting[:READ_AGAIN]]
-        texts, outputs = [self.prefix + spoken(ask.text) for ask, *_ in found], [raw.text for *_, raw in found]
-        judged = self.hypotheses.judged(texts, outputs, [ask.share for ask, *_ in found])
+        one_run = self._translated_without(asks, [runs(text) for text in sources])
+        several = self._translated_without(
+            asks, [_together(*known) for known in zip(asks, whole, one_run, strict=True)]
+        )
+        found: list[tuple[_Ask, Written, _Abridged]] = []
+        for ask, best, first, second in zip(asks, whole, one_run, several, strict=True):
+            different = {form.clean.text: form for form in (*first.values(), *second.values())}
+            fitting = [form for form in different.values() if not any(_faults(ask, form.clean))]
+            fitting.sort(key=lambda form: -_score(form.clean))
+            found += [(ask, best, form) for form in fitting[:READ_AGAIN]]
+        judged = self.hypotheses.judged(
+            [self.prefix + spoken(ask.text) for ask, *_ in found],
+            [form.raw.text for *_, form in found],
+            [ask.share for ask, *_ in found],
+        )
         clean = [[_restored(ask.text, one, {})] for (ask, *_), one in zip(found, judged, strict=True)]
         scored = self._scored([ask.text for ask, *_ in found], clean, self.judge)
-        honest = [(ask, _honest(ask.text, one, [best])) for (ask, best, _), (one,) in zip(found, scored, strict=True)]
-        for ask, one in sorted(honest, key=lambda both: -_score(both[1])):
-            ask.line.options[ask.number].append(one if self.channel else _without_score(one))
+        for (ask, best, form), (one,) in zip(found, scored, strict=True):
+            honest = _honest(ask.text, one, [best])
+            ask.line.left_out[ask.number, one.text] = form.left_out
+            ask.line.options[ask.number].append(honest if self.channel else _without_score(honest))
 
-    def _without(self, asks: list[_Ask], cuts: list[list[Gone]]) -> list[dict[Gone, tuple[Written, Written]]]:
-        """What comes of each sentence without these words: cleaned and scored, and as the model wrote it."""
-        forms = [{gone: without(spoken(ask.text), gone) for gone in some} for ask, some in zip(asks, cuts, strict=True)]
-        # What has to come through is never left out.
+    def _translated_without(self, asks: list[_Ask], cuts: list[list[Gone]]) -> list[dict[Gone, "_Abridged"]]:
+        """What comes of each sentence without these words. What has to come through is never left out."""
         forms = [
-            {gone: form for gone, form in some.items() if not lost(ask.text, form)}
-            for ask, some in zip(asks, forms, strict=True)
+            {
+                gone: form
+                for gone in some
+                if not lost(ask.text, form := without(spoken(ask.text), gone))
+                and (balanced(form) or not balanced(ask.text))
+            }
+            for ask, some in zip(asks, cuts, strict=True)
         ]
         texts = list(dict.fromkeys(form for some in forms for form in some.values()))
         written = dict(zip(texts, self.hypotheses.first([self.prefix + text for text in texts]), strict=True))
@@ -280,8 +299,12 @@ class Translator:
         ]
         scored = self._scored([ask.text for ask in asks], clean, self.judge)
         return [
-            {gone: (one, written[form]) for (gone, form), one in zip(some.items(), ones, strict=True) if one.text}
-            for some, ones in zip(forms, scored, strict=True)
+            {
+                gone: _Abridged(one, written[form], _words(ask.text, gone))
+                for (gone, form), one in zip(some.items(), ones, strict=True)
+                if one.text
+            }
+            for ask, some, ones in zip(asks, forms, scored, strict=True)
         ]
 
     # ---- results
@@ -296,6 +319,8 @@ class Translator:
         fits = budget is None or not line.text.strip() or budget.fits(length)
         missing = lost(line.text, text) if line.sentences else []
         note = f"not as in the source: {', '.join(missing)}" if missing else None
+        if note is None and (left_out := [line.left_out.get((n, one.text)) for n, one in line.done.items()]):
+            note = "; ".join(f"left out: {words}" for words in left_out if words) or None
         if not fits and not line.sentences:
             note = "there is nothing to translate in it; it is copied"
         others: list[Written] = []
@@ -376,6 +401,25 @@ def _usable(source: str, options: list[Written]) -> list[Written]:
     good = [one for one in options if one.error or (one.complete and not lost(source, one.text))]
     best = max((_score(one) for one in good if not copies(source, one.text)), default=0.0)
     return [one for one in good if _score(one) >= best - BEHIND]
+
+
+def _words(text: str, gone: Gone) -> str:
+    """The words that are gone, in the order of the text; a gap between them is told by dots.
+
+    >>> _words("Open the very old file now.", frozenset([2, 3, 5]))
+    'very old … now.'
+    """
+    words = text.split()
+    return " ".join(f"{'' if n == min(gone) or n - 1 in gone else '… '}{words[n]}" for n in sorted(gone))
+
+
+def _together(ask: _Ask, whole: Written, one_run: dict[Gone, _Abridged]) -> list[Gone]:
+    """Runs to leave out at once; none if the placeholders do not come through whatever is left out."""
+    if all(_faults(ask, form.clean)[1] for form in one_run.values()):
+        return []
+    worth = {gone: (_length(ask, form.clean), _score(form.clean)) for gone, form in one_run.items()}
+    of_whole = _length(ask, whole), _score(whole)
+    return together(len(ask.text.split()), worth, of_whole, ask.share.fits, COMBINED)
 
 
 def _length(ask: _Ask, one: Written) -> int:
