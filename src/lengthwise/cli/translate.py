@@ -71,6 +71,7 @@ def translate(
     Line by line: output line n is input line n, and an empty line stays empty. Placeholders (%s, {name}, <b>, \\n,
     addresses, numbers) come through as they are, or the JSON says what did not. A .tsv has a length for each line in
     its second column, or in the one that its header calls "length"; --length is for lines without.
+    Where the room is short, words of the source may be left out; the JSON says which.
     Ends with 3 if a line does not fit, lost a placeholder, or could not be translated.
     """
     if not to:
