@@ -62,7 +62,9 @@ def test_what_is_left_begins_and_ends_as_before(cut, space):
     assert len(found) == len(left)
     assert found[1:-1] == left[1:-1]
     # the beginning: a capital for a capital, and else as it was
-    capital = 0 in gone and words[0][0].isupper()
+    capital = (
+        0 in gone and words[0][0].isupper() and not re.search("[AB%]", left[0].rstrip("%,;:.!?…"))
+    )  # no name is touched
     assert found[0][0] == (left[0][0].upper() if capital else left[0][0])
     # the end: what was closed is, and no pause stands before that
     end, last = words[-1][-1], left[-1]
@@ -628,3 +630,28 @@ def test_it_says_what_it_left_out(judging):
     assert [one.fits for one in row.candidates] == [True] * 3  # the best come first
     [row] = lines.translate([SOURCE], "at most 99 chars")
     assert row.note is None
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "left"),
+    [
+        ("Attention : fichier ouvert", {2, 3}, "Attention"),
+        ("Open iPhone settings now", {0}, "iPhone settings now"),
+        ("Visit https://a.org for more", {0}, "https://a.org for more"),
+        ("Now open, please, the file", {0}, "Open, please, the file"),
+    ],
+)
+def test_what_stands_first_and_last(text, gone, left):
+    assert without(text, frozenset(gone)) == left
+
+
+def test_names_deny_nothing():
+    assert frozenset([0]) in runs("Python's old file is here")
+
+
+def test_what_the_window_cannot_hold_is_not_complete(tokenizer):
+    model = tiny("marian", tokenizer)
+    found = Hypotheses(Writer(model, tokenizer, name="tiny-en-fr"), 1).judged(
+        ["A dog."], ["dog " * 400 + "."], [at_most(3000, "chars")]
+    )
+    assert [one.complete for one in found] == [False]

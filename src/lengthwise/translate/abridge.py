@@ -17,12 +17,13 @@ TOGETHER = 3  # runs at most
 TRIPLES_OF = 24  # the cheapest runs: threes of all of them are too many
 _END = re.compile(r"[.!?…:;؟۔।。！？]+(?=[\"'”’»)\]]*$)")  # the marks with which a text ends
 _PAUSES = ",;:—–-"
+_LOWER = re.compile(r"[^\W\d_A-Z]+(?:['’-]\w+)?\W*")  # no name, address or placeholder
 _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("“", "”"))
 # What is never left out, since the rest would say the opposite: of English, and what is commonest in five languages.
 _DENIALS = re.compile(
     r"\b(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|un\w*able"
     r"|ne|pas|jamais|sans|rien|aucun\w*|non|mai|senza|niente|nessun\w*|nunca|sin|nada"
-    r"|nicht|nichts|kein\w*|nie|niemals|ohne)\b|n['’]t?\b",
+    r"|nicht|nichts|kein\w*|nie|niemals|ohne)\b|\bn['’]|n['’]t\b",
     re.IGNORECASE,
 )
 
@@ -51,9 +52,11 @@ def without(text: str, gone: Gone) -> str:
     """
     words = text.split()
     left = [word for place, word in enumerate(words) if place not in gone]
-    if 0 in gone and words[0][:1].isupper():
+    if 0 in gone and words[0][:1].isupper() and _LOWER.fullmatch(left[0]):
         left[0] = left[0][:1].upper() + left[0][1:]
     if len(words) - 1 in gone:
+        while len(left) > 1 and not left[-1].strip(_PAUSES):
+            left.pop()
         last = left[-1].rstrip(_PAUSES)
         left[-1] = last if _END.search(last) else last + "".join(_END.findall(words[-1]))
     return " ".join(left)

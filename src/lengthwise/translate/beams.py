@@ -126,22 +126,24 @@ class _Bound(Writer):
         """
         asked = enumerate(zip(texts, budgets, strict=True))
         rows = [self._row(place, text, budget, None) for place, (text, budget) in asked]
-        spelt = [self._ended(ids) for ids in self.tokenizer(text_target=list(outputs))["input_ids"]]
+        spelt = [_bare(ids, self.ends) for ids in self.tokenizer(text_target=list(outputs))["input_ids"]]
+        most = self.window - 2  # beside them the model reads its start and their end
         begin = self.model.generation_config.decoder_start_token_id
         begin = self.model.config.decoder_start_token_id if begin is None else begin
         results: dict[int, Written] = {}
         for batch in self._batches(rows, AT_ONCE):
             inputs, start = self._inputs(batch)
-            ids = [torch.tensor([begin, *spelt[row.place]], device=self.model.device) for row in batch]
+            known = [[begin, *spelt[row.place][:most], self.ends[0]] for row in batch]
+            ids = [torch.tensor(row, device=self.model.device) for row in known]
             written = pad_sequence(ids, batch_first=True, padding_value=self.pad)
             own = review(self.model, _untold(inputs), written, start, self.ends)
             closes = prices_of(self.meter(batch[0].budget.unit), True).closes.to(written.device)[written[:, start:]]
             notes = sober(replace(own, freedom=torch.ones_like(own.freedom)), own, closes)
             for row, draft in zip(batch, self._drafts(written[:, start:], batch, notes), strict=True):
-                results[row.place] = self._best(row, [draft], 1, 0)
+                best = self._best(row, [draft], 1, 0)
+                results[row.place] = best if len(spelt[row.place]) <= most else replace(best, complete=False)
         return [results[place] for place in range(len(rows))]
 
-    def _ended(self, ids: list[int]) -> list[int]:
-        """With an end, and no longer than the model's window."""
-        bare = ids[:-1] if ids and ids[-1] in self.ends else ids
-        return [*bare[: self.window - 2], self.ends[0]]
+
+def _bare(ids: list[int], ends: list[int]) -> list[int]:
+    return ids[:-1] if ids and ids[-1] in ends else ids

@@ -72,7 +72,7 @@ class _Ask:
         return self.line.sentences[self.number]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Abridged:
     """What came of a sentence without some of its words: cleaned and scored, as the model wrote it, and the words."""
 
@@ -266,8 +266,8 @@ class Translator:
         for ask, best, first, second in zip(asks, whole, one_run, several, strict=True):
             different = {form.clean.text: form for form in (*first.values(), *second.values())}
             fitting = [form for form in different.values() if not any(_faults(ask, form.clean))]
-            fitting.sort(key=lambda form: -_score(form.clean))
-            found += [(ask, best, form) for form in fitting[:READ_AGAIN]]
+            order = {form: _order(ask, _honest(ask.text, form.clean, [best])) for form in fitting}
+            found += [(ask, best, form) for form in sorted(fitting, key=order.__getitem__)[:READ_AGAIN]]
         judged = self.hypotheses.judged(
             [self.prefix + spoken(ask.text) for ask, *_ in found],
             [form.raw.text for *_, form in found],
@@ -276,9 +276,9 @@ class Translator:
         clean = [[_restored(ask.text, one, {})] for (ask, *_), one in zip(found, judged, strict=True)]
         scored = self._scored([ask.text for ask, *_ in found], clean, self.judge)
         for (ask, best, form), (one,) in zip(found, scored, strict=True):
-            honest = _honest(ask.text, one, [best])
+            one = _honest(ask.text, one, [best])
             ask.line.left_out[ask.number, one.text] = form.left_out
-            ask.line.options[ask.number].append(honest if self.channel else _without_score(honest))
+            ask.line.options[ask.number].append(one if self.channel else _without_score(one))
 
     def _translated_without(self, asks: list[_Ask], cuts: list[list[Gone]]) -> list[dict[Gone, "_Abridged"]]:
         """What comes of each sentence without these words. What has to come through is never left out."""
