@@ -166,11 +166,6 @@ class Fit(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
         pull = (_PULL * nearness * good - _PUSH * stump).astype(np.float32)
         return pull if pull.any() else None
 
-    def closes(self, tokens: Tensor) -> Tensor:
-        """Which of these are full stops."""
-        closing = torch.from_numpy(self.prices.closing).to(tokens.device)
-        return closing[tokens.clamp(max=len(closing) - 1)]
-
     # ---- what was done to the model's choices
 
     def _observe(self, taken: Tensor) -> None:

@@ -46,6 +46,10 @@ class Prices:
         self.closing_costs = self.rows[State.OPEN, self.closers].long().numpy()
         self.dearest = int(self.rows[self.rows < BANNED].max())
 
+    def full_stops(self, tokens: Tensor) -> Tensor:
+        """Which of these are full stops. A model may know tokens beyond those of its tokenizer."""
+        return self.closes.to(tokens.device)[tokens.clamp(max=len(self.closes) - 1)]
+
     def _rows(self, texts: list[str], finish: bool) -> Tensor:
         """A token that cannot end the text also reserves what it takes to end it: a full stop, the missing bytes of a
         character, something to follow a space.

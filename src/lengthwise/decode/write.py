@@ -325,7 +325,7 @@ class Writer:
             plain = _untold(inputs)
             cache = read(self.model, plain, each, search.options)
             own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
-            return sober(notes, own, fit.closes(written[:, start:]))
+            return sober(notes, own, fit.prices.full_stops(written[:, start:]))
         if self.model.config.is_encoder_decoder:
             return notes
         return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
@@ -348,7 +348,7 @@ class Writer:
             if cache is not None:
                 cache.crop(-len(ids))  # the prompt again, for the next look
             told = replace(own, freedom=torch.tensor([freedom], device=self.model.device))
-            return sober(told, own, fit.closes(new)).freedom[0].tolist()
+            return sober(told, own, fit.prices.full_stops(new)).freedom[0].tolist()
 
         return look
 

@@ -18,6 +18,7 @@ from ..decode.ending import Draft, choose
 from ..decode.prices import prices_of
 from ..decode.review import review, sober
 from ..decode.write import Writer, Written, _Row, _untold
+from ..metrics.reverse import spelt, start_of
 from ..plain import PlainText, PlainWriter, _Hypothesis, _Sourced
 from ..sentences import finished
 from ..units import measure
@@ -42,16 +43,17 @@ class Hypotheses:
         self.told = bool(controls) and not limits  # can it translate only where it is told a length?
         sequences = SEQUENCES if writer.model.device.type == "cpu" else 16 * SEQUENCES
         self._free = _Free(writer, beams, max(1, sequences // beams), told=bool(limits))
-        self._first = _Free(writer, 1, sequences, told=bool(limits))
+        self._first = _Free(writer, 1, sequences, told=False)
         self._bound = _Bound(writer, 2 * sequences)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:
         """As the model translates when nobody says how long."""
-        return [_listed(one) for one in self._free.write(texts, self._free.room(texts))]
+        wide = [at_most(2 * measure(text, "chars") + 20, "chars") for text in texts]
+        return [_listed(one) for one in self._free.write(texts, wide if self._free.told else _ANY)]
 
     def first(self, texts: Sequence[str]) -> list[Written]:
-        """The same, one of each and without a search."""
-        return self._first.write(texts, self._first.room(texts))
+        """The same, one of each and without a search, by a model that need not be told a length."""
+        return self._first.write(texts, _ANY)
 
     def judged(self, texts: Sequence[str], outputs: Sequence[str], budgets: Sequence[Budget]) -> list[Written]:
         """What the model wrote for something else: are its full stops and its end in place for these texts, too?"""
@@ -90,10 +92,6 @@ class _Free(PlainWriter):
         self.batch_size = rows
         self._meters = writer._meters
 
-    def room(self, texts: Sequence[str]) -> list[Budget]:
-        """What a model that must hear of a length hears: more than anybody takes."""
-        return [at_most(2 * measure(text, "chars") + 20, "chars") if self.told else _ANY for text in texts]
-
     def _fewest_tokens(self, budget: Budget) -> int:
         return 1  # and no meter for it, which reads the whole vocabulary
 
@@ -126,24 +124,17 @@ class _Bound(Writer):
         """
         asked = enumerate(zip(texts, budgets, strict=True))
         rows = [self._row(place, text, budget, None) for place, (text, budget) in asked]
-        spelt = [_bare(ids, self.ends) for ids in self.tokenizer(text_target=list(outputs))["input_ids"]]
+        ids, begin = spelt(self.tokenizer, outputs, self.ends), start_of(self.model)
         most = self.window - 2  # beside them the model reads its start and their end
-        begin = self.model.generation_config.decoder_start_token_id
-        begin = self.model.config.decoder_start_token_id if begin is None else begin
         results: dict[int, Written] = {}
         for batch in self._batches(rows, AT_ONCE):
             inputs, start = self._inputs(batch)
-            known = [[begin, *spelt[row.place][:most], self.ends[0]] for row in batch]
-            ids = [torch.tensor(row, device=self.model.device) for row in known]
-            written = pad_sequence(ids, batch_first=True, padding_value=self.pad)
+            known = [torch.tensor([begin, *ids[row.place][:most], self.ends[0]]) for row in batch]
+            written = pad_sequence(known, batch_first=True, padding_value=self.pad).to(self.model.device)
             own = review(self.model, _untold(inputs), written, start, self.ends)
-            closes = prices_of(self.meter(batch[0].budget.unit), True).closes.to(written.device)[written[:, start:]]
+            closes = prices_of(self.meter(batch[0].budget.unit), True).full_stops(written[:, start:])
             notes = sober(replace(own, freedom=torch.ones_like(own.freedom)), own, closes)
             for row, draft in zip(batch, self._drafts(written[:, start:], batch, notes), strict=True):
                 best = self._best(row, [draft], 1, 0)
-                results[row.place] = best if len(spelt[row.place]) <= most else replace(best, complete=False)
+                results[row.place] = best if len(ids[row.place]) <= most else replace(best, complete=False)
         return [results[place] for place in range(len(rows))]
-
-
-def _bare(ids: list[int], ends: list[int]) -> list[int]:
-    return ids[:-1] if ids and ids[-1] in ends else ids

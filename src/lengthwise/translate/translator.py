@@ -10,7 +10,7 @@ line is divided, how a model is searched, what can be left out and what is said 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,13 +22,25 @@ from .abridge import Gone, balanced, runs, together, without
 from .beams import Hypotheses
 from .capitals import as_in, spoken
 from .channel import Channel, forward
-from .copied import copies, untranslated
+from .choice import (
+    BEHIND,
+    Ask,
+    Scored,
+    faults,
+    honest,
+    length_of,
+    order,
+    ranked,
+    score_of,
+    usable,
+    whole,
+    with_score,
+    without_score,
+)
 from .languages import UNSPACED, prepare
 from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
 
-BEHIND = 0.5  # nats by which a hypothesis may say it worse than the best free one and still end the search
-FAR = 5.0  # a text that says it so many nats worse than the best free one is not complete
 COMBINED = 48  # ways to leave out several runs of words that are tried
 READ_AGAIN = 8  # of the abridged texts that fit, so many, the best ones, are looked at for completeness
 
@@ -37,8 +49,9 @@ READ_AGAIN = 8  # of the abridged texts that fit, so many, the best ones, are lo
 class Translation(Written):
     """A line and what is known of it. `intact`: its placeholders and numbers are those of the source.
 
-    Without a budget `budget` is empty and any length fits. `note` says what is not as it should be. `score`: how well
-    it says what the source says, where there is a reverse model (`Channel.scores`, the mean of its sentences).
+    Without a budget `budget` is empty and any length fits. `note` says what is not as it should be, and which words of
+    the source were left out to make room. `score`: how well it says what the source says, where there is a reverse
+    model (`Channel.scores`, the mean of its sentences).
     """
 
     source: str = ""
@@ -50,26 +63,6 @@ class Translation(Written):
         """The fields as plain values; `error`, `note` and `score` only where there is one."""
         fields = super().as_json()
         return {name: value for name, value in fields.items() if value is not None or name not in ("note", "score")}
-
-
-@dataclass(frozen=True)
-class Scored(Written):
-    """A hypothesis, and how well it says what the source says."""
-
-    score: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Ask:
-    """A sentence to be translated within a share of its line's room."""
-
-    line: Line
-    number: int
-    share: Budget
-
-    @property
-    def text(self) -> str:
-        return self.line.sentences[self.number]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +99,8 @@ class Translator:
         self.candidates, self.room = candidates, room
         own = forward(writer, self.prefix)
         self.channel = None if reverse is None else Channel(reverse, own)
-        self.judge = (
-            None if own is None else Channel(reverse, own)
-        )  # of what is abridged: the same, or the writer alone
+        # Of what is abridged: the same, or the writer alone.
+        self.judge = None if own is None else Channel(reverse, own)
         self.hypotheses = Hypotheses(writer, max(beams, candidates))
 
     def translate(
@@ -162,9 +154,9 @@ class Translator:
         texts = list(dict.fromkeys(sentence for line in free for sentence in line.sentences))
         pool = dict(zip(texts, self._free(texts), strict=True))
         for form in STAND_INS:
-            torn = [text for text in texts if kept(text) and not _whole(text, pool[text])]
+            torn = [text for text in texts if kept(text) and not whole(text, pool[text])]
             for text, found in zip(torn, self._free(torn, [masked(text, form) for text in torn]), strict=True):
-                pool[text] = _ranked(text, [*found, *pool[text]])
+                pool[text] = ranked(text, [*found, *pool[text]])
         for line in lines:
             if line.budget is None:
                 line.done = {number: pool[text][0] for number, text in enumerate(line.sentences)}
@@ -179,19 +171,25 @@ class Translator:
             for text, (form, stands), options in zip(texts, forms, found, strict=True)
         ]
         scored = self._scored(texts, clean, self.channel)
-        return [_ranked(text, options) for text, options in zip(texts, scored, strict=True)]
+        return [ranked(text, options) for text, options in zip(texts, scored, strict=True)]
 
     def _scored(self, texts: Sequence[str], found: list[list[Written]], channel: Channel | None) -> list[list[Written]]:
-        """The same, with how well they say it, if there is anybody to ask; what failed stays as it is."""
+        """The same, with how well they say it, if there is anybody to ask; what failed, or is known, stays as it is."""
         if channel is None:
             return found
-        pairs = [(text, one.text) for text, options in zip(texts, found, strict=True) for one in options if one.text]
-        asked = list(dict.fromkeys(pairs))
+        asked = list(
+            dict.fromkeys(
+                (text, one.text)
+                for text, options in zip(texts, found, strict=True)
+                for one in options
+                if one.text and not isinstance(one, Scored)
+            )
+        )
         sources, outputs = [spoken(source) for source, _ in asked], [spoken(output) for _, output in asked]
         scores = channel.scores(sources, outputs)
         known = dict(zip(asked, scores.tolist(), strict=True))
         return [
-            [_with_score(one, known[text, one.text]) if one.text else one for one in options]
+            [with_score(one, known[text, one.text]) if (text, one.text) in known else one for one in options]
             for text, options in zip(texts, found, strict=True)
         ]
 
@@ -202,25 +200,25 @@ class Translator:
         while True:
             for line in lines:
                 texts = {number: line.sentences[number] for number in line.open}
-                line.settle({number: _usable(text, pool.get(text, [])) for number, text in texts.items()})
-            asks = [_Ask(line, number, line.share(number)) for line in lines for number in line.open[:1]]
+                line.settle({number: usable(text, pool.get(text, [])) for number, text in texts.items()})
+            asks = [Ask(line, number, line.share(number)) for line in lines for number in line.open[:1]]
             if not asks:
                 return
             for ask, options in zip(asks, self._bound(asks), strict=True):
                 free = pool.get(ask.text, [])
-                ask.line.options[ask.number] = [_honest(ask.text, one, free) for one in (*options, *free)]
+                ask.line.options[ask.number] = [honest(ask.text, one, free) for one in (*options, *free)]
             self._abridge([ask for ask in asks if self._behind(ask, pool.get(ask.text, []))], pool)
             for ask in asks:
-                ask.line.options[ask.number].sort(key=partial(_order, ask))
+                ask.line.options[ask.number].sort(key=partial(order, ask))
                 ask.line.done[ask.number] = ask.line.options[ask.number][0]
 
-    def _bound(self, asks: list[_Ask]) -> list[list[Written]]:
+    def _bound(self, asks: list[Ask]) -> list[list[Written]]:
         found = self._bound_as(asks, [ask.text for ask in asks], [{}] * len(asks))
         for form in STAND_INS:
             torn = [
                 place
                 for place, ask in enumerate(asks)
-                if kept(ask.text) and all(_faults(ask, one)[:2] != (False, False) for one in found[place])
+                if kept(ask.text) and all(faults(ask, one)[:2] != (False, False) for one in found[place])
             ]
             if not torn:
                 break
@@ -230,7 +228,7 @@ class Translator:
                 found[place] = [*options, *found[place]]
         return found
 
-    def _bound_as(self, asks: list[_Ask], texts: list[str], stands: Sequence[dict[str, str]]) -> list[list[Written]]:
+    def _bound_as(self, asks: list[Ask], texts: list[str], stands: Sequence[dict[str, str]]) -> list[list[Written]]:
         """Hypotheses for `texts`, which may have stand-ins: these take another room than what they stand for."""
         shares = []
         for ask, text in zip(asks, texts, strict=True):
@@ -245,42 +243,40 @@ class Translator:
 
     # ---- without some of the words
 
-    def _behind(self, ask: _Ask, free: list[Written]) -> bool:
+    def _behind(self, ask: Ask, free: list[Written]) -> bool:
         """Is nothing whole among what was found within the budget? Or does it say less than a free translation?"""
         if self.judge is None or not free or free[0].error or ask.share.high is None:
             return False
-        if _length(ask, free[0]) <= ask.share.high:  # too short, if anything
+        if length_of(ask, free[0]) <= ask.share.high:  # too short, if anything
             return False
-        good = [_score(one) for one in ask.line.options[ask.number] if not any(_faults(ask, one))]
-        return max(good, default=-math.inf) < _score(free[0]) - BEHIND
+        good = [score_of(one) for one in ask.line.options[ask.number] if not any(faults(ask, one))]
+        return max(good, default=-math.inf) < score_of(free[0]) - BEHIND
 
-    def _abridge(self, asks: list[_Ask], pool: dict[str, list[Written]]) -> None:
+    def _abridge(self, asks: list[Ask], pool: dict[str, list[Written]]) -> None:
         """Adds to their options translations of the sentences without some of their words."""
         sources = [ask.text for ask in asks]
-        whole = [options[0] for options in self._scored(sources, [pool[text][:1] for text in sources], self.judge)]
+        free = [options[0] for options in self._scored(sources, [pool[text][:1] for text in sources], self.judge)]
         one_run = self._translated_without(asks, [runs(text) for text in sources])
-        several = self._translated_without(
-            asks, [_together(*known) for known in zip(asks, whole, one_run, strict=True)]
-        )
-        found: list[tuple[_Ask, Written, _Abridged]] = []
-        for ask, best, first, second in zip(asks, whole, one_run, several, strict=True):
+        several = self._translated_without(asks, [_together(*known) for known in zip(asks, free, one_run, strict=True)])
+        found: list[tuple[Ask, Written, _Abridged]] = []
+        for ask, best, first, second in zip(asks, free, one_run, several, strict=True):
             different = {form.clean.text: form for form in (*first.values(), *second.values())}
-            fitting = [form for form in different.values() if not any(_faults(ask, form.clean))]
-            order = {form: _order(ask, _honest(ask.text, form.clean, [best])) for form in fitting}
-            found += [(ask, best, form) for form in sorted(fitting, key=order.__getitem__)[:READ_AGAIN]]
+            fitting = [form for form in different.values() if not any(faults(ask, form.clean))]
+            place = {form: order(ask, honest(ask.text, form.clean, [best])) for form in fitting}
+            found += [(ask, best, form) for form in sorted(fitting, key=place.__getitem__)[:READ_AGAIN]]
         judged = self.hypotheses.judged(
             [self.prefix + spoken(ask.text) for ask, *_ in found],
             [form.raw.text for *_, form in found],
             [ask.share for ask, *_ in found],
         )
-        clean = [[_restored(ask.text, one, {})] for (ask, *_), one in zip(found, judged, strict=True)]
+        clean = [[_reread(ask.text, one, form.clean)] for (ask, _, form), one in zip(found, judged, strict=True)]
         scored = self._scored([ask.text for ask, *_ in found], clean, self.judge)
         for (ask, best, form), (one,) in zip(found, scored, strict=True):
-            one = _honest(ask.text, one, [best])
+            one = honest(ask.text, one, [best])
             ask.line.left_out[ask.number, one.text] = form.left_out
-            ask.line.options[ask.number].append(one if self.channel else _without_score(one))
+            ask.line.options[ask.number].append(one if self.channel else without_score(one))
 
-    def _translated_without(self, asks: list[_Ask], cuts: list[list[Gone]]) -> list[dict[Gone, "_Abridged"]]:
+    def _translated_without(self, asks: list[Ask], cuts: list[list[Gone]]) -> list[dict[Gone, "_Abridged"]]:
         """What comes of each sentence without these words. What has to come through is never left out."""
         forms = [
             {
@@ -318,17 +314,17 @@ class Translator:
         budget = line.budget
         fits = budget is None or not line.text.strip() or budget.fits(length)
         missing = lost(line.text, text) if line.sentences else []
-        note = f"not as in the source: {', '.join(missing)}" if missing else None
-        if note is None and (left_out := [line.left_out.get((n, one.text)) for n, one in line.done.items()]):
-            note = "; ".join(f"left out: {words}" for words in left_out if words) or None
+        notes = [f"not as in the source: {', '.join(missing)}"] if missing else []
+        left_out = [line.left_out.get((number, one.text)) for number, one in line.done.items()]
+        notes += [f"left out: {words}" for words in left_out if words]
         if not fits and not line.sentences:
-            note = "there is nothing to translate in it; it is copied"
+            notes = ["there is nothing to translate in it; it is copied"]
         others: list[Written] = []
         if len(line.sentences) == 1:
             options = {one.text: one for one in line.options.get(0) or pool.get(line.sentences[0], [])}
             options.pop(line.done[0].text, None)
             if self.channel is not None:
-                options = {one.text: one for one in sorted(options.values(), key=lambda one: -_score(one))}
+                options = {one.text: one for one in sorted(options.values(), key=lambda one: -score_of(one))}
             others = [self._other(line, one) for one in list(options.values())[: self.candidates - 1]]
         return Translation(
             text=text,
@@ -342,7 +338,7 @@ class Translator:
             candidates=others,
             source=line.text,
             intact=not missing,
-            note=note,
+            note="; ".join(notes) or None,
             score=self._score_of(line),
         )
 
@@ -362,47 +358,6 @@ class Translator:
         return Translation("", 0, unit, asked, False, False, self.name, 0, error=error, source=source, intact=False)
 
 
-def _whole(source: str, options: list[Written]) -> bool:
-    return any(one.error or not lost(source, one.text) for one in options)
-
-
-def _ranked(source: str, options: list[Written]) -> list[Written]:
-    """Those that keep the placeholders of the source first, each kind by how well it says it, or in its own order.
-
-    Nothing is as easily read as the source itself, so a copy comes last, unless the model likes it best, as for names.
-    """
-    if options and (not isinstance(options[0], Scored) or copies(source, options[0].text)):
-        return sorted(options, key=lambda one: bool(lost(source, one.text)))
-    return sorted(options, key=lambda one: (bool(lost(source, one.text)), copies(source, one.text), -_score(one)))
-
-
-def _with_score(one: Written, score: float) -> Scored:
-    return Scored(**{field.name: getattr(one, field.name) for field in fields(Written)}, score=round(score, 4))
-
-
-def _without_score(one: Written) -> Written:
-    return Written(**{field.name: getattr(one, field.name) for field in fields(Written)})
-
-
-def _score(one: Written) -> float:
-    """What it is ranked by among its like: all are alike without a reverse model, but for one that says nothing."""
-    if not one.text:
-        return -math.inf
-    return one.score if isinstance(one, Scored) else 0.0
-
-
-def _usable(source: str, options: list[Written]) -> list[Written]:
-    """What may stand as it is: whole hypotheses that keep the placeholders, or the one that tells of an error.
-
-    The source itself only where it is the best of them, as for names. With a reverse model none that is far behind
-    the best: it is short because it leaves something out, and a search within the budget may find a better one.
-    """
-    options = [one if place == 0 else _honest(source, one, options) for place, one in enumerate(options)]
-    good = [one for one in options if one.error or (one.complete and not lost(source, one.text))]
-    best = max((_score(one) for one in good if not copies(source, one.text)), default=0.0)
-    return [one for one in good if _score(one) >= best - BEHIND]
-
-
 def _words(text: str, gone: Gone) -> str:
     """The words that are gone, in the order of the text; a gap between them is told by dots.
 
@@ -413,38 +368,19 @@ def _words(text: str, gone: Gone) -> str:
     return " ".join(f"{'' if n == min(gone) or n - 1 in gone else '… '}{words[n]}" for n in sorted(gone))
 
 
-def _together(ask: _Ask, whole: Written, one_run: dict[Gone, _Abridged]) -> list[Gone]:
+def _reread(source: str, one: Written, known: Written) -> Written:
+    """`one`, cleaned; with the score of the `known` one, if it is the same text."""
+    clean = _restored(source, one, {})
+    return with_score(clean, score_of(known)) if clean.text == known.text else clean
+
+
+def _together(ask: Ask, free: Written, one_run: dict[Gone, _Abridged]) -> list[Gone]:
     """Runs to leave out at once; none if the placeholders do not come through whatever is left out."""
-    if all(_faults(ask, form.clean)[1] for form in one_run.values()):
+    if all(faults(ask, form.clean)[1] for form in one_run.values()):
         return []
-    worth = {gone: (_length(ask, form.clean), _score(form.clean)) for gone, form in one_run.items()}
-    of_whole = _length(ask, whole), _score(whole)
-    return together(len(ask.text.split()), worth, of_whole, ask.share.fits, COMBINED)
-
-
-def _length(ask: _Ask, one: Written) -> int:
-    return one.tokens if ask.share.unit == "tokens" else ask.line.measure(one.text)
-
-
-def _faults(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool]:
-    """Fewer is better: too long is worst, a lost placeholder comes next, then a torn end, then no translation."""
-    misfit = not ask.share.fits(_length(ask, one)) or bool(one.error)
-    return misfit, bool(lost(ask.text, one.text)), not one.complete, copies(ask.text, one.text)
-
-
-def _order(ask: _Ask, one: Written) -> tuple[bool, bool, bool, bool, float]:
-    """The best first: the fewest faults, then what says it best."""
-    return *_faults(ask, one), -_score(one)
-
-
-def _honest(source: str, one: Written, free: list[Written]) -> Written:
-    """The same, but no whole translation if it copies the source, or words of it that the best free one translates.
-
-    Nor if it says far less, or something else.
-    """
-    best = free[0] if free else one
-    left = copies(source, one.text) or untranslated(source, one.text, best.text) or _score(one) < _score(best) - FAR
-    return replace(one, complete=False) if left else one
+    worth = {gone: (length_of(ask, form.clean), score_of(form.clean)) for gone, form in one_run.items()}
+    of_free = length_of(ask, free), score_of(free)
+    return together(len(ask.text.split()), worth, of_free, ask.share.fits, COMBINED)
 
 
 def _restored(source: str, one: Written, stands: dict[str, str]) -> Written:
