@@ -11,7 +11,7 @@ from families import ENCODER_DECODERS, tiny
 from lengthwise import Writer, save
 from lengthwise.cli import main
 from lengthwise.metrics import Texts, compare, score, score_bins
-from lengthwise.metrics.reverse import Reverse, loaded, merit, whole_and_tail
+from lengthwise.metrics.reverse import Reverse, loaded
 
 SRCS = ["Where is the old house?", "The sea", "A light shines over the bay at night.", "No."]
 HYPS = ["Dov'è la vecchia casa?", "Il mare", "", "Una luce brilla sulla baia di notte."]
@@ -103,20 +103,18 @@ def test_each_text_as_if_it_were_alone(family, sp_unigram):
 
 
 @pytest.mark.parametrize("family", ENCODER_DECODERS)
-def test_recovery_is_the_mean_of_all_tokens_and_of_the_last(family, sp_unigram):
+def test_recovery_is_the_mean_of_all_tokens_but_the_end(family, sp_unigram):
     model = tiny(family, sp_unigram)
     reverse = Reverse(Writer(model, sp_unigram))
     srcs = [*SRCS, SRCS[0]]
     found = reverse.recovery(srcs, HYPS + HYPS[1:2])
-    assert found.shape == (5, 2)
+    assert found.shape == (5,)
     for row, (source, output) in enumerate(zip(srcs, HYPS + HYPS[1:2], strict=True)):
-        total, size = log_prob_by_hand(model, sp_unigram, source, output)
+        total, _ = log_prob_by_hand(model, sp_unigram, source, output)
         tokens = log_probs_by_hand(model, sp_unigram, source, output)
         assert sum(tokens) == pytest.approx(total, rel=1e-4)
-        last = max(3, (size - 1) // 4)  # the end token is none of them
-        assert found[row, 0] == pytest.approx(np.mean(tokens[:-1]), rel=1e-3)
-        assert found[row, 1] == pytest.approx(np.mean(tokens[:-1][-last:]), rel=1e-3)
-    assert reverse.recovery([], []).shape == (0, 2)
+        assert found[row] == pytest.approx(np.mean(tokens[:-1]), rel=1e-3)
+    assert reverse.recovery([], []).shape == (0,)
 
 
 def log_probs_by_hand(model, tokenizer, source, output):
@@ -126,15 +124,6 @@ def log_probs_by_hand(model, tokenizer, source, output):
     with torch.inference_mode():
         shares = model(input_ids=torch.tensor([ids]), decoder_input_ids=read).logits[0].log_softmax(-1)
     return [shares[n, token].item() for n, token in enumerate(wanted)]
-
-
-def test_the_tail_counts_for_more():
-    assert whole_and_tail(np.array([-1.0] * 12 + [-5.0] * 4)) == (-2.0, -5.0)
-    assert whole_and_tail(np.array([-1.0, -3.0])) == (-2.0, -2.0)
-    here, there = whole_and_tail(np.array([-4.0] + [-1.0] * 15)), whole_and_tail(np.array([-1.0] * 15 + [-4.0]))
-    assert here[0] == there[0]
-    first, last = merit(np.array([here, there]))
-    assert first > last
 
 
 def test_metrics_of_a_model(model, sp_unigram, folder):

@@ -19,7 +19,7 @@ from lengthwise.cli import main
 from lengthwise.cli.translate import AT_A_TIME
 from lengthwise.controls import EncodingControl, PlannerControl
 from lengthwise.decode.write import Written
-from lengthwise.metrics.reverse import Reverse, merit
+from lengthwise.metrics.reverse import Reverse
 from lengthwise.translate import Translator
 from lengthwise.translate.beams import Hypotheses
 from lengthwise.translate.capitals import spoken
@@ -53,9 +53,6 @@ class Dictionary:
 
     def first(self, texts):
         return [written("") for _ in texts]  # nothing comes of half a sentence here
-
-    def judged(self, texts, outputs, budgets):
-        return []
 
     def free(self, texts):
         self.free_calls.append(list(texts))
@@ -594,7 +591,7 @@ class Reader:
 
     def recovery(self, sources, outputs):
         self.calls.append(list(zip(sources, outputs, strict=True)))
-        return np.array([[self.known.get(output, -9.0)] * 2 for output in outputs]).reshape(-1, 2)
+        return np.array([self.known.get(output, -9.0) for output in outputs])
 
 
 def test_what_is_best_read_back_is_taken(translator):
@@ -618,7 +615,7 @@ def test_what_the_translator_likes_counts_beside_what_is_read_back(translator):
     class Liking(Reader):
         def recovery(self, sources, outputs):
             assert outputs == ["One two"] * len(sources)  # it reads the source, and is asked about translations
-            return super().recovery(outputs, sources) + np.array([0.0, -7.0])  # its end counts no more than the rest
+            return super().recovery(outputs, sources)
 
     entries = {"One two": ["Un deux", "Un, deux", "Une ou deux"]}
     read = Reader({"Un deux": -6.0, "Un, deux": -1.0, "Une ou deux": -1.5})
@@ -710,7 +707,7 @@ def test_the_command_with_a_reverse_model(cli, marian, tmp_path):
     [row, empty] = [json.loads(line) for line in out.splitlines()]
     assert code in (0, 3)
     [known] = Channel(Reverse(marian), Reverse(marian)).scores(["The lazy dog."], [row["text"]])
-    assert known < merit(Reverse(marian).recovery(["The lazy dog."], [row["text"]]))[0]
+    assert known < Reverse(marian).recovery(["The lazy dog."], [row["text"]])[0]
     assert row["score"] == pytest.approx(known, abs=1e-3)
     others = [one["score"] for one in row["candidates"]]
     assert others == sorted(others, reverse=True)

@@ -14,7 +14,7 @@ from families import ENCODER_DECODERS, tiny
 from lengthwise import EncodingControl, LengthTokens, Writer, attach, measure, save
 from lengthwise.cli import main
 from lengthwise.data import DataError, read, translations
-from lengthwise.data.candidates import Candidate, Margins, choose, ending, flaw, judged, sound
+from lengthwise.data.candidates import Candidate, Margins, choose, ending, flaw, judged, sound, whole_and_tail
 from lengthwise.data.translations import Sentence, Settings, gather, sentences
 from lengthwise.translate.samples import Sampler, uniform
 
@@ -510,3 +510,9 @@ def test_bad_usage(ask, tmp_path, capfd):
     ask[3] = str(tmp_path / "t.txt")
     assert main(ask) == 2
     assert "t.txt" in capfd.readouterr().err
+
+
+def test_the_last_quarter_of_the_tokens_or_three_of_them():
+    assert whole_and_tail(np.array([-1.0] * 12 + [-5.0] * 4)) == (-2.0, -5.0)
+    assert whole_and_tail(np.array([-1.0, -1, -1, -5, -5, -5])) == (-3.0, -5.0)
+    assert whole_and_tail(np.array([-1.0, -3.0])) == (-2.0, -2.0)

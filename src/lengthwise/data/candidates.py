@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ..metrics.reverse import Reverse, merit, whole_and_tail
+from ..metrics.reverse import Reverse
+from ..metrics.texts import Array
 from ..translate.copied import untranslated
 from ..translate.placeholders import lost
 from ..units import measure
@@ -21,6 +20,7 @@ from .answers import fault
 
 _CLOSING = "\"'”’»›)]} \u00a0\u202f"  # what may stand behind the mark that ends a text
 _ENDS = ".!?…:;,"
+_SHORTEST_TAIL = 3  # tokens: the last one alone is often a full stop
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,15 @@ def judged(
     return known
 
 
+def whole_and_tail(log_probs: Array) -> tuple[float, float]:
+    """The mean over all tokens, and over the last quarter of them: three at least, if there are so many.
+
+    >>> whole_and_tail(np.array([-1.0, -1, -1, -1, -1, -4, -4, -4]))
+    (-2.125, -4.0)
+    """
+    return float(log_probs.mean()), float(log_probs[-max(_SHORTEST_TAIL, len(log_probs) // 4) :].mean())
+
+
 def choose(candidates: list[Candidate], margins: Margins, most: int, reasons: Counter[str]) -> list[Candidate]:
     """Those to keep, the model's own best first, then by length: at most `most`, the shortest, and a spread of others
     between the two; where there are too few of them, a longer one.
@@ -124,7 +133,7 @@ def choose(candidates: list[Candidate], margins: Margins, most: int, reasons: Co
         elif (rival := good.get(one.length)) is None:
             good[one.length] = one
         else:
-            good[one.length] = max((one, rival), key=lambda some: (some.own, _merit(some)))
+            good[one.length] = max((one, rival), key=lambda some: (some.own, some.score + some.tail))
             reasons["as long as another"] += 1
     chosen = [good.pop(length) for length in dict.fromkeys((own.length, min(good)))][:most]
     while len(chosen) < most and (between := [length for length in good if length < own.length]):
@@ -147,7 +156,3 @@ def _lacks(one: Candidate, own: Candidate, margins: Margins) -> str | None:
     if one.likely < own.likely - margins.doubt or one.oddest < -margins.oddest:
         return "no good translation"
     return None
-
-
-def _merit(one: Candidate) -> float:
-    return float(merit(np.array([[one.score, one.tail]]))[0])

@@ -19,7 +19,6 @@ from .texts import Array, Texts
 
 NEED_BACKS = ("coverage", "tail")
 Progress = Callable[[int, int], None]  # outputs translated back, and all that are to be
-SHORTEST_TAIL = 3  # tokens: the last one alone is often a full stop
 TOKENS = {"cpu": 4096, "cuda": 32768}  # of a batch, padding included: a row of logits is as wide as the vocabulary
 
 
@@ -49,25 +48,6 @@ def translators(metrics: Iterable[str]) -> list[str]:
 
 def short(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2]
-
-
-def whole_and_tail(log_probs: Array) -> tuple[float, float]:
-    """The mean over all tokens, and over the last quarter of them: `SHORTEST_TAIL` at least, if there are so many.
-
-    >>> whole_and_tail(np.array([-1.0, -1, -1, -1, -1, -4, -4, -4]))
-    (-2.125, -4.0)
-    """
-    return float(log_probs.mean()), float(log_probs[-max(SHORTEST_TAIL, len(log_probs) // 4) :].mean())
-
-
-def merit(recovery: Array) -> Array:
-    """One number for `Reverse.recovery`, by which candidates are ranked: (n, 2) -> (n,).
-
-    The mean of both, so that a token of the tail weighs several times as much as another: what is left out to save
-    room is mostly left out at the end.
-    """
-    found: Array = recovery.mean(1)
-    return found
 
 
 def start_of(model: Any) -> int:
@@ -122,13 +102,13 @@ class Reverse:
         return np.array([self._likelihoods[pair] for pair in pairs], dtype=np.float64)
 
     def recovery(self, sources: Sequence[str], outputs: Sequence[str]) -> Array:
-        """How well each source is read out of its output: mean log P of its tokens, and of the tail's: (n, 2).
+        """How well each source is read out of its output: the mean log P of its tokens, (n,).
 
         The end token is left out: that a text is over is hardly news behind its full stop.
         """
-        means = np.empty((len(outputs), 2))
+        means = np.empty(len(outputs))
         for row, log_probs in self.log_probs(sources, outputs):
-            means[row] = whole_and_tail(log_probs[:-1] if len(log_probs) > 1 else log_probs)
+            means[row] = (log_probs[:-1] if len(log_probs) > 1 else log_probs).mean()
         return means
 
     def log_probs(self, sources: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[int, Array]]:

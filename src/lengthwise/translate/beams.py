@@ -9,16 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-from torch.nn.utils.rnn import pad_sequence
-
 from ..attachment import controls_of
 from ..budget import Budget, at_least, at_most
 from ..decode.ending import Draft, choose
-from ..decode.prices import prices_of
-from ..decode.review import review, sober
-from ..decode.write import Writer, Written, _Row, _untold
-from ..metrics.reverse import spelt, start_of
+from ..decode.write import Writer, Written, _Row
 from ..plain import PlainText, PlainWriter, _Hypothesis, _Sourced
 from ..sentences import finished
 from ..units import measure
@@ -27,7 +21,6 @@ SEQUENCES = 40  # at a time on a CPU: with more, sentences wait for the longest 
 # Within a budget most beams follow the favourite until it hits the limit. With four times as many, half of the texts
 # that were torn are complete. There likelihood must count as it is: that a limit leaves one token makes it no likelier.
 WIDER = 4
-AT_ONCE = 8  # times fewer texts are read than are written at a time: each token has a score for every word there is
 _HONEST: dict[str, Any] = {"renormalize_logits": False, "length_penalty": 0.0}
 _ANY = at_least(1, "chars")
 
@@ -54,12 +47,6 @@ class Hypotheses:
     def first(self, texts: Sequence[str]) -> list[Written]:
         """The same, one of each and without a search, by a model that need not be told a length."""
         return self._first.write(texts, _ANY)
-
-    def judged(self, texts: Sequence[str], outputs: Sequence[str], budgets: Sequence[Budget]) -> list[Written]:
-        """What the model wrote for something else: are its full stops and its end in place for these texts, too?"""
-        asked = list(dict.fromkeys(zip(texts, outputs, budgets, strict=True)))
-        found = dict(zip(asked, self._bound.judged(*zip(*asked, strict=True)), strict=True)) if asked else {}
-        return [found[ask] for ask in zip(texts, outputs, budgets, strict=True)]
 
     def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
         """Within these budgets. Only what was a whole sentence shall end like one."""
@@ -116,25 +103,3 @@ class _Bound(Writer):
         ranked: list[Any] = sorted(endings, key=lambda ending: ending.rank(row.budget)[:2], reverse=True)
         best, *others = (self._written(row.budget, ending) for ending in ranked)
         return replace(best, candidates=others)
-
-    @torch.inference_mode()
-    def judged(self, texts: Sequence[str], outputs: Sequence[str], budgets: Sequence[Budget]) -> list[Written]:
-        """Nothing was forced on a text that was written freely, for something else; its full stops and its end may be
-        out of place here.
-        """
-        asked = enumerate(zip(texts, budgets, strict=True))
-        rows = [self._row(place, text, budget, None) for place, (text, budget) in asked]
-        ids, begin = spelt(self.tokenizer, outputs, self.ends), start_of(self.model)
-        most = self.window - 2  # beside them the model reads its start and their end
-        results: dict[int, Written] = {}
-        for batch in self._batches(rows, AT_ONCE):
-            inputs, start = self._inputs(batch)
-            known = [torch.tensor([begin, *ids[row.place][:most], self.ends[0]]) for row in batch]
-            written = pad_sequence(known, batch_first=True, padding_value=self.pad).to(self.model.device)
-            own = review(self.model, _untold(inputs), written, start, self.ends)
-            closes = prices_of(self.meter(batch[0].budget.unit), True).full_stops(written[:, start:])
-            notes = sober(replace(own, freedom=torch.ones_like(own.freedom)), own, closes)
-            for row, draft in zip(batch, self._drafts(written[:, start:], batch, notes), strict=True):
-                best = self._best(row, [draft], 1, 0)
-                results[row.place] = best if len(ids[row.place]) <= most else replace(best, complete=False)
-        return [results[place] for place in range(len(rows))]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..decode.write import Writer
-from ..metrics.reverse import Reverse, merit
+from ..metrics.reverse import Reverse
 from ..metrics.texts import Array
 
 OWN = 4.0  # what a nat a token of the translator's counts beside one of the reverse model's
@@ -19,7 +19,7 @@ OWN = 4.0  # what a nat a token of the translator's counts beside one of the rev
 class Channel:
     """Both directions, or one: `reverse`, and `forward`, which is asked about outputs, given their sources.
 
-    A score is `merit` of `Reverse.recovery`, and `OWN` times the translator's mean log P of the output's tokens.
+    A score is `Reverse.recovery` of the source, and `OWN` times the translator's own of the output.
     """
 
     def __init__(self, reverse: Reverse | None, forward: Reverse | None) -> None:
@@ -29,9 +29,9 @@ class Channel:
         """In nats a token, the higher the better: (n,)."""
         found: Array = np.zeros(len(outputs))
         if self.reverse is not None:
-            found = merit(self.reverse.recovery(sources, outputs))
+            found = self.reverse.recovery(sources, outputs)
         if self.forward is not None:
-            found = found + OWN * self.forward.recovery(outputs, sources)[:, 0]
+            found = found + OWN * self.forward.recovery(outputs, sources)
         return found
 
 

@@ -42,7 +42,7 @@ from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
 
 COMBINED = 48  # ways to leave out several runs of words that are tried
-READ_AGAIN = 8  # of the abridged texts that fit, so many, the best ones, are looked at for completeness
+ABRIDGED = 8  # of the texts that come of it, so many, the best ones that fit, are told of
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,9 @@ class Translation(Written):
 
 @dataclass(frozen=True, eq=False)
 class _Abridged:
-    """What came of a sentence without some of its words: cleaned and scored, as the model wrote it, and the words."""
+    """What came of a sentence without some of its words, cleaned and scored, and the words."""
 
     clean: Written
-    raw: Written
     left_out: str
 
 
@@ -258,23 +257,16 @@ class Translator:
         free = [options[0] for options in self._scored(sources, [pool[text][:1] for text in sources], self.judge)]
         one_run = self._translated_without(asks, [runs(text) for text in sources])
         several = self._translated_without(asks, [_together(*known) for known in zip(asks, free, one_run, strict=True)])
-        found: list[tuple[Ask, Written, _Abridged]] = []
         for ask, best, first, second in zip(asks, free, one_run, several, strict=True):
             different = {form.clean.text: form for form in (*first.values(), *second.values())}
-            fitting = [form for form in different.values() if not any(faults(ask, form.clean))]
-            place = {form: order(ask, honest(ask.text, form.clean, [best])) for form in fitting}
-            found += [(ask, best, form) for form in sorted(fitting, key=place.__getitem__)[:READ_AGAIN]]
-        judged = self.hypotheses.judged(
-            [self.prefix + spoken(ask.text) for ask, *_ in found],
-            [form.raw.text for *_, form in found],
-            [ask.share for ask, *_ in found],
-        )
-        clean = [[_reread(ask.text, one, form.clean)] for (ask, _, form), one in zip(found, judged, strict=True)]
-        scored = self._scored([ask.text for ask, *_ in found], clean, self.judge)
-        for (ask, best, form), (one,) in zip(found, scored, strict=True):
-            one = honest(ask.text, one, [best])
-            ask.line.left_out[ask.number, one.text] = form.left_out
-            ask.line.options[ask.number].append(one if self.channel else without_score(one))
+            fitting = [
+                replace(form, clean=honest(ask.text, form.clean, [best]))
+                for form in different.values()
+                if not any(faults(ask, form.clean))
+            ]
+            for form in sorted(fitting, key=lambda form: order(ask, form.clean))[:ABRIDGED]:
+                ask.line.left_out[ask.number, form.clean.text] = form.left_out
+                ask.line.options[ask.number].append(form.clean if self.channel else without_score(form.clean))
 
     def _translated_without(self, asks: list[Ask], cuts: list[list[Gone]]) -> list[dict[Gone, "_Abridged"]]:
         """What comes of each sentence without these words. What has to come through is never left out."""
@@ -295,11 +287,7 @@ class Translator:
         ]
         scored = self._scored([ask.text for ask in asks], clean, self.judge)
         return [
-            {
-                gone: _Abridged(one, written[form], _words(ask.text, gone))
-                for (gone, form), one in zip(some.items(), ones, strict=True)
-                if one.text
-            }
+            {gone: _Abridged(one, _words(ask.text, gone)) for gone, one in zip(some, ones, strict=True) if one.text}
             for ask, some, ones in zip(asks, forms, scored, strict=True)
         ]
 
@@ -366,12 +354,6 @@ def _words(text: str, gone: Gone) -> str:
     """
     words = text.split()
     return " ".join(f"{'' if n == min(gone) or n - 1 in gone else '… '}{words[n]}" for n in sorted(gone))
-
-
-def _reread(source: str, one: Written, known: Written) -> Written:
-    """`one`, cleaned; with the score of the `known` one, if it is the same text."""
-    clean = _restored(source, one, {})
-    return with_score(clean, score_of(known)) if clean.text == known.text else clean
 
 
 def _together(ask: Ask, free: Written, one_run: dict[Gone, _Abridged]) -> list[Gone]:
