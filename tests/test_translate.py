@@ -304,7 +304,7 @@ def test_candidates_are_told_where_asked_for(translator):
     assert lines.translate(["Cancel"])[0].candidates == []
     lines, _ = translator(entries, candidates=3)
     [row] = lines.translate([" Cancel"], "at most 7 chars")
-    assert [(one.text, one.fits) for one in row.candidates] == [(" Annulation", False), (" Stop", True)]
+    assert [(one.text, one.fits) for one in row.candidates] == [(" Stop", True), (" Annulation", False)]
 
 
 def test_a_model_that_is_told_its_length_is_not_asked_before(translator):

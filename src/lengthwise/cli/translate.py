@@ -49,7 +49,10 @@ def translate(
     plain: Annotated[
         bool, typer.Option("--plain", help="The translator alone, where a control for it comes with Lengthwise.")
     ] = False,
-    candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Tell the N best in the JSON.")] = 1,
+    candidates: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Search for N; the JSON tells the others."),
+    ] = 1,
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams.")] = 5,
     reverse: Annotated[
         str,
@@ -71,7 +74,7 @@ def translate(
     Line by line: output line n is input line n, and an empty line stays empty. Placeholders (%s, {name}, <b>, \\n,
     addresses, numbers) come through as they are, or the JSON says what did not. A .tsv has a length for each line in
     its second column, or in the one that its header calls "length"; --length is for lines without.
-    Where the room is short, words of the source may be left out; the JSON says which.
+    Where the room is short, words of the source may be left out before it is translated; the JSON says which.
     Ends with 3 if a line does not fit, lost a placeholder, or could not be translated.
     """
     if not to:
@@ -308,7 +311,8 @@ def _translate_lines(
             f"{prints.errors} could not be translated"
         )
     if prints.unfinished and not prints.as_json:
-        complain(f"of {prints.done} lines, {prints.unfinished} are not complete; --json says which")
+        are = "is" if prints.unfinished == 1 else "are"
+        complain(f"of {prints.done} lines, {prints.unfinished} {are} not complete; --json says which")
 
 
 def _translate_rows(translator: "Translator", rows: list[_Row]) -> "Iterator[Translation]":

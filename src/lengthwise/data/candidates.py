@@ -111,6 +111,7 @@ def judged(
 def whole_and_tail(log_probs: Array) -> tuple[float, float]:
     """The mean over all tokens, and over the last quarter of them: three at least, if there are so many.
 
+    >>> import numpy as np
     >>> whole_and_tail(np.array([-1.0, -1, -1, -1, -1, -4, -4, -4]))
     (-2.125, -4.0)
     """

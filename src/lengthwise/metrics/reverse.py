@@ -50,19 +50,6 @@ def short(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2]
 
 
-def start_of(model: Any) -> int:
-    """The token from which a decoder sets out."""
-    start = model.generation_config.decoder_start_token_id
-    found: int = model.config.decoder_start_token_id if start is None else start
-    return found
-
-
-def spelt(tokenizer: Any, texts: Sequence[str], ends: Sequence[int]) -> list[list[int]]:
-    """The tokens in which a decoder writes each text, without its end."""
-    found = tokenizer(text_target=list(texts))["input_ids"] if texts else []
-    return [ids[:-1] if ids and ids[-1] in ends else ids for ids in found]
-
-
 class Reverse:
     """A model that translates outputs back, and what it has answered so far."""
 
@@ -76,7 +63,8 @@ class Reverse:
         self.name, self.model, self.tokenizer, self.prefix = writer.name, writer.model, writer.tokenizer, prefix
         self._ends, self._pad = writer.ends, writer.pad
         self._window: int = writer.window
-        self._start = start_of(self.model)
+        start = self.model.generation_config.decoder_start_token_id
+        self._start: int = self.model.config.decoder_start_token_id if start is None else start
         self.backs: dict[str, str] = {}  # by output
         self._likelihoods: dict[tuple[str, str], tuple[float, int]] = {}  # by source and output: log P, tokens
 
@@ -134,7 +122,9 @@ class Reverse:
 
     def _spell(self, texts: Sequence[str]) -> list[list[int]]:
         """For the decoder, each with its end."""
-        return [[*ids[: self._window - 1], self._ends[0]] for ids in spelt(self.tokenizer, texts, self._ends)]
+        known = self.tokenizer(text_target=list(texts))["input_ids"] if texts else []
+        bare = [ids[:-1] if ids and ids[-1] in self._ends else ids for ids in known]
+        return [[*ids[: self._window - 1], self._ends[0]] for ids in bare]
 
     # ---- batches through the model
 

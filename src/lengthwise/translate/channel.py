@@ -19,7 +19,8 @@ OWN = 4.0  # what a nat a token of the translator's counts beside one of the rev
 class Channel:
     """Both directions, or one: `reverse`, and `forward`, which is asked about outputs, given their sources.
 
-    A score is `Reverse.recovery` of the source, and `OWN` times the translator's own of the output.
+    A score is how well the source is read out of the output (`Reverse.recovery`), and `OWN` times how well the output
+    is read out of the source, by the translator.
     """
 
     def __init__(self, reverse: Reverse | None, forward: Reverse | None) -> None:

@@ -42,7 +42,7 @@ from .line import Line
 from .placeholders import STAND_INS, kept, lost, masked, tidied, unmasked
 
 COMBINED = 48  # ways to leave out several runs of words that are tried
-ABRIDGED = 8  # of the texts that come of it, so many, the best ones that fit, are told of
+ABRIDGED = 8  # translations of fewer words that a sentence is given to choose from: the best that fit
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Translation(Written):
         return {name: value for name, value in fields.items() if value is not None or name not in ("note", "score")}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class _Abridged:
     """What came of a sentence without some of its words, cleaned and scored, and the words."""
 
@@ -309,11 +309,11 @@ class Translator:
             notes = ["there is nothing to translate in it; it is copied"]
         others: list[Written] = []
         if len(line.sentences) == 1:
-            options = {one.text: one for one in line.options.get(0) or pool.get(line.sentences[0], [])}
+            options = {one.text: one for one in reversed(line.options.get(0) or pool.get(line.sentences[0], []))}
             options.pop(line.done[0].text, None)
-            if self.channel is not None:
-                options = {one.text: one for one in sorted(options.values(), key=lambda one: -score_of(one))}
-            others = [self._other(line, one) for one in list(options.values())[: self.candidates - 1]]
+            sound = [one for one in reversed(options.values()) if missing or not lost(line.sentences[0], one.text)]
+            fitting_first = sorted((self._other(line, one) for one in sound), key=lambda one: not one.fits)
+            others = fitting_first[: self.candidates - 1]
         return Translation(
             text=text,
             length=length,
