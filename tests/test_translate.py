@@ -464,6 +464,7 @@ TO = ["--to", "fr", "--model", "x"]
         (["Go."], "--to fr"),
         ([" ", *TO], "the text is empty"),
         (["Go.", "--to", "de"], "--model Helsinki-NLP/opus-mt-en-de, or the folder of a model"),
+        (["Go.", "--to", "italian"], "languages are named by their codes, such as fr, it or de; got 'italian'"),
         (["nosuch.tsv", *TO], "there is no file 'nosuch.tsv' here"),
         (["Go.", *TO, "--length", "short"], "cannot read 'short' as a budget"),
         (["Go.", *TO, "--length", "42"], "'42' names no unit; write 'at most 42 chars', or give --unit chars"),

@@ -125,6 +125,9 @@ def _default_model(source: str, target: str) -> str:
     name = f"{source}-{target}"
     if any(one.name == name for one in known()):
         return name
+    for language in (source, target):
+        if not 2 <= len(language) <= 3:
+            raise UsageError(f"languages are named by their codes, such as fr, it or de; got {language!r}")
     raise UsageError(
         f"no translator from {source} to {target} has a short name; name one: "
         f"--model Helsinki-NLP/opus-mt-{name}, or the folder of a model"
