@@ -307,6 +307,13 @@ def test_candidates_are_told_where_asked_for(translator):
     assert [(one.text, one.fits) for one in row.candidates] == [(" Stop", True), (" Annulation", False)]
 
 
+def test_no_candidate_is_told_that_loses_what_the_translation_keeps(translator):
+    lines, _ = translator({"See {name}": ["Voir {name}", "Voir {nom}", "Vois {name}"]}, candidates=3)
+    [row] = lines.translate(["See {name}"])
+    assert (row.text, row.intact) == ("Voir {name}", True)
+    assert [one.text for one in row.candidates] == ["Vois {name}"]
+
+
 def test_a_model_that_is_told_its_length_is_not_asked_before(translator):
     lines, book = translator({"Go.": "Va."})
     book.told = True
