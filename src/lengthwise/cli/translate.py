@@ -49,10 +49,7 @@ def translate(
     plain: Annotated[
         bool, typer.Option("--plain", help="The translator alone, where a control for it comes with Lengthwise.")
     ] = False,
-    candidates: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Search for N; the JSON tells the others."),
-    ] = 1,
+    candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Search for N; the JSON tells the others.")] = 1,
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams.")] = 5,
     reverse: Annotated[
         str,

@@ -307,13 +307,6 @@ class Translator:
         notes += [f"left out: {words}" for words in left_out if words]
         if not fits and not line.sentences:
             notes = ["there is nothing to translate in it; it is copied"]
-        others: list[Written] = []
-        if len(line.sentences) == 1:
-            options = {one.text: one for one in reversed(line.options.get(0) or pool.get(line.sentences[0], []))}
-            options.pop(line.done[0].text, None)
-            sound = [one for one in reversed(options.values()) if missing or not lost(line.sentences[0], one.text)]
-            fitting_first = sorted((self._other(line, one) for one in sound), key=lambda one: not one.fits)
-            others = fitting_first[: self.candidates - 1]
         return Translation(
             text=text,
             length=length,
@@ -323,7 +316,7 @@ class Translator:
             complete=all(one.complete for one in line.done.values()),
             model=self.name,
             tokens=sum(one.tokens for one in line.done.values()),
-            candidates=others,
+            candidates=self._others(line, pool) if self.candidates > 1 else [],
             source=line.text,
             intact=not missing,
             note="; ".join(notes) or None,
@@ -334,6 +327,18 @@ class Translator:
         """The mean of its sentences; None where nobody judged, or there was nothing to translate."""
         scores = [one.score for one in line.done.values() if isinstance(one, Scored)]
         return round(sum(scores) / len(scores), 4) if scores else None
+
+    def _others(self, line: Line, pool: dict[str, list[Written]]) -> list[Written]:
+        """What else a line of one sentence could have been, those that fit first; none that loses what it keeps."""
+        if len(line.sentences) != 1:
+            return []
+        source, taken = line.sentences[0], line.done[0].text
+        different: dict[str, Written] = {}
+        for one in line.options.get(0) or pool.get(source, []):  # the better one of two with the same text comes first
+            if one.text != taken and (lost(source, taken) or not lost(source, one.text)):
+                different.setdefault(one.text, one)
+        others = [self._other(line, one) for one in different.values()]
+        return sorted(others, key=lambda one: not one.fits)[: self.candidates - 1]
 
     def _other(self, line: Line, one: Written) -> Written:
         length = line.length({0: one})
