@@ -575,6 +575,20 @@ def test_ctrl_c_leaves_what_was_done(cli, book, tmp_path):
     (tmp_path / "lines.txt").write_text("Go.\n" * AT_A_TIME + "Stop.\n")
     told = f"lengthwise: stopped: {AT_A_TIME} of {AT_A_TIME + 1} lines were translated\n"
     assert cli(str(tmp_path / "lines.txt"), *TO) == (130, "Va.\n" * AT_A_TIME, told)
+    out, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"
+    out.write_text("of another day\n")
+    told = told.replace("\n", f"; see {partial}\n")
+    assert cli(str(tmp_path / "lines.txt"), *TO, "--out", str(out)) == (130, "", told)
+    assert (out.read_text(), partial.read_text()) == ("of another day\n", "Va.\n" * AT_A_TIME)
+    (tmp_path / "lines.txt").write_text("Go.\n")
+    assert cli(str(tmp_path / "lines.txt"), *TO, "--out", str(out)) == (0, "", "")
+    assert (out.read_text(), partial.exists()) == ("Va.\n", False)
+
+
+def test_a_pipe_is_written_to_as_it_is(cli, book, tmp_path):
+    book({"Go.": "Va."})
+    assert cli("Go.", *TO, "--out", os.devnull) == (0, "", "")
+    assert not os.path.isfile(os.devnull)
 
 
 def test_the_command_with_a_model(cli, marian, tmp_path):

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -86,17 +86,17 @@ def translate(
     stream = Lines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "room": room}
     translator = _translator(name, reverse, device, fitted=not plain, source=source, target=to, **search)
-    with out.open("w", encoding="utf-8") if out else nullcontext(sys.stdout) as printed:
+    with _printed(out) as printed:
         prints = _Printer(printed, as_json)
         if stream is not None:
             batches = (reads.rows(batch) for batch in _of_stdin(stream))
-            with telling_if_stopped(lambda: stream.stopped(prints.done, "translated")):
+            with telling_if_stopped(lambda: stream.stopped(prints.done, prints.translated)):
                 _translate_lines(translator, batches, prints, lambda: stream.seen)
         elif file is not None:
             from ..data.lines import count
 
             total, batches = count(file), (reads.rows(batch) for batch in _of_file(file))
-            with telling_if_stopped(lambda: f"stopped: {prints.done:,} of {total:,} lines were translated"):
+            with telling_if_stopped(lambda: f"stopped: {prints.done:,} of {total:,} lines were {prints.translated}"):
                 _translate_lines(translator, batches, prints, lambda: total)
         else:
             _translate_one(translator, text, reads.budget, prints)
@@ -241,6 +241,19 @@ def _of_stdin(stream: Lines) -> Iterator[list[tuple[str, str | None]]]:
 # ---- translations out
 
 
+@contextmanager
+def _printed(out: Path | None) -> Iterator[TextIO]:
+    """stdout, or a file that takes its name when all is written: what broke off is in OUT.partial, OUT as it was."""
+    if out is None or (out.exists() and not out.is_file()):  # a pipe, /dev/null: nothing there can be replaced
+        with nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8") as stream:
+            yield stream
+        return
+    partial = out.with_name(f"{out.name}.partial")
+    with partial.open("w", encoding="utf-8") as stream:
+        yield stream
+    partial.replace(out)
+
+
 class _Printer:
     """Prints translations one by one and counts what is wrong with them."""
 
@@ -258,6 +271,11 @@ class _Printer:
 
     def say(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
+
+    @property
+    def translated(self) -> str:
+        """What was done, and where to look for it, if not on stdout."""
+        return "translated" if self.stream is sys.stdout else f"translated; see {self.stream.name}"
 
     @property
     def all_well(self) -> bool:
