@@ -405,7 +405,8 @@ def test_final_model_is_the_average(tmp_path: Path) -> None:
     assert torch.allclose(model.state_dict()[name], expected, atol=1e-6)
 
 
-def test_best_and_last_are_kept_and_patience_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("average", "taken"), [(None, 0), (1, 1)])  # the best on dev, unless the last is asked for
+def test_best_and_last_are_kept_and_patience_ends(tmp_path: Path, average: int | None, taken: int) -> None:
     dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
     rates = {
         "steps": 200,
@@ -415,6 +416,7 @@ def test_best_and_last_are_kept_and_patience_ends(tmp_path: Path) -> None:
         "evaluate_every": 2,
         "keep": 1,
         "patience": 2,
+        "average": average,
     }
     recipe = small(tmp_path, data=dev, train=rates)
     rate = loop.learning_rate
@@ -430,7 +432,9 @@ def test_best_and_last_are_kept_and_patience_ends(tmp_path: Path) -> None:
     assert [int(path.name.removeprefix("step-")) for path in checkpoints(tmp_path / "run")] == [best, last]
     model, _ = load_model(folder)
     name = "model.decoder.layers.0.fc1.weight"
-    assert torch.equal(model.state_dict()[name], read_weights(checkpoints(tmp_path / "run")[0])[name])
+    best_and_last = [read_weights(path)[name] for path in checkpoints(tmp_path / "run")]
+    assert not torch.equal(*best_and_last)
+    assert torch.equal(model.state_dict()[name], best_and_last[taken])
 
 
 # ---- what goes wrong

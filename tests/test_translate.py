@@ -575,20 +575,42 @@ def test_ctrl_c_leaves_what_was_done(cli, book, tmp_path):
     (tmp_path / "lines.txt").write_text("Go.\n" * AT_A_TIME + "Stop.\n")
     told = f"lengthwise: stopped: {AT_A_TIME} of {AT_A_TIME + 1} lines were translated\n"
     assert cli(str(tmp_path / "lines.txt"), *TO) == (130, "Va.\n" * AT_A_TIME, told)
-    out, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"
+
+
+def test_a_file_takes_its_name_when_all_is_there(cli, book, tmp_path):
+    book({"Go.": "Va.", "Stop.": KeyboardInterrupt(), "Long.": "TOO LONG"})
+    lines, out, partial = (tmp_path / name for name in ("lines.txt", "out.txt", "out.txt.partial"))
     out.write_text("of another day\n")
-    told = told.replace("\n", f"; see {partial}\n")
-    assert cli(str(tmp_path / "lines.txt"), *TO, "--out", str(out)) == (130, "", told)
+    out.chmod(0o600)
+    lines.write_text("Go.\n" * AT_A_TIME + "Stop.\n")
+    ask = [*TO, "--out", str(out)]
+    told = f"lengthwise: stopped: {AT_A_TIME} of {AT_A_TIME + 1} lines were translated; see {partial}\n"
+    assert cli(str(lines), *ask) == (130, "", told)
     assert (out.read_text(), partial.read_text()) == ("of another day\n", "Va.\n" * AT_A_TIME)
-    (tmp_path / "lines.txt").write_text("Go.\n")
-    assert cli(str(tmp_path / "lines.txt"), *TO, "--out", str(out)) == (0, "", "")
-    assert (out.read_text(), partial.exists()) == ("Va.\n", False)
+    code, _, err = cli("Go.", *ask)
+    assert (code, f"{partial} was left by a run that broke off" in err) == (2, True)
+    partial.unlink()
+    assert cli("Long.", *ask)[0] == 3  # an error, and nothing to write
+    assert (out.read_text(), partial.exists()) == ("of another day\n", False)
+    assert cli("-", *ask, stdin=b"Go.\n") == (0, "", "")
+    assert (out.read_text(), partial.exists(), out.stat().st_mode & 0o777) == ("Va.\n", False, 0o600)
 
 
-def test_a_pipe_is_written_to_as_it_is(cli, book, tmp_path):
+def test_what_is_no_file_of_its_own_is_written_to_as_it_is(cli, book, tmp_path):
     book({"Go.": "Va."})
-    assert cli("Go.", *TO, "--out", os.devnull) == (0, "", "")
-    assert not os.path.isfile(os.devnull)
+    (tmp_path / "target").write_text("old\n")
+    (tmp_path / "link").symlink_to("target")
+    assert cli("Go.", *TO, "--out", str(tmp_path / "link")) == (0, "", "")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "Va.\n"
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert cli("Go.", *TO, "--out", str(tmp_path / "pipe")) == (0, "", "")
+    assert os.read(reading, 99) == b"Va.\n"
+    os.close(reading)
+    for wrong, says in ((tmp_path, "is a folder"), (tmp_path / "none" / "out", "there is no folder")):
+        code, _, err = cli("Go.", *TO, "--out", str(wrong))
+        assert (code, says in err) == (2, True)
 
 
 def test_the_command_with_a_model(cli, marian, tmp_path):

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -58,7 +58,7 @@ def translate(
     tsv: Annotated[
         bool, typer.Option("--tsv", help="Lines are: text, tab, length. [default: if it is a .tsv]")
     ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write here, not to stdout.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write here, not to stdout; there when all is done.")] = None,
     device: Device = None,
     as_json: Json = False,
 ) -> None:
@@ -74,6 +74,8 @@ def translate(
     Where the room is short, words of the source may be left out before it is translated; the JSON says which.
     Ends with 3 if a line does not fit, lost a placeholder, or could not be translated.
     """
+    from ..data.writing import growing, place
+
     if not to:
         raise UsageError("to which language? For example --to fr")
     if not text.strip():
@@ -82,11 +84,13 @@ def translate(
     file = None if text == "-" else _file(text)
     in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
     reads = _Reader(length, unit, in_columns)
+    if out:
+        place(out)  # or an error, before minutes of loading and translating
     name = model or _default_model(source, to)
     stream = Lines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "room": room}
     translator = _translator(name, reverse, device, fitted=not plain, source=source, target=to, **search)
-    with _printed(out) as printed:
+    with growing(out) if out else nullcontext(sys.stdout) as printed:
         prints = _Printer(printed, as_json)
         if stream is not None:
             batches = (reads.rows(batch) for batch in _of_stdin(stream))
@@ -241,19 +245,6 @@ def _of_stdin(stream: Lines) -> Iterator[list[tuple[str, str | None]]]:
 # ---- translations out
 
 
-@contextmanager
-def _printed(out: Path | None) -> Iterator[TextIO]:
-    """stdout, or a file that takes its name when all is written: what broke off is in OUT.partial, OUT as it was."""
-    if out is None or (out.exists() and not out.is_file()):  # a pipe, /dev/null: nothing there can be replaced
-        with nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8") as stream:
-            yield stream
-        return
-    partial = out.with_name(f"{out.name}.partial")
-    with partial.open("w", encoding="utf-8") as stream:
-        yield stream
-    partial.replace(out)
-
-
 class _Printer:
     """Prints translations one by one and counts what is wrong with them."""
 
@@ -287,8 +278,7 @@ def _translate_one(translator: "Translator", text: str, budget: "Budget | None",
         [one] = translator.translate([text], budget)
     if one.error is not None and not prints.as_json:
         complain(one.error)
-        prints.errors += 1
-        return
+        raise typer.Exit(SOME_DO_NOT_FIT)
     prints.show(one)
     if one.error is not None:
         complain(one.error)

@@ -3,11 +3,12 @@
 import gzip
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 from .document import Document
 
@@ -27,6 +28,40 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[TextIO]:
+    """A file of lines that takes its place when all are written; those of a run that broke off stay in PATH.partial.
+
+    What is no file of its own, such as a pipe or a link, is written to as it is.
+    """
+    at = place(path)
+    with at.open("w" if at == path else "x", encoding="utf-8") as stream:
+        try:
+            yield stream
+        except BaseException:
+            if at != path and not stream.tell():
+                at.unlink()
+            raise
+    if at != path:
+        if path.exists():
+            shutil.copymode(path, at)
+        at.replace(path)
+
+
+def place(path: Path) -> Path:
+    """Where `growing` writes; an error if it cannot, or if a run that broke off has left something there."""
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file to write to")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return path
+    partial = path.with_name(f"{path.name}.partial")
+    if partial.exists():
+        raise ValueError(f"{partial} was left by a run that broke off, or is being written; move or delete it first")
+    return partial
 
 
 def _umask() -> int:

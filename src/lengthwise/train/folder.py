@@ -73,12 +73,12 @@ def finished(recipe: Recipe) -> bool:
 
 
 def finish(recipe: Recipe) -> Path:
-    """The final model folder, from the checkpoints: their average, or the best, or the last.
+    """The final model folder, from the checkpoints: the average of the last ones, or the best on dev, or the last.
 
     The model is built once more, in the memory of this process: there it is whole, however it was sharded in training.
     """
     found = state.checkpoints(recipe.out)
-    if recipe.train.average > 1:
+    if recipe.train.average:
         chosen = found[-recipe.train.average :]
     else:
         best = state.read_progress(found[-1]).best_step

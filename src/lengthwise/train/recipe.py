@@ -211,7 +211,7 @@ class TrainSection(Section):
     log_every: Positive = 20
     keep: Positive = 2  # the last checkpoints; the best is kept besides
     patience: Positive | None = None  # dev evaluations without a better loss
-    average: Positive = 1  # last checkpoints that make the final model
+    average: Positive | None = None  # so many of the last checkpoints make the final model; None: the best on dev does
     half: bool = False  # whose weights are stored in float16: half the size
 
     @model_validator(mode="after")
