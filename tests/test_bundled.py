@@ -85,6 +85,22 @@ def test_a_limit_is_heard(en_it):
     assert short.length <= 44 < free.length
 
 
+def test_what_is_torn_is_not_complete(en_it):
+    """Told a limit, it would end anywhere; whether that is an end, it says when it is told one that is far off."""
+    sources, budgets = ["Click <b>here</b> to continue.", "a small and fast text editor"], ["at most 30 chars", "1.0x"]
+    written = en_it.write([sources[0]], budgets[:1])
+    assert (written[0].fits, written[0].complete) == (True, False)
+    for one in Translator(en_it, "en", "it").translate(sources, budgets):
+        assert (one.fits, one.complete) == (True, True)
+        assert not one.text.endswith((" e", " per."))
+
+
+def test_words_are_left_out_where_nothing_whole_is_found(en_it):
+    [one] = Translator(en_it, "en", "it").translate(["Click <b>here</b> to continue."], "at most 30 chars")
+    assert (one.fits, one.complete, one.intact) == (True, True, True)
+    assert one.note.startswith("left out: ")
+
+
 def test_it_translates_nothing_else(en_it):
     with pytest.raises(ValueError, match="en-it translates from en to it; asked for was from en to fr"):
         prepare(en_it, "en", "fr")

@@ -37,7 +37,7 @@ def fake_writer(name="fake", **told):
     tokenizer = SimpleNamespace(**{"added_tokens_encoder": {}, **told})
     device, generation = SimpleNamespace(type="cuda"), SimpleNamespace(forced_bos_token_id=None)
     model = SimpleNamespace(config=config, device=device, generation_config=generation)
-    return SimpleNamespace(name=name, model=model, tokenizer=tokenizer, steered=False)
+    return SimpleNamespace(name=name, model=model, tokenizer=tokenizer, steered=False, limited=False)
 
 
 class Dictionary:
@@ -608,9 +608,22 @@ def test_what_is_no_file_of_its_own_is_written_to_as_it_is(cli, book, tmp_path):
     assert cli("Go.", *TO, "--out", str(tmp_path / "pipe")) == (0, "", "")
     assert os.read(reading, 99) == b"Va.\n"
     os.close(reading)
-    for wrong, says in ((tmp_path, "is a folder"), (tmp_path / "none" / "out", "there is no folder")):
-        code, _, err = cli("Go.", *TO, "--out", str(wrong))
+
+
+def test_files_that_cannot_be_written_to(cli, book, tmp_path):
+    book({"Go.": "Va."})
+    lines = tmp_path / "lines.txt"
+    lines.write_text("Go.\n")
+    (tmp_path / "link").symlink_to("lines.txt")
+    for wrong, says in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "none" / "out", "there is no folder"),
+        (lines, "is what is to be translated"),
+        (tmp_path / "link", "is what is to be translated"),
+    ):
+        code, _, err = cli(str(lines), *TO, "--out", str(wrong))
         assert (code, says in err) == (2, True)
+    assert lines.read_text() == "Go.\n"
 
 
 def test_the_command_with_a_model(cli, marian, tmp_path):

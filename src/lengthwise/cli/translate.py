@@ -58,7 +58,9 @@ def translate(
     tsv: Annotated[
         bool, typer.Option("--tsv", help="Lines are: text, tab, length. [default: if it is a .tsv]")
     ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write here, not to stdout; there when all is done.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write here, not to stdout; there when all is done.")
+    ] = None,
     device: Device = None,
     as_json: Json = False,
 ) -> None:
@@ -85,6 +87,8 @@ def translate(
     in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
     reads = _Reader(length, unit, in_columns)
     if out:
+        if file is not None and out.exists() and out.samefile(file):
+            raise UsageError(f"{out} is what is to be translated; name another file for the translations")
         place(out)  # or an error, before minutes of loading and translating
     name = model or _default_model(source, to)
     stream = Lines() if text == "-" else None  # stdin is read while the model loads

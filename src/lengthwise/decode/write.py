@@ -321,12 +321,13 @@ class Writer:
             notes = review(self.model, _repeated(inputs, each), written, start, self.ends)
         if "decoder_length" not in inputs:
             return notes
-        if self.steered:
-            plain = _untold(inputs)
-            cache = read(self.model, plain, each, search.options)
+        translates = self.model.config.is_encoder_decoder
+        if self.steered or (translates and self.limited):
+            plain = _untold(inputs) if self.steered else inputs | hardly_told(inputs["decoder_length"])
+            cache = read(self.model, plain, each, search.options) if self.steered else None
             own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
             return sober(notes, own, fit.prices.full_stops(written[:, start:]))
-        if self.model.config.is_encoder_decoder:
+        if translates:
             return notes
         return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
 
@@ -334,6 +335,11 @@ class Writer:
     def steered(self) -> bool:
         """Is it the plain model when it is not told a length?"""
         return all(control.steers for control in controls_of(self.model))
+
+    @property
+    def limited(self) -> bool:
+        """Has it learnt limits, so that it can be told of one that hinders nobody?"""
+        return any(getattr(control, "at_most", False) for control in controls_of(self.model))
 
     def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
         """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
@@ -443,6 +449,16 @@ _APART = 7_919  # the seeds of a text's candidates
 def _untold(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
     """Without what controls are told."""
     return {key: value for key, value in inputs.items() if not key.startswith("decoder_")}
+
+
+def far(length: Any) -> Any:
+    """A limit that hinders nobody who translates so much (a number, or a tensor), not even into a wordy language."""
+    return 2 * length + 20
+
+
+def hardly_told(length: Tensor) -> dict[str, Tensor]:
+    """What a model hears that has only ever written with a length, to write or judge as if nobody said how long."""
+    return {"decoder_length": far(length), "decoder_at_most": torch.ones_like(length, dtype=torch.bool)}
 
 
 def _repeated(inputs: dict[str, Tensor], each: int) -> dict[str, Tensor]:

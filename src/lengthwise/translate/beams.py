@@ -12,7 +12,7 @@ from typing import Any
 from ..attachment import controls_of
 from ..budget import Budget, at_least, at_most
 from ..decode.ending import Draft, choose
-from ..decode.write import Writer, Written, _Row
+from ..decode.write import Writer, Written, _Row, far
 from ..plain import PlainText, PlainWriter, _Hypothesis, _Sourced
 from ..sentences import finished
 from ..units import measure
@@ -36,17 +36,19 @@ class Hypotheses:
         self.told = bool(controls) and not limits  # can it translate only where it is told a length?
         sequences = SEQUENCES if writer.model.device.type == "cpu" else 16 * SEQUENCES
         self._free = _Free(writer, beams, max(1, sequences // beams), told=bool(limits))
-        self._first = _Free(writer, 1, sequences, told=False)
+        self._first = _Free(writer, 1, sequences, told=bool(limits))
         self._bound = _Bound(writer, 2 * sequences)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:
         """As the model translates when nobody says how long."""
-        wide = [at_most(2 * measure(text, "chars") + 20, "chars") for text in texts]
-        return [_listed(one) for one in self._free.write(texts, wide if self._free.told else _ANY)]
+        return [_listed(one) for one in self._free.write(texts, self._wide(texts))]
 
     def first(self, texts: Sequence[str]) -> list[Written]:
-        """The same, one of each and without a search, by a model that need not be told a length."""
-        return self._first.write(texts, _ANY)
+        """The same, one of each and without a search."""
+        return self._first.write(texts, self._wide(texts))
+
+    def _wide(self, texts: Sequence[str]) -> Budget | list[Budget]:
+        return [at_most(far(measure(text, "chars")), "chars") for text in texts] if self._free.told else _ANY
 
     def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
         """Within these budgets. Only what was a whole sentence shall end like one."""

@@ -6,10 +6,13 @@ second alone, what leaves something out. Knows likelihoods; not where translatio
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
 
-from ..decode.write import Writer
+from ..attachment import controls_of, units_of
+from ..decode.write import Writer, hardly_told
 from ..metrics.reverse import Reverse
 from ..metrics.texts import Array
 
@@ -36,10 +39,23 @@ class Channel:
         return found
 
 
+class _Limited(Reverse):
+    """A model that has only ever translated with a length: it hears of a limit that hinders nobody."""
+
+    def _inputs(self, heads: list[list[int]]) -> dict[str, Any]:
+        lengths = [len(self.tokenizer.decode(head, skip_special_tokens=True)) for head in heads]
+        told = hardly_told(torch.tensor(lengths, device=self.model.device))
+        unit = units_of(controls_of(self.model)).index("chars")
+        return super()._inputs(heads) | told | {"decoder_unit": torch.full_like(told["decoder_length"], unit)}
+
+
 def forward(writer: Writer, prefix: str) -> Reverse | None:
-    """The writer's model as a judge of translations; None for one that translates only when it is told a length.
+    """The writer's model as a judge of translations; None for one that must be told their very length.
 
     Nor is one that must be told its language: the token that does it would count as a word.
     """
-    coded = writer.model.generation_config.forced_bos_token_id is not None
-    return Reverse(writer, prefix) if writer.steered and not coded else None
+    if writer.model.generation_config.forced_bos_token_id is not None:
+        return None
+    if writer.steered:
+        return Reverse(writer, prefix)
+    return _Limited(writer, prefix) if writer.limited and "chars" in units_of(controls_of(writer.model)) else None
