@@ -689,6 +689,18 @@ def test_a_model_that_must_be_told_a_length_is_no_judge_without_one(sp_unigram):
     assert judge() is not None
     assert judge(PlannerControl("chars", hidden=4)) is not None  # untold it is the plain model
     assert judge(EncodingControl("difference", unit="chars")) is None
+    assert judge(EncodingControl("difference", unit="words", at_most=True)) is None
+    limited = judge(EncodingControl("difference", unit=("words", "chars"), at_most=True))  # told of a limit far off
+    text = "The lazy dog."
+    told = limited._inputs(limited._read([text, text]))
+    assert {name: told[f"decoder_{name}"].tolist() for name in ("length", "unit", "at_most")} == {
+        "length": [2 * len(text) + 20] * 2,
+        "unit": [1, 1],
+        "at_most": [True, True],
+    }
+    assert limited.recovery(["A line."], [text])[0] < 0
+    both = [EncodingControl("difference", unit="chars"), PlannerControl("chars", hidden=4, at_most=True)]
+    assert judge(*both) is None  # the one has learnt no limits
 
 
 def test_a_word_that_is_left_as_it_is_makes_no_whole_translation(translator):

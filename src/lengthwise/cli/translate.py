@@ -59,7 +59,7 @@ def translate(
         bool, typer.Option("--tsv", help="Lines are: text, tab, length. [default: if it is a .tsv]")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write here, not to stdout; there when all is done.")
+        Path | None, typer.Option(metavar="FILE", help="Write to this file, which is there when all is done.")
     ] = None,
     device: Device = None,
     as_json: Json = False,
@@ -269,8 +269,8 @@ class _Printer:
 
     @property
     def translated(self) -> str:
-        """What was done, and where to look for it, if not on stdout."""
-        return "translated" if self.stream is sys.stdout else f"translated; see {self.stream.name}"
+        """What was done, and where to look for it, if anything was and not on stdout."""
+        return f"translated; see {self.stream.name}" if self.done and self.stream is not sys.stdout else "translated"
 
     @property
     def all_well(self) -> bool:

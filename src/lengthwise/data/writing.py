@@ -56,6 +56,8 @@ def place(path: Path) -> Path:
         raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file to write to")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written to: no permission")
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return path
     partial = path.with_name(f"{path.name}.partial")

@@ -93,7 +93,7 @@ def _opinion(logits: Tensor, taken: Tensor, ends: Tensor) -> Notes:
 
 
 def sober(notes: Notes, own: Notes, closes: Tensor) -> Notes:
-    """Notes on a model that was told a length, and those (`own`) on the same model when it was not.
+    """Notes on a model that was told a length, and those (`own`) on the same model when it was not, or of a far one.
 
     Told, it would put a full stop anywhere for the sake of the length. So whether full stops (`closes`: rows, time)
     and ends are in place, and how the text reads, the other one says.

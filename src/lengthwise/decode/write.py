@@ -338,8 +338,9 @@ class Writer:
 
     @property
     def limited(self) -> bool:
-        """Has it learnt limits, so that it can be told of one that hinders nobody?"""
-        return any(getattr(control, "at_most", False) for control in controls_of(self.model))
+        """Is it always told a length, which may be a limit, so that it can be told of one that hinders nobody?"""
+        told = [control for control in controls_of(self.model) if not control.steers]
+        return bool(told) and all(getattr(control, "at_most", False) for control in told)
 
     def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
         """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
@@ -452,7 +453,7 @@ def _untold(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def far(length: Any) -> Any:
-    """A limit that hinders nobody who translates so much (a number, or a tensor), not even into a wordy language."""
+    """Well beyond a length (a number, or a tensor): a limit there hinders nobody who is to write about so much."""
     return 2 * length + 20
 
 

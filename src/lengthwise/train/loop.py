@@ -311,7 +311,7 @@ class _Run:
         state.save_checkpoint(self.recipe.out, self.progress, model, self.optimizer.optimizer, self.accelerator)
         if self.accelerator.is_main_process:
             train = self.recipe.train
-            state.prune(self.recipe.out, max(train.keep, train.average or 1), self.progress.best_step)
+            state.prune(self.recipe.out, max(train.keep, train.average or 0), self.progress.best_step)
         self.since = _Clock()
 
     def close(self) -> None:
