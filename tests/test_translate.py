@@ -525,6 +525,14 @@ def test_lines_of_stdin(cli, book):
     assert [row.get("error", "")[:6] for row in rows] == ["", "", "it is "]
 
 
+def test_a_line_that_lost_something_is_named(cli, book):
+    book({"Go.": "Va.", **dict.fromkeys(("Hi {name}", "Hi {1}", "Hi <1>", "Hi X1"), "Salut")})
+    code, out, err = cli("-", *TO, stdin=b"Go.\nHi {name}\n")
+    assert (code, out) == (3, "Va.\nSalut\n")
+    assert "line 2: 5 chars · complete · not as in the source: {name}\n" in err
+    assert "line 1" not in err
+
+
 def test_lines_of_a_file_in_batches(cli, book, tmp_path):
     known = book({"Go.": "Va."})
     (tmp_path / "lines.txt").write_text("Go.\n\n" * AT_A_TIME)

@@ -314,8 +314,8 @@ def _translate_lines(
                     prints.show(one)
                 elif not prints.as_json:
                     prints.say(row.text)
-                if one.error is not None and not prints.as_json:
-                    complain(f"line {number}: {one.error}")
+                if not (prints.as_json or (one.fits and one.intact)):
+                    complain(f"line {number}: {one.error or _verdict(one)}")
             bar.update(task, completed=number, total=total())
     if not prints.all_well:
         complain(
