@@ -328,9 +328,8 @@ def test_several_runs_are_left_out_only_where_that_should_fit(judging):
 def test_what_comes_out_alike_takes_one_place_of_those_to_choose_from(judging):
     lines, search = judging(candidates=16)
     [row] = lines.translate(["Please kindly do open that old file"], "at most 27 chars")
-    assert {"Please do open that file", "Kindly do open that file"} <= set(
-        search.asked
-    )  # they come out alike, and next
+    alike = {"Please do open that file", "Kindly do open that file"}  # they come out alike, and next
+    assert alike <= set(search.asked)
     short = [row, *(one for one in row.candidates if one.fits and one.text != "z")]
     assert (row.text, len(short)) == ("Donc ouvre ce vieux fichier", 8)
 

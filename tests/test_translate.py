@@ -37,7 +37,7 @@ def fake_writer(name="fake", **told):
     tokenizer = SimpleNamespace(**{"added_tokens_encoder": {}, **told})
     device, generation = SimpleNamespace(type="cuda"), SimpleNamespace(forced_bos_token_id=None)
     model = SimpleNamespace(config=config, device=device, generation_config=generation)
-    return SimpleNamespace(name=name, model=model, tokenizer=tokenizer, steered=False, limited=False)
+    return SimpleNamespace(name=name, model=model, tokenizer=tokenizer, steered=False, limited_in=lambda unit: False)
 
 
 class Dictionary:

@@ -100,3 +100,21 @@ def sober(notes: Notes, own: Notes, closes: Tensor) -> Notes:
     """
     freedom = torch.where(closes, torch.minimum(notes.freedom, own.freedom), notes.freedom)
     return Notes(freedom, own.end_liking, own.score)
+
+
+# ---- asked as if nobody said how long
+
+
+def untold(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Without what controls are told."""
+    return {key: value for key, value in inputs.items() if not key.startswith("decoder_")}
+
+
+def far(length: Any) -> Any:
+    """Well beyond a length (a number, or a tensor): a limit there hinders nobody who is to write about so much."""
+    return 2 * length + 20
+
+
+def hardly_told(length: Tensor) -> dict[str, Tensor]:
+    """What a model hears that has only ever written with a length, to write or judge as if nobody said how long."""
+    return {"decoder_length": far(length), "decoder_at_most": torch.ones_like(length, dtype=torch.bool)}

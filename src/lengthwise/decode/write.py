@@ -19,7 +19,7 @@ from ..meter import Meter
 from .drawing import Draw, chances
 from .ending import NOTHING, Draft, Ending, choose
 from .fit import UNLIMITED, Fit
-from .review import Notes, review, sober
+from .review import Notes, hardly_told, review, sober, untold
 from .search import SAMPLING, Search, searching, warpers
 from .shared import read
 from .streaming import Look, Tap, spelled, stream
@@ -322,9 +322,9 @@ class Writer:
         if "decoder_length" not in inputs:
             return notes
         translates = self.model.config.is_encoder_decoder
-        if self.steered or (translates and self.limited):
-            plain = _untold(inputs) if self.steered else inputs | hardly_told(inputs["decoder_length"])
-            cache = read(self.model, plain, each, search.options) if self.steered else None
+        if self.steered or (translates and self.limited_in(fit.meter.unit.name)):
+            plain = untold(inputs) if self.steered else inputs | hardly_told(inputs["decoder_length"])
+            cache = read(self.model, plain, each, search.options)
             own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
             return sober(notes, own, fit.prices.full_stops(written[:, start:]))
         if translates:
@@ -336,17 +336,16 @@ class Writer:
         """Is it the plain model when it is not told a length?"""
         return all(control.steers for control in controls_of(self.model))
 
-    @property
-    def limited(self) -> bool:
+    def limited_in(self, unit: str) -> bool:
         """Is it always told a length, which may be a limit, so that it can be told of one that hinders nobody?"""
         told = [control for control in controls_of(self.model) if not control.steers]
-        return bool(told) and all(getattr(control, "at_most", False) for control in told)
+        return bool(told) and all(getattr(control, "at_most", False) and unit in control.units for control in told)
 
     def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
         """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
         if "decoder_length" not in inputs or self.model.config.is_encoder_decoder or not self.steered:
             return lambda ids, freedom: freedom
-        plain = _untold(inputs)
+        plain = untold(inputs)
         cache = read(self.model, plain, 1)
 
         def look(ids: list[int], freedom: list[float]) -> list[float]:
@@ -445,21 +444,6 @@ class Writer:
 
 
 _APART = 7_919  # the seeds of a text's candidates
-
-
-def _untold(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Without what controls are told."""
-    return {key: value for key, value in inputs.items() if not key.startswith("decoder_")}
-
-
-def far(length: Any) -> Any:
-    """Well beyond a length (a number, or a tensor): a limit there hinders nobody who is to write about so much."""
-    return 2 * length + 20
-
-
-def hardly_told(length: Tensor) -> dict[str, Tensor]:
-    """What a model hears that has only ever written with a length, to write or judge as if nobody said how long."""
-    return {"decoder_length": far(length), "decoder_at_most": torch.ones_like(length, dtype=torch.bool)}
 
 
 def _repeated(inputs: dict[str, Tensor], each: int) -> dict[str, Tensor]:

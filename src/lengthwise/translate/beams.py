@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..attachment import controls_of
 from ..budget import Budget, at_least, at_most
 from ..decode.ending import Draft, choose
-from ..decode.write import Writer, Written, _Row, far
+from ..decode.review import far
+from ..decode.write import Writer, Written, _Row
 from ..plain import PlainText, PlainWriter, _Hypothesis, _Sourced
 from ..sentences import finished
 from ..units import measure
@@ -30,13 +30,12 @@ class Hypotheses:
 
     def __init__(self, writer: Writer, beams: int) -> None:
         self.beams = beams
-        controls = [control for control in controls_of(writer.model) if not control.steers]  # those it is never without
         # A model that has learnt limits has never translated without a length: it hears of one that hinders nobody.
-        limits = [c for c in controls if getattr(c, "at_most", False) and "chars" in c.units]
-        self.told = bool(controls) and not limits  # can it translate only where it is told a length?
+        limits = writer.limited_in("chars")
+        self.told = not (writer.steered or limits)  # can it translate only where it is told a length?
         sequences = SEQUENCES if writer.model.device.type == "cpu" else 16 * SEQUENCES
-        self._free = _Free(writer, beams, max(1, sequences // beams), told=bool(limits))
-        self._first = _Free(writer, 1, sequences, told=bool(limits))
+        self._free = _Free(writer, beams, max(1, sequences // beams), told=limits)
+        self._first = _Free(writer, 1, sequences, told=limits)
         self._bound = _Bound(writer, 2 * sequences)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:

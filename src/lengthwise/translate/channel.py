@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from ..attachment import controls_of, units_of
-from ..decode.write import Writer, hardly_told
+from ..decode.review import hardly_told
+from ..decode.write import Writer
 from ..metrics.reverse import Reverse
 from ..metrics.texts import Array
 
@@ -58,4 +59,4 @@ def forward(writer: Writer, prefix: str) -> Reverse | None:
         return None
     if writer.steered:
         return Reverse(writer, prefix)
-    return _Limited(writer, prefix) if writer.limited and "chars" in units_of(controls_of(writer.model)) else None
+    return _Limited(writer, prefix) if writer.limited_in("chars") else None
