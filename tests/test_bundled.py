@@ -156,6 +156,18 @@ def test_the_recipe_of_en_fr_can_be_read():
     assert (shipped.train.steps, shipped.train.lr) == (named.train.steps, named.train.lr)
 
 
+def test_without_its_translator_it_says_which_and_what_to_do(monkeypatch, capsys):
+    def unreachable(name, local):
+        raise OSError("no network here")
+
+    monkeypatch.setattr("lengthwise.models._snapshot", unreachable)
+    assert main(["translate", "Hello", "--to", "fr", "--device", "cpu"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("lengthwise: en-fr stands upon Helsinki-NLP/opus-mt-en-fr, which is not here: no model")
+    assert "The hub: no network here. What to do: check" in last
+    assert "give its path" in last
+
+
 def test_it_is_found_by_its_translator(tmp_path, monkeypatch):
     def translator(path, width=512):
         (tmp_path / path).mkdir(parents=True)

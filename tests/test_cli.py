@@ -538,6 +538,16 @@ def test_tokens_of_models_with_a_short_name_are_counted_without_transformers_but
     assert not set(re.findall(r"\| +(torch|transformers)$", done.stderr, re.MULTILINE))
 
 
+def test_the_name_of_a_file_is_a_text_and_said_to_be_one(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("Much longer than its name.")
+    code, out, err = cli("measure", "notes.txt", "--unit", "chars")
+    assert (code, out) == (0, "9\n")
+    assert err.startswith("lengthwise: 'notes.txt' is taken as the text itself; for what is in that file give - and <")
+    assert cli("measure", "no notes", "--unit", "chars") == (0, "8\n", "")
+    assert cli("measure", "x" * 5000, "--unit", "chars") == (0, "5000\n", "")  # too long for a name
+
+
 def test_measures_each_line(cli):
     code, out, err = cli("measure", "-", "--lines", "--unit", "chars", stdin=b"caf\xc3\xa9\n\n\xff\nlast")
     rows = [json.loads(line) for line in out.splitlines()]

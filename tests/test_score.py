@@ -117,3 +117,21 @@ def test_bad_usage_is_one_line(cli, files, monkeypatch, change, args, says):
     assert (code, out) == (2, "")
     assert re.fullmatch(r"lengthwise: .+\n", err)
     assert re.search(says, err)
+
+
+def test_a_budget_that_cannot_be_read_is_named_by_its_row(cli, files):
+    rows = [{"text": "one", "budget": "at most 5 chars"}, {"text": "two", "budget": "at most a few"}]
+    (files / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, err = cli("score", "--hyp", str(files / "rows.jsonl"))
+    assert (code, out) == (2, "")
+    assert err.startswith("lengthwise: row 2: cannot read 'at most a few' as a budget")
+    assert cli("score", "--hyp", str(files / "rows.jsonl"), "--length", "at most 3 chars")[0] == 0  # which needs none
+
+
+def test_rows_that_were_translated_without_a_length_have_no_budget(cli, files):
+    row = {"text": "Annulla", "length": 7, "unit": "chars", "budget": "", "source": "Cancel"}
+    (files / "free.jsonl").write_text(json.dumps(row) + "\n")
+    code, out, err = cli("score", "--hyp", str(files / "free.jsonl"), "--json")
+    assert (code, err) == (0, "")
+    assert "lr-src" in values(out)
+    assert "mae" not in values(out)

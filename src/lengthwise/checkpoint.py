@@ -327,11 +327,11 @@ def _base_of(folder: Path, about: dict[str, Any]) -> Path:
     try:
         found = resolve(name)
     except Exception as error:
-        ours = folder.parent == BUNDLED  # nobody edits what is installed
-        advice = f"give the path of a copy in place of {folder.name}" if ours else "put it there, or name another place"
+        if folder.parent == BUNDLED:  # nobody edits what is installed; a copy's path takes the place of its name
+            raise ValueError(f"{folder.name} stands upon {name}, which is not here: {error}") from error
         raise ValueError(
             f"the model in {folder} belongs to the base model {name!r}, which cannot be found ({error}); "
-            f"{advice}{'' if ours else f' as base_model in {_ABOUT}'}"
+            f"put it there, or name another place as base_model in {_ABOUT}"
         ) from error
     if not (found / "config.json").exists():
         raise ValueError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .loading import load_counter
-from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, decoded, print_json, stdin
+from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, decoded, print_json, stdin, tell_of_file
 
 if TYPE_CHECKING:
     from ..units import Unit
@@ -34,6 +34,7 @@ def measure(
     if lines and text != "-":
         raise UsageError("--lines measures the lines of stdin; give - as the text")
     units = _units(unit or [], tokenizer)
+    tell_of_file(text)
     counter = load_counter(tokenizer) if tokenizer else None
     lengths = partial(_lengths, units=units, tokenizer=counter)
     rules = {"signatures": {unit.name: unit.signature for unit in units}}

@@ -16,6 +16,7 @@ from .terminal import Json, UsageError, print_json, progress_bar
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from ..budget import Budget
     from ..evaluate import Length
     from ..metrics import Texts
 
@@ -172,6 +173,22 @@ def _field(rows: Rows, name: str) -> list[str] | None:
     return values if values and all(isinstance(value, str) for value in values) else None  # type: ignore[return-value]
 
 
+def _budgets(rows: Rows) -> "list[Budget] | None":
+    """What the rows were to be, if every row says so."""
+    from ..budget import as_budget
+
+    asked = _field(rows, "budget") or [""]
+    if not all(asked):  # translated without a length
+        return None
+    budgets = []
+    for number, budget in enumerate(asked, 1):
+        try:
+            budgets.append(as_budget(budget))
+        except ValueError as error:
+            raise ValueError(f"row {number}: {error}") from None
+    return budgets
+
+
 def _texts(
     rows: Rows, refs: Sequence[Any] | None, sources: list[str] | None, length: "Length | None", tokenizer: Any
 ) -> "Texts":
@@ -181,8 +198,8 @@ def _texts(
     if texts is None:
         raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: the file is empty")
     counts = [row.get("length") for row in rows]
-    budgets: Any = _field(rows, "budget")
-    in_tokens = length.unit == "tokens" if length else bool(budgets) and budgets[0].endswith("tokens")
+    budgets: Any = None if length else _budgets(rows)
+    in_tokens = length.unit == "tokens" if length else bool(budgets) and budgets[0].unit == "tokens"
     relative = length is not None and (length.budget is None or length.budget.of_source)
     if in_tokens and tokenizer is None and (relative or None in counts):
         raise UsageError("each model has its own tokens: say whose, for example --tokenizer smollm2")

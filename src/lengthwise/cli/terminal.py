@@ -7,7 +7,8 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -39,6 +40,13 @@ def complain(message: str) -> None:
     line = re.sub(r"(?<=[.:;?!])\n", " ", re.sub(r"(?<![.:;?!])\n(?=What to do)", ".\n", lines)).replace("\n", "; ")
     line = _TOO_LARGE.sub(r"\1 must be at most \2", _TOO_SMALL.sub(r"\1 must be at least \2", line))
     print(f"lengthwise: {line}", file=sys.stderr, flush=True)
+
+
+def tell_of_file(text: str) -> None:
+    """The name of a file is a text like any other here, and somebody may have meant what is in the file."""
+    with suppress(OSError, ValueError):  # too long for a name
+        if Path(text).is_file():
+            complain(f"{text!r} is taken as the text itself; for what is in that file give - and < {text}")
 
 
 @contextmanager

@@ -13,7 +13,17 @@ import typer
 from ..searching import draws
 from .lines import Lines
 from .loading import Device, load
-from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, decoded, print_json, telling_if_stopped
+from .terminal import (
+    SOME_DO_NOT_FIT,
+    Json,
+    UsageError,
+    complain,
+    console,
+    decoded,
+    print_json,
+    tell_of_file,
+    telling_if_stopped,
+)
 
 if TYPE_CHECKING:
     from ..budget import Budget
@@ -57,6 +67,7 @@ def write(
     for argument in (prompt, system or ""):
         decoded(argument.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
+    tell_of_file(prompt)
     drawn = draws(candidates, beams, temperature)  # or told here, before a model is loaded, why that cannot be
     generation = _generation(temperature, beams)
     lines = Lines() if prompt == "-" else None  # stdin is read while the model loads
