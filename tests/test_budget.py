@@ -73,7 +73,7 @@ REFUSED = {  # text: what the error must say beside the text itself
     "at most nan chars": "write for example",
     "40-60 words, ideally 45x": "write for example",
     "75 chars": "'at most 75 chars', 'exactly 75 chars', '~75 chars'",
-    "at most 75": "names no unit; the units are tokens, chars",
+    "at most 75": "names no unit, as 'at most 75 chars' does; the units are tokens, chars",
     "40-60": "names no unit",
     "at most 75 parsecs": "unknown unit 'parsecs'; the units are tokens, chars",
     "at most 5 xylophones": "unknown unit 'xylophones'",

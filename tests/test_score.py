@@ -128,6 +128,17 @@ def test_a_budget_that_cannot_be_read_is_named_by_its_row(cli, files):
     assert cli("score", "--hyp", str(files / "rows.jsonl"), "--length", "at most 3 chars")[0] == 0  # which needs none
 
 
+def test_empty_lines_are_left_out(cli, files):
+    rows = [{"text": "Annulla", "source": "Cancel"}, {"text": "", "source": ""}, {"text": "Salva", "source": "Save"}]
+    (files / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ask = ["score", "--hyp", str(files / "some.jsonl"), "--length", "1.0x"]
+    code, out, err = cli(*ask, "--against", str(files / "some.jsonl"), "--json")
+    assert (code, json.loads(out)["against"]["comparisons"][0]["delta"]) == (0, 0)
+    assert json.loads(out)["scores"][0]["n"] == 2
+    assert err == "lengthwise: 1 of 3 rows have neither a source nor a text, and are left out\n"
+    assert "no file" in cli(*ask, "--against", str(files / "nowhere.jsonl"))[2]
+
+
 def test_rows_that_were_translated_without_a_length_have_no_budget(cli, files):
     row = {"text": "Annulla", "length": 7, "unit": "chars", "budget": "", "source": "Cancel"}
     (files / "free.jsonl").write_text(json.dumps(row) + "\n")

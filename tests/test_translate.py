@@ -16,7 +16,7 @@ from families import tiny
 from lengthwise import Budget, Writer, checkpoint, measure
 from lengthwise.attachment import attach
 from lengthwise.cli import main
-from lengthwise.cli.translate import AT_A_TIME
+from lengthwise.cli.translate import AT_A_TIME, NAMED
 from lengthwise.controls import EncodingControl, PlannerControl
 from lengthwise.decode.write import Written
 from lengthwise.metrics.reverse import Reverse
@@ -531,6 +531,14 @@ def test_a_line_that_lost_something_is_named(cli, book):
     assert (code, out) == (3, "Va.\nSalut\n")
     assert "line 2: 5 chars · complete · not as in the source: {name}\n" in err
     assert "line 1" not in err
+
+
+def test_lines_that_are_not_complete_are_named(cli, book):
+    book({"Go.": "Va-t'en.", "Up.": "Oh."})
+    code, _, err = cli("-", *TO, "--length", "at most 3 chars", stdin=b"Up.\nGo.\nUp.\nGo.\n")
+    assert (code, err) == (0, "lengthwise: of 4 lines, 2 are not complete, though they fit: 2, 4\n")
+    err = cli("-", *TO, "--length", "at most 3 chars", stdin=b"Go.\n" * (NAMED + 1))[2]
+    assert err.endswith(f"{NAMED - 1}, {NAMED}, ...\n")
 
 
 def test_lines_of_a_file_in_batches(cli, book, tmp_path):

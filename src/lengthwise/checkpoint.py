@@ -77,6 +77,8 @@ def _device(wanted: Any) -> torch.device:
         torch.empty(0, device=device)  # a device can have a name and not be there
     except (RuntimeError, AssertionError, ImportError) as error:  # whichever it is for this device
         why = str(error).partition("\n")[0].partition(". ")[0]
+        if why.startswith("Expected one of"):  # some twenty names, most of which nobody has
+            why = "there is none of this name, as there may be cuda, cuda:1 or mps"
         raise ValueError(f"cannot run on device {str(wanted)!r} here: {why}; the device 'cpu' always works") from error
     return device
 

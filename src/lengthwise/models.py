@@ -178,7 +178,7 @@ def _from_hub(name: str, tried: list[str], say: Say) -> Path:
         offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
         advice = (
             f"check the spelling and the network{offline}; a private or gated model needs `hf auth login`; "
-            f"without a network, copy the model's folder here and give its path, or use one of {_short_names()}"
+            "without a network, copy the model's folder here and give its path"
         )
         raise ModelNotFound(_text(name, tried, advice)) from error
 
@@ -206,7 +206,7 @@ def _has_weights(folder: Path) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
+    return next(iter(str(error).splitlines()), "").removeprefix("Got: ") or type(error).__name__
 
 
 # The cache of known models

@@ -11,7 +11,7 @@ import typer
 
 from .evaluate import Reverse, split
 from .loading import hush, load_tokenizer
-from .terminal import Json, UsageError, print_json, progress_bar
+from .terminal import Json, UsageError, complain, print_json, progress_bar
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -56,18 +56,21 @@ def score(
 
     asked = Length.parse(length) if length else None
     counter = load_tokenizer(tokenizer) if tokenizer else None
-    rows = _read(hyp)
+    rows, others = _read(hyp), _read(against) if against else []
     # What stands in several files belongs together line by line: nothing is scored before they are found equally long.
     references = [_equal(hyp, rows, path, _column(path, "reference")) for path in ref or []]
     sources = _equal(hyp, rows, src, _column(src, "source")) if src else _field(rows, "source")
     refs: Sequence[Any] | None = list(zip(*references, strict=True)) if references else _field(rows, "reference")
+    if against:
+        _equal(hyp, rows, against, others)
+    if empty := _empty(rows, sources):
+        complain(f"{len(empty)} of {len(rows)} rows have neither a source nor a text, and are left out")
+        rows, refs, sources, others = (_but(empty, column) for column in (rows, refs, sources, others))
     texts = _texts(rows, refs, sources, asked, counter)
     if bins and texts.budgets is None:
         raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")
     (name, other_name), other = short_names(hyp, against), None
     if against:
-        others = _read(against)
-        _equal(hyp, rows, against, others)
         if asked is None:
             _same_budgets(hyp, rows, against, others)
         other = (other_name, _texts(others, refs, sources, asked, counter))
@@ -165,6 +168,16 @@ def _equal(hyp: Path, rows: Rows, path: Path, column: list[Any]) -> list[Any]:
             f"{hyp} has {len(rows)} texts and {path} has {len(column)}; line n of one belongs to line n of the other"
         )
     return column
+
+
+def _empty(rows: Rows, sources: list[str] | None) -> set[int]:
+    """Lines that were empty, and translated as such: they say nothing of a system, and there is no ratio to them."""
+    texts = [str(row.get("text") or "") for row in rows]
+    return {n for n, source in enumerate(sources or ()) if not (source + texts[n]).strip()}
+
+
+def _but(rows: set[int], column: Any) -> Any:
+    return column and [value for n, value in enumerate(column) if n not in rows]
 
 
 def _field(rows: Rows, name: str) -> list[str] | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..budget import Budget
     from ..translate import Translation, Translator
 
+NAMED = 20  # lines whose numbers are told
 AT_A_TIME = 32  # lines: enough to find sentences of like length, few enough to see them come
 _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
@@ -254,7 +255,7 @@ class _Printer:
 
     def __init__(self, stream: TextIO, as_json: bool) -> None:
         self.stream, self.as_json = stream, as_json
-        self.done = self.misfits = self.torn = self.errors = self.unfinished = 0
+        self.done = self.misfits = self.torn = self.errors = 0
 
     def show(self, one: "Translation") -> None:
         self.done += 1
@@ -262,7 +263,6 @@ class _Printer:
         self.errors += one.error is not None
         self.misfits += one.error is None and not one.fits
         self.torn += one.error is None and not one.intact
-        self.unfinished += one.error is None and not one.complete
 
     def say(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
@@ -302,7 +302,7 @@ def _verdict(one: "Translation") -> str:
 def _translate_lines(
     translator: "Translator", batches: Iterator[list[_Row]], prints: _Printer, total: Callable[[], int]
 ) -> None:
-    number = 0
+    number, unfinished = 0, []
     with progress_bar() as bar:
         # On one terminal the lines themselves show how far it is, and a bar would stand in their way.
         bar.disable = bar.disable or prints.stream.isatty()
@@ -314,17 +314,22 @@ def _translate_lines(
                     prints.show(one)
                 elif not prints.as_json:
                     prints.say(row.text)
-                if not (prints.as_json or (one.fits and one.intact)):
+                if prints.as_json:
+                    continue
+                if not (one.fits and one.intact):
                     complain(f"line {number}: {one.error or _verdict(one)}")
+                elif not one.complete:
+                    unfinished.append(str(number))
             bar.update(task, completed=number, total=total())
     if not prints.all_well:
         complain(
             f"of {prints.done} lines, {prints.misfits} do not fit, {prints.torn} lost a placeholder or a number and "
             f"{prints.errors} could not be translated"
         )
-    if prints.unfinished and not prints.as_json:
-        are = "is" if prints.unfinished == 1 else "are"
-        complain(f"of {prints.done} lines, {prints.unfinished} {are} not complete; --json says which")
+    if unfinished:
+        are, more = "is" if len(unfinished) == 1 else "are", ", ..." if len(unfinished) > NAMED else ""
+        some = ", ".join(unfinished[:NAMED])
+        complain(f"of {prints.done} lines, {len(unfinished)} {are} not complete, though they fit: {some}{more}")
 
 
 def _translate_rows(translator: "Translator", rows: list[_Row]) -> "Iterator[Translation]":
