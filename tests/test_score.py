@@ -124,7 +124,7 @@ def test_a_budget_that_cannot_be_read_is_named_by_its_row(cli, files):
     (files / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, out, err = cli("score", "--hyp", str(files / "rows.jsonl"))
     assert (code, out) == (2, "")
-    assert err.startswith("lengthwise: row 2: cannot read 'at most a few' as a budget")
+    assert "rows.jsonl, row 2: cannot read 'at most a few' as a budget" in err
     assert cli("score", "--hyp", str(files / "rows.jsonl"), "--length", "at most 3 chars")[0] == 0  # which needs none
 
 
@@ -137,6 +137,25 @@ def test_empty_lines_are_left_out(cli, files):
     assert json.loads(out)["scores"][0]["n"] == 2
     assert err == "lengthwise: 1 of 3 rows have neither a source nor a text, and are left out\n"
     assert "no file" in cli(*ask, "--against", str(files / "nowhere.jsonl"))[2]
+    rows[1]["text"] = "Niente"  # out of nothing: that is no line to leave out
+    (files / "other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for pair in (("some", "other"), ("other", "some")):
+        hyp, against = (str(files / f"{name}.jsonl") for name in pair)
+        assert "source is empty" in cli("score", "--hyp", hyp, "--length", "1.0x", "--against", against)[2]
+
+
+def test_rows_of_which_some_have_no_budget(cli, files):
+    rows = [{"text": "Va.", "budget": "at most 3 chars"}, {"text": "Oh.", "budget": ""}]
+    for name, some in (("mixed", rows), ("budgets", rows[:1] * 2), ("free", rows[1:] * 2)):
+        (files / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    mixed, budgets, free = (str(files / f"{name}.jsonl") for name in ("mixed", "budgets", "free"))
+    code, out, err = cli("score", "--hyp", mixed, "--json")
+    assert (code, "mae" in values(out)) == (0, False)
+    assert "1 of 2 rows of " in err
+    for pair in ((budgets, free), (free, budgets)):
+        code, _, err = cli("score", "--hyp", pair[0], "--against", pair[1])
+        assert code == 2
+        assert "only one has budgets: say --length" in err
 
 
 def test_rows_that_were_translated_without_a_length_have_no_budget(cli, files):

@@ -536,7 +536,7 @@ def test_a_line_that_lost_something_is_named(cli, book):
 def test_lines_that_are_not_complete_are_named(cli, book):
     book({"Go.": "Va-t'en.", "Up.": "Oh."})
     code, _, err = cli("-", *TO, "--length", "at most 3 chars", stdin=b"Up.\nGo.\nUp.\nGo.\n")
-    assert (code, err) == (0, "lengthwise: of 4 lines, 2 are not complete, though they fit: 2, 4\n")
+    assert (code, err) == (0, "lengthwise: of 4 lines, 2 fit but are not complete: lines 2, 4\n")
     err = cli("-", *TO, "--length", "at most 3 chars", stdin=b"Go.\n" * (NAMED + 1))[2]
     assert err.endswith(f"{NAMED - 1}, {NAMED}, ...\n")
 

@@ -240,7 +240,7 @@ def _from_phrase(
 ) -> Budget:
     of_source = times is not None
     if unit is None and not of_source:
-        raise ValueError(f"it names no unit, as 'at most {low} chars' does; the units are {', '.join(UNITS)}")
+        raise ValueError(f"it names no unit, as 'at most 75 chars' does; the units are {', '.join(UNITS)}")
     unit = _unit(unit or "chars")
     for number in filter(None, (low, high, aim)):
         # Here, where it is still the user's own number and not the "low" or "target" that it becomes.

@@ -47,8 +47,9 @@ def score(
     lengthwise score --hyp results/fit/outputs.jsonl --against results/cut/outputs.jsonl --metrics mae,chrf
 
     Every score has its 95 % interval and its signature: two scores compare when their signatures agree. Outputs of
-    evaluate bring their sources, references and budgets along; those of write their budgets. --against needs texts
-    with the same budgets, or a --length for both.
+    evaluate bring their sources, references and budgets along; those of translate their sources and budgets, of
+    write their budgets. Empty lines that were translated as such are left out. --against needs texts with the same
+    budgets, or a --length for both.
     """
     from ..evaluate import Length
     from ..metrics.reverse import all_with
@@ -56,24 +57,26 @@ def score(
 
     asked = Length.parse(length) if length else None
     counter = load_tokenizer(tokenizer) if tokenizer else None
-    rows, others = _read(hyp), _read(against) if against else []
+    rows, others = (_read_texts(path, asked) if path else [] for path in (hyp, against))
     # What stands in several files belongs together line by line: nothing is scored before they are found equally long.
     references = [_equal(hyp, rows, path, _column(path, "reference")) for path in ref or []]
     sources = _equal(hyp, rows, src, _column(src, "source")) if src else _field(rows, "source")
     refs: Sequence[Any] | None = list(zip(*references, strict=True)) if references else _field(rows, "reference")
     if against:
         _equal(hyp, rows, against, others)
-    if empty := _empty(rows, sources):
+        if asked is None:
+            _same_budgets(hyp, rows, against, others)
+    if empty := _empty(sources or [], *([rows, others] if others else [rows])):
         complain(f"{len(empty)} of {len(rows)} rows have neither a source nor a text, and are left out")
         rows, refs, sources, others = (_but(empty, column) for column in (rows, refs, sources, others))
-    texts = _texts(rows, refs, sources, asked, counter)
+    texts = _texts(hyp, rows, refs, sources, asked, counter)
     if bins and texts.budgets is None:
         raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")
     (name, other_name), other = short_names(hyp, against), None
     if against:
-        if asked is None:
-            _same_budgets(hyp, rows, against, others)
-        other = (other_name, _texts(others, refs, sources, asked, counter))
+        other = (other_name, _texts(against, others, refs, sources, asked, counter))
+        if (texts.budgets is None) != (other[1].budgets is None):
+            raise ValueError(f"of {hyp} and {against}, only one has budgets: say --length to score both by one")
     named, also = split(metrics), all_with(reverse)
     _translate_back([*(named or ()), *also], [texts, *([other[1]] if other else [])])
     title = _title(hyp, rows, next(iter([*([src] if src else []), *(ref or [])]), None), asked)
@@ -144,6 +147,20 @@ def _read(path: Path) -> Rows:
     return rows
 
 
+def _read_texts(path: Path, asked: "Length | None") -> Rows:
+    """The rows of a file, whose budgets can be read if they are to be."""
+    from ..budget import as_budget
+
+    rows = _read(path)
+    for number, row in enumerate(rows, 1):
+        try:
+            if asked is None and row.get("budget"):
+                as_budget(row["budget"])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, row {number}: {error}") from None
+    return rows
+
+
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
@@ -170,10 +187,13 @@ def _equal(hyp: Path, rows: Rows, path: Path, column: list[Any]) -> list[Any]:
     return column
 
 
-def _empty(rows: Rows, sources: list[str] | None) -> set[int]:
+def _empty(sources: list[str], *systems: Rows) -> set[int]:
     """Lines that were empty, and translated as such: they say nothing of a system, and there is no ratio to them."""
-    texts = [str(row.get("text") or "") for row in rows]
-    return {n for n, source in enumerate(sources or ()) if not (source + texts[n]).strip()}
+
+    def is_empty(row: dict[str, Any]) -> bool:
+        return isinstance(row.get("text"), str) and not row["text"].strip() and not row.get("error")
+
+    return {n for n, source in enumerate(sources) if not source.strip() and all(is_empty(rows[n]) for rows in systems)}
 
 
 def _but(rows: set[int], column: Any) -> Any:
@@ -186,32 +206,33 @@ def _field(rows: Rows, name: str) -> list[str] | None:
     return values if values and all(isinstance(value, str) for value in values) else None  # type: ignore[return-value]
 
 
-def _budgets(rows: Rows) -> "list[Budget] | None":
+def _budgets(path: Path, rows: Rows) -> "list[Budget] | None":
     """What the rows were to be, if every row says so."""
     from ..budget import as_budget
 
-    asked = _field(rows, "budget") or [""]
-    if not all(asked):  # translated without a length
-        return None
-    budgets = []
-    for number, budget in enumerate(asked, 1):
-        try:
-            budgets.append(as_budget(budget))
-        except ValueError as error:
-            raise ValueError(f"row {number}: {error}") from None
-    return budgets
+    asked = [row["budget"] for row in rows if row.get("budget")]  # without a length it is empty, or not there
+    if asked and len(asked) < len(rows):
+        complain(
+            f"{len(rows) - len(asked)} of {len(rows)} rows of {path} have no budget: no score of lengths asked for"
+        )
+    return list(map(as_budget, asked)) if len(asked) == len(rows) else None
 
 
 def _texts(
-    rows: Rows, refs: Sequence[Any] | None, sources: list[str] | None, length: "Length | None", tokenizer: Any
+    path: Path,
+    rows: Rows,
+    refs: Sequence[Any] | None,
+    sources: list[str] | None,
+    length: "Length | None",
+    tokenizer: Any,
 ) -> "Texts":
     from ..metrics import Texts
 
     texts = _field(rows, "text")
     if texts is None:
-        raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: the file is empty")
+        raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: there is no text")
     counts = [row.get("length") for row in rows]
-    budgets: Any = None if length else _budgets(rows)
+    budgets: Any = None if length else _budgets(path, rows)
     in_tokens = length.unit == "tokens" if length else bool(budgets) and budgets[0].unit == "tokens"
     relative = length is not None and (length.budget is None or length.budget.of_source)
     if in_tokens and tokenizer is None and (relative or None in counts):

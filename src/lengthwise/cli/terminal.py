@@ -5,6 +5,7 @@ Texts and JSON go to stdout, all that is said about them to stderr. This file kn
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,8 +46,8 @@ def complain(message: str) -> None:
 def tell_of_file(text: str) -> None:
     """The name of a file is a text like any other here, and somebody may have meant what is in the file."""
     with suppress(OSError, ValueError):  # too long for a name
-        if Path(text).is_file():
-            complain(f"{text!r} is taken as the text itself; for what is in that file give - and < {text}")
+        if text != "-" and Path(text).is_file():
+            complain(f"{text!r} is taken as the text itself; for what is in that file give - and < {shlex.quote(text)}")
 
 
 @contextmanager

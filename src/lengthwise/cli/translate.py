@@ -327,9 +327,10 @@ def _translate_lines(
             f"{prints.errors} could not be translated"
         )
     if unfinished:
-        are, more = "is" if len(unfinished) == 1 else "are", ", ..." if len(unfinished) > NAMED else ""
-        some = ", ".join(unfinished[:NAMED])
-        complain(f"of {prints.done} lines, {len(unfinished)} {are} not complete, though they fit: {some}{more}")
+        some = ", ".join(unfinished[:NAMED]) + (", ..." if len(unfinished) > NAMED else "")
+        alone = len(unfinished) == 1
+        what = "fits but is not complete: line" if alone else "fit but are not complete: lines"
+        complain(f"of {prints.done} lines, {len(unfinished)} {what} {some}")
 
 
 def _translate_rows(translator: "Translator", rows: list[_Row]) -> "Iterator[Translation]":
