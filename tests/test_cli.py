@@ -20,7 +20,7 @@ import transformers
 
 from lengthwise import UNITS, __version__, checkpoint
 from lengthwise.cli import main
-from lengthwise.decode.write import Written
+from lengthwise.decode.write import Writer, Written
 from lengthwise.models import resolve
 from lengthwise.searching import draws
 
@@ -187,6 +187,7 @@ def test_help_has_an_example_and_no_clutter(cli, args):
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--temperature", "0"], "above 0"),
         (["write", "x", "--length", "at most 9 words", "--model", "smolm2"], "did you mean smollm2 or smollm2-plain?"),
         (["write", "x", "--length", "at most 9 words", "--model", "./nowhere"], "no model at './nowhere'"),
+        (["write", "x", "--length", "at most 9 words", "--dtype", "int8"], "--dtype is float32 or bfloat16 or float16"),
         (["demo", "--model", "./nowhere", "--device", "cpu"], "no model at './nowhere'"),
         (["measure", "x", "--unit", "ells"], "unknown unit 'ells'"),
         (["measure", "x", "--unit", "tokens"], "--tokenizer smollm2"),
@@ -220,6 +221,17 @@ def test_a_hub_model_out_of_reach_is_a_line_that_says_what_to_do():
     assert "copy the model's folder here and give its path." in told
     assert "Tried" not in told
     assert len(told) < 450
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_numbers_to_compute_with(cli, tiny, monkeypatch, dtype):
+    seen = []
+    write = Writer.write
+    monkeypatch.setattr(Writer, "write", lambda self, *a, **k: seen.append(self.model.dtype) or write(self, *a, **k))
+    assert (
+        cli("write", "x", "--length", "at most 9 words", "--model", tiny, "--device", "cpu", "--dtype", dtype)[0] == 0
+    )
+    assert [str(one) for one in seen] == [f"torch.{dtype}"]
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:99", "hpu", ""])

@@ -12,7 +12,7 @@ import typer
 
 from ..searching import draws
 from .lines import Lines
-from .loading import Device, load
+from .loading import Device, Dtype, load
 from .terminal import (
     SOME_DO_NOT_FIT,
     Json,
@@ -44,6 +44,7 @@ def write(
     system: Annotated[str | None, typer.Option(help="Instructions that come before the prompt.")] = None,
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams, do not draw.")] = 1,
     device: Device = None,
+    dtype: Dtype = None,
     as_json: Json = False,
 ) -> None:
     """Write a text that fits.
@@ -71,7 +72,7 @@ def write(
     drawn = draws(candidates, beams, temperature)  # or told here, before a model is loaded, why that cannot be
     generation = _generation(temperature, beams)
     lines = Lines() if prompt == "-" else None  # stdin is read while the model loads
-    writer = load(model, device)
+    writer = load(model, device, dtype=dtype)
     _warn_of_window(writer, budget)
     fixed = {"budgets": budget, "system": system, "candidates": candidates, **generation}
     writes: Callable[..., list[Written]] = partial(writer.write, **fixed)
