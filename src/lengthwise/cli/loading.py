@@ -29,8 +29,8 @@ Dtype = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Numbers to compute with: float32, bfloat16 (much faster in batches, on a CPU that has AMX) or float16. "
-        "[default: float32 on a CPU, else as saved]",
+        help="Numbers to compute with: float32, bfloat16 (faster in batches on a CPU that has AMX) or float16. "
+        "[default: as saved, but no float16 on a CPU]",
     ),
 ]
 

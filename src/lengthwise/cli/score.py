@@ -148,14 +148,14 @@ def _read(path: Path) -> Rows:
 
 
 def _read_texts(path: Path, asked: "Length | None") -> Rows:
-    """The rows of a file, whose budgets can be read if they are to be."""
+    """The rows of a file, with their budgets read if they are to be scored by."""
     from ..budget import as_budget
 
     rows = _read(path)
     for number, row in enumerate(rows, 1):
         try:
             if asked is None and row.get("budget"):
-                as_budget(row["budget"])
+                row["budget"] = as_budget(row["budget"])
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}, row {number}: {error}") from None
     return rows
@@ -208,14 +208,12 @@ def _field(rows: Rows, name: str) -> list[str] | None:
 
 def _budgets(path: Path, rows: Rows) -> "list[Budget] | None":
     """What the rows were to be, if every row says so."""
-    from ..budget import as_budget
-
     asked = [row["budget"] for row in rows if row.get("budget")]  # without a length it is empty, or not there
     if asked and len(asked) < len(rows):
         complain(
             f"{len(rows) - len(asked)} of {len(rows)} rows of {path} have no budget: no score of lengths asked for"
         )
-    return list(map(as_budget, asked)) if len(asked) == len(rows) else None
+    return asked if len(asked) == len(rows) else None
 
 
 def _texts(

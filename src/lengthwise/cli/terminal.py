@@ -43,11 +43,17 @@ def complain(message: str) -> None:
     print(f"lengthwise: {line}", file=sys.stderr, flush=True)
 
 
+def file_named(text: str) -> Path | None:
+    """The file that is called so, if there is one."""
+    with suppress(OSError, ValueError):  # too long for a name
+        return Path(text) if Path(text).is_file() else None
+    return None
+
+
 def tell_of_file(text: str) -> None:
     """The name of a file is a text like any other here, and somebody may have meant what is in the file."""
-    with suppress(OSError, ValueError):  # too long for a name
-        if text != "-" and Path(text).is_file():
-            complain(f"{text!r} is taken as the text itself; for what is in that file give - and < {shlex.quote(text)}")
+    if text != "-" and file_named(text):
+        complain(f"{text!r} is taken as the text itself; for what is in that file give - and < {shlex.quote(text)}")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from .terminal import (
     complain,
     console,
     decoded,
+    file_named,
     progress_bar,
     telling_if_stopped,
 )
@@ -115,13 +116,10 @@ def translate(
 
 def _file(text: str) -> Path | None:
     """The file of this name, or None for a text; a name that looks like a file's and is none is an error."""
-    try:
-        found = Path(text).is_file()
-    except (OSError, ValueError):  # too long for a name
-        return None
-    if not found and _FILE_NAME.fullmatch(text):
+    found = file_named(text)
+    if found is None and _FILE_NAME.fullmatch(text):
         raise UsageError(f"there is no file {text!r} here; a text with such a name can be given on stdin, with -")
-    return Path(text) if found else None
+    return found
 
 
 def _default_model(source: str, target: str) -> str:
