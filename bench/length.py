@@ -14,9 +14,10 @@ The parts, each a table:
              sums.jsonl: 256 held-out questions of GSM8K (MIT), beside each number three of other questions, with
              no steps before the number
 
-`near` is at most 1 unit or 1 % of the target away. `finished` is a text that ends as a sentence does; `complete`, of
-`fit`, is stricter with full stops that were forced and milder with ends that the model chose. A runaway had not ended
-512 tokens past its length.
+`near` is at most 1 unit or 1 % of the target away. `finished` is a text that ends as a sentence does; `sound` one whose
+last full stop the untouched model, told nothing, finds at least a fiftieth as likely as its favourite there ("a
+combination of." is finished); `complete`, of `fit`, is stricter with full stops that were forced and milder with ends
+that the model chose. A runaway had not ended 512 tokens past its length.
 """
 
 import argparse
@@ -36,7 +37,9 @@ import lengthwise
 from lengthwise import Budget, Writer, Written, at_most, exactly, plots
 from lengthwise.attachment import controls_of, core_of, units_of
 from lengthwise.data import Limits, read
+from lengthwise.decode.ending import FORCED
 from lengthwise.metrics import METRICS, Comparison, Score, Tally, Texts, truncate
+from lengthwise.metrics.perplexity import alike
 from lengthwise.metrics.tally import as_comparison, as_score, mean_of, ratio_of_sums
 from lengthwise.metrics.targets import bins
 from lengthwise.plain import PlainText, PlainWriter
@@ -82,6 +85,7 @@ QUESTIONS = [
 SPOKEN = {"chars": "characters"}
 PER_UNIT = {"tokens": 1.0, "words": 1.4, "chars": 0.25}  # tokens of English, roughly
 CUT, CUT_BACK = "base, cut", "base, cut back"
+BATCH = 16384  # tokens that the untouched model reads at once
 FREE = 512  # tokens past its length after which a text is a runaway
 
 Pair = tuple[str, Budget]
@@ -291,7 +295,7 @@ def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: li
     unit, targets = pairs[0][1].unit, [float(budget.target) for _, budget in pairs]
     if part != "far":
         bench.lengths.setdefault(unit, {})[system] = (targets, [float(text.length) for text in texts])
-    lines = []
+    lines, good = [], sound(bench.base, [prompt for prompt, _ in pairs], [text.text for text in texts])
     for target in [*sorted(set(targets)), None]:
         rows = [row for row, of_row in enumerate(targets) if target in (of_row, None)]
         some, aims = [texts[row] for row in rows], [targets[row] for row in rows]
@@ -318,10 +322,42 @@ def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: li
                 "overruns %": 100 * values["overrun"],
                 "runaways %": percent(getattr(text, "runaway", False) for text in some),
                 "finished %": 100 * values["completeness"],
+                "sound %": percent(good[row] for row in rows),
                 "n": len(rows),
             }
         )
     return lines
+
+
+def sound(base: Writer, prompts: Sequence[str], texts: Sequence[str]) -> list[bool]:
+    """Does the text end as a sentence, and would the untouched model have let it end there?"""
+    heads = [base.prompt_ids(prompt) for prompt in prompts]
+    tails = [base.tokenizer(text.rstrip(), add_special_tokens=False)["input_ids"] for text in texts]
+    found = [finished(text) for text in texts]
+    rows = [row for row, ends in enumerate(found) if ends]
+    for some in alike([len(heads[row]) + len(tails[row]) for row in rows], BATCH):
+        some = [rows[n] for n in some]
+        ids = [torch.tensor([*heads[row], *tails[row]]) for row in some]
+        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_side="left")
+        mask = torch.nn.utils.rnn.pad_sequence(
+            [torch.ones_like(of) for of in ids], batch_first=True, padding_side="left"
+        )
+        with torch.inference_mode():
+            before = (
+                base.model(
+                    input_ids=padded.to(base.model.device),
+                    attention_mask=mask.to(base.model.device),
+                    position_ids=(mask.cumsum(1) - 1).clamp(min=0).to(base.model.device),
+                    logits_to_keep=2,
+                )
+                .logits[:, 0]
+                .float()
+            )
+        last = padded[:, -1:].to(before.device)
+        liked = (before.gather(1, last).squeeze(1) - before.amax(1)).exp()
+        for row, liking in zip(some, liked.tolist(), strict=True):
+            found[row] = liking >= FORCED
+    return found
 
 
 # ---- fit, room: hard budgets, and limits that need not be reached

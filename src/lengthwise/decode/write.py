@@ -6,6 +6,7 @@ only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -15,11 +16,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..attachment import controls_of, units_of
 from ..budget import Budget, as_budget
+from ..controls.base import Control
 from ..meter import Meter
 from .drawing import Draw, chances
 from .ending import NOTHING, Draft, Ending, choose
 from .fit import UNLIMITED, Fit
-from .review import Notes, hardly_told, review, sober, untold
+from .review import Notes, hardly_told, removable, review, sober, unadapted, untold
 from .search import SAMPLING, Search, searching, warpers
 from .shared import read
 from .streaming import Look, Tap, spelled, stream
@@ -322,10 +324,11 @@ class Writer:
         if "decoder_length" not in inputs:
             return notes
         translates = self.model.config.is_encoder_decoder
-        if self.steered or (translates and self.limited_in(fit.meter.unit.name)):
-            plain = untold(inputs) if self.steered else inputs | hardly_told(inputs["decoder_length"])
-            cache = read(self.model, plain, each, search.options)
-            own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
+        if self.recalls or (translates and self.limited_in(fit.meter.unit.name)):
+            plain = untold(inputs) if self.recalls else inputs | hardly_told(inputs["decoder_length"])
+            with self._plain():
+                cache = read(self.model, plain, each, search.options)
+                own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
             return sober(notes, own, fit.prices.full_stops(written[:, start:]))
         if translates:
             return notes
@@ -336,6 +339,16 @@ class Writer:
         """Is it the plain model when it is not told a length?"""
         return all(control.steers for control in controls_of(self.model))
 
+    @property
+    def recalls(self) -> bool:
+        """Can it be asked as the plain model, which nobody has taught length?"""
+        edits = any(type(control).prefix is not Control.prefix for control in controls_of(self.model))
+        return self.steered or (removable(self.model) and not edits)
+
+    def _plain(self) -> AbstractContextManager[None]:
+        """For as long as this lasts it is the plain model, if it can be, and is told nothing."""
+        return unadapted(self.model) if self.recalls and not self.steered else nullcontext()
+
     def limited_in(self, unit: str) -> bool:
         """Is it always told a length, which may be a limit, so that it can be told of one that hinders nobody?"""
         told = [control for control in controls_of(self.model) if not control.steers]
@@ -343,14 +356,16 @@ class Writer:
 
     def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
         """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
-        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder or not self.steered:
+        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder or not self.recalls:
             return lambda ids, freedom: freedom
         plain = untold(inputs)
-        cache = read(self.model, plain, 1)
+        with self._plain():
+            cache = read(self.model, plain, 1)
 
         def look(ids: list[int], freedom: list[float]) -> list[float]:
             new = torch.tensor([ids], device=self.model.device)
-            own = review(self.model, plain, torch.cat([plain["input_ids"], new], 1), start, self.ends, cache)
+            with self._plain():
+                own = review(self.model, plain, torch.cat([plain["input_ids"], new], 1), start, self.ends, cache)
             if cache is not None:
                 cache.crop(-len(ids))  # the prompt again, for the next look
             told = replace(own, freedom=torch.tensor([freedom], device=self.model.device))
