@@ -15,9 +15,9 @@ The parts, each a table:
              no steps before the number
 
 `near` is at most 1 unit or 1 % of the target away. `finished` is a text that ends as a sentence does; `sound` one whose
-last full stop the untouched model, told nothing, finds at least a fiftieth as likely as its favourite there ("a
-combination of." is finished); `complete`, of `fit`, is stricter with full stops that were forced and milder with ends
-that the model chose. A runaway had not ended 512 tokens past its length.
+last token, too, the untouched model, told nothing, finds at least a fiftieth as likely as its favourite there ("a
+combination of." is finished, and not sound); `complete`, of `fit`, is stricter with full stops that were forced and
+milder with ends that the model chose. A runaway had not ended 512 tokens past its length.
 """
 
 import argparse

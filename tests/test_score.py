@@ -128,6 +128,15 @@ def test_a_budget_that_cannot_be_read_is_named_by_its_row(cli, files):
     assert cli("score", "--hyp", str(files / "rows.jsonl"), "--length", "at most 3 chars")[0] == 0  # which needs none
 
 
+def test_rows_that_could_not_be_written_are_told_of(cli, files):
+    rows = [{"text": "one", "budget": "at most 5 chars"}, {"text": "", "budget": "at most 5 chars", "error": "empty"}]
+    (files / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, err = cli("score", "--hyp", str(files / "rows.jsonl"), "--json")
+    assert (code, json.loads(out)["scores"][0]["n"]) == (0, 2)
+    assert "1 of 2 rows of" in err
+    assert "rows.jsonl could not be written, and count as empty texts" in err
+
+
 def test_empty_lines_are_left_out(cli, files):
     rows = [{"text": "Annulla", "source": "Cancel"}, {"text": "", "source": ""}, {"text": "Salva", "source": "Save"}]
     (files / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import peft
 import pytest
 import torch
 import transformers as hf
@@ -10,13 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from families import tiny
-from lengthwise import EncodingControl, LengthTokens, PlannerControl, Writer, attach
+from lengthwise import EncodingControl, PlannerControl, Writer, attach
 from lengthwise.budget import Budget
 from lengthwise.controls import Control, Signal
 from lengthwise.decode import write
 from lengthwise.decode.ending import Draft, free_ends
 from lengthwise.decode.fit import Fit
-from lengthwise.decode.review import removable, unadapted
 from lengthwise.decode.shared import read
 from lengthwise.decode.standing import Standing
 from lengthwise.decode.streaming import Tap, spelled
@@ -445,80 +443,55 @@ def test_an_answer_that_ends_where_it_was_told_to_is_not_complete_for_that(
     assert (written.text, written.complete) == ("is quick in the day", complete)
 
 
-# ---- a plain model below a LoRA
+class Told(Control):
+    """Adds nothing and notes which lengths were told."""
+
+    name = "told"
+    units = ("words",)
+    lengths: torch.Tensor
+
+    def encode(self, signal: Signal, inputs: torch.Tensor) -> None:
+        self.lengths = signal.length
 
 
-def adapted(byte_bpe, **options):
-    """A tiny model, and the same with an encoding and a LoRA that was not trained in vain."""
-    plain = tiny("llama", byte_bpe)
-    model = attach(tiny("llama", byte_bpe), EncodingControl(unit="words", placement="response", scale=0.5), byte_bpe)
-    torch.manual_seed(1)
-    config = peft.LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False, **options)
-    return plain, peft.get_peft_model(model, config).eval()
-
-
-@pytest.mark.parametrize("merged", [False, True])
-def test_below_a_lora_is_the_plain_model(byte_bpe, merged):
-    plain, model = adapted(byte_bpe)
-    ids = torch.tensor([byte_bpe("A dog is quick in the day.")["input_ids"]])
-    if merged:
-        model.merge_adapter()
-    with torch.no_grad():
-        taught = model(input_ids=ids).logits
-        assert not torch.allclose(taught, plain(input_ids=ids).logits, atol=0.1)
-        for _ in range(2):
-            with unadapted(model):
-                torch.testing.assert_close(model(input_ids=ids).logits, plain(input_ids=ids).logits)
-            assert torch.equal(model(input_ids=ids).logits, taught)
-        with pytest.raises(KeyError), unadapted(model):
-            raise KeyError("half-way")
-        assert torch.equal(model(input_ids=ids).logits, taught)
-
-
-@pytest.mark.parametrize(
-    ("options", "can"),
-    [
-        ({}, True),
-        ({"modules_to_save": ["length_control"]}, True),
-        ({"modules_to_save": ["lm_head"], "exclude_modules": ["lm_head"]}, False),
-        ({"bias": "lora_only"}, False),
-        ({"use_dora": True}, False),
-        ({"trainable_token_indices": [3]}, False),
-    ],
-)
-def test_what_cannot_be_taken_away_is_left(byte_bpe, options, can):
-    plain, model = adapted(byte_bpe, **options)
-    assert Writer(model, byte_bpe).recalls is can
-    assert not removable(plain)
-
-
-def test_a_control_that_edits_the_prompt_has_no_plain_model_below(byte_bpe):
-    model = attach(tiny("llama", byte_bpe), [LengthTokens(), EncodingControl()], byte_bpe)
-    lora = peft.get_peft_model(model, peft.LoraConfig(r=4, target_modules="all-linear"))
-    assert not Writer(lora, byte_bpe).recalls
-
-
-@pytest.mark.parametrize("merged", [False, True])
-@pytest.mark.parametrize(("said", "complete"), [("A dog is quick in the day.", False), ("A dog is quick in.", True)])
-def test_a_full_stop_that_a_lora_has_learnt_makes_no_complete_text(byte_bpe, monkeypatch, said, complete, merged):
-    """It is the plain model that says whether a sentence ends there."""
-    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
-    plain, model = adapted(byte_bpe)
-    if merged:
-        model.merge_adapter()
-    inner, probe = model.get_base_model(), torch.ones(1, 32)
-    layers = [of.model.layers[0].mlp.up_proj for of in (inner, plain)]
+def taught(byte_bpe, said, length):
+    """A writer of a model that has learnt to put a full stop after "in" where so many words are to be written."""
     [word], [stop] = byte_bpe(" in")["input_ids"], byte_bpe(".")["input_ids"]
-    read = []
+    control, read = Told(), []
+    model = talking(attach(tiny("llama", byte_bpe), control, byte_bpe), byte_bpe, said)
 
-    def stops(module, args, output):  # taught, it stops after this word
-        if not torch.allclose(layers[0](probe), layers[1](probe), atol=1e-4):
+    def stops(module, args, output):
+        if (control.lengths == length).all():
             output.logits[..., stop] += 20.0 * (read[-1][:, -output.logits.shape[1] :] == word)
 
-    talking(inner, byte_bpe, said)
-    inner.get_input_embeddings().register_forward_hook(lambda module, args, output: read.append(args[0]))
-    inner.register_forward_hook(stops)
-    [written] = Writer(model, byte_bpe).write("A dog", "exactly 3 words")
+    model.get_input_embeddings().register_forward_hook(lambda module, args, output: read.append(args[0]))
+    model.register_forward_hook(stops)
+    return Writer(model, byte_bpe)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(("said", "complete"), [("A dog is quick in the day.", False), ("A dog is quick in.", True)])
+def test_a_full_stop_that_an_encoding_has_taught_makes_no_complete_text(byte_bpe, monkeypatch, said, complete, beams):
+    """Only if the model would end its sentence there with more to write."""
+    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    [written] = taught(byte_bpe, said, 3).write("A dog", "exactly 3 words", num_beams=beams)
     assert (written.text, written.complete) == ("is quick in.", complete)
-    parts = Writer(model, byte_bpe).stream("A dog", "exactly 3 words")
-    assert "".join(parts) == written.text
+
+
+@pytest.mark.parametrize(("said", "parts"), [("A dog is quick in the day.", 1), ("A dog is quick in.", 2)])
+def test_a_stream_lets_no_full_stop_go_that_an_encoding_has_taught(byte_bpe, said, parts):
+    writer = taught(byte_bpe, f"{said} It was a cold line.", 10)
+    streamed = list(writer.stream("A dog", "at most 10 words"))
+    assert "".join(streamed) == writer.write("A dog", "at most 10 words")[0].text == "is quick in. It was a cold line."
+    assert len(streamed) == parts
+
+
+def test_an_end_that_is_written_again_is_judged_where_it_stands(byte_bpe, monkeypatch):
+    """What was kept of a text counts as written, for the judge as for the writer."""
+    writer, starts = taught(byte_bpe, SAID, 40), []
+    told = write.review
+    monkeypatch.setattr(write, "review", lambda of, inputs, *more: starts.append(inputs) or told(of, inputs, *more))
+    writer.write("A dog.", "exactly 40 words")
+    again = [inputs for inputs in starts if (inputs["decoder_start"] < inputs["input_ids"].shape[1]).any()]
+    assert again
+    assert all((inputs["decoder_start"] == len(byte_bpe("A dog.")["input_ids"])).all() for inputs in again)

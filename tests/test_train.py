@@ -24,7 +24,7 @@ from lengthwise.checkpoint import load_model
 from lengthwise.data import DataError, read
 from lengthwise.decode.write import Writer
 from lengthwise.plain import PlainWriter
-from lengthwise.train import TrainingError, loop, train
+from lengthwise.train import TrainingError, log, loop, train
 from lengthwise.train.batches import Batch
 from lengthwise.train.loss import response_logits
 from lengthwise.train.model import compile_layers, fresh_model, trainable
@@ -99,6 +99,29 @@ def test_it_learns_and_leaves_a_model(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "\x1b" not in capsys.readouterr().err  # nobody is watching: no moving bar
     assert train(recipe) == folder  # done already: nothing is trained again
     assert losses(tmp_path / "run") == found
+
+
+def test_a_model_that_spells_its_letters_goes_on_to(tmp_path: Path) -> None:
+    dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
+    recipe = small(tmp_path, data=dev, model={"fresh": {"size": "tiny", "vocabulary": 360, "decoder": "chars"}})
+    base = train(recipe)
+    once = {"steps": 1, "lr": 1e-9, "evaluate_every": 1}
+    for lora in (None, {"rank": 4, "dropout": 0.0}):
+        out = tmp_path / f"on-{bool(lora)}"
+        model = {"fresh": None, "base": str(base), "lora": lora}
+        train(small(tmp_path, out=str(out), data=dev, model=model, controls=[], train=once))
+        best = min(losses(tmp_path / "run", "dev_loss").values())
+        assert losses(out, "dev_loss")[1] == pytest.approx(best, abs=1e-3)
+
+
+def test_a_run_that_nobody_watches_says_how_far_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MINUTE", 0.0)
+    train(small(tmp_path, train={"steps": 4, "log_every": 2}))
+    told = [line for line in capsys.readouterr().err.splitlines() if "done" in line]
+    assert [line.split("  ")[0] for line in told] == ["step 2", "step 4"]
+    assert told[1].endswith("100% done")
 
 
 def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:

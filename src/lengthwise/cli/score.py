@@ -69,6 +69,9 @@ def score(
     if empty := _empty(sources or [], *([rows, others] if others else [rows])):
         complain(f"{len(empty)} of {len(rows)} rows have neither a source nor a text, and are left out")
         rows, refs, sources, others = (_but(empty, column) for column in (rows, refs, sources, others))
+    for path, of_path in ((hyp, rows), (against, others)):
+        if failed := sum(bool(row.get("error")) for row in of_path):
+            complain(f"{failed} of {len(of_path)} rows of {path} could not be written, and count as empty texts")
     texts = _texts(hyp, rows, refs, sources, asked, counter)
     if bins and texts.budgets is None:
         raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")

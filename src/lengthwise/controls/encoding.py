@@ -31,8 +31,8 @@ class EncodingControl(Control):
                 frobenius: ‖E‖/‖R‖ per sequence over the encoded rows of the call (the paper; differs between training
                 and each cached step); or a number: 1.0 suits an encoder-decoder that is trained from scratch
     positions   add to the decoder's own absolute positions, or replace them
-    volume      times the scale: at 1, as in the papers, the sinusoid is as loud as the words, which a small pretrained
-                model does not survive; at 0.25 it hardly minds
+    volume      times the scale: at 1, as in the papers, the sinusoid is as loud as the words: a small pretrained model
+                pays with its words, and has to be trained for long; at 0.25 it hardly minds
     reader      hidden units of a small network that reads the sinusoid, too, and adds what it makes of it. It starts
                 silent, so with volume 0 training starts from the model as it is; 0: none, as in the papers
     """

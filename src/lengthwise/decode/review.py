@@ -4,8 +4,6 @@ A budget bans tokens and favours full stops, and a control may make the model fa
 that went against its own judgement.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,8 +48,6 @@ def review(
     mask = torch.cat([inputs["attention_mask"], torch.ones_like(taken)], 1)
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     if cache is None:
-        if signal:
-            signal["decoder_start"] = torch.full((len(written),), start, device=written.device)
         columns = taken.shape[1] + 1  # the answer's alone: a prompt may be long, and a vocabulary is wide
         parts = []
         for rows in torch.split(torch.arange(len(written), device=written.device), _ROWS):
@@ -120,46 +116,3 @@ def far(length: Any) -> Any:
 def hardly_told(length: Tensor) -> dict[str, Tensor]:
     """What a model hears that has only ever written with a length, to write or judge as if nobody said how long."""
     return {"decoder_length": far(length), "decoder_at_most": torch.ones_like(length, dtype=torch.bool)}
-
-
-# ---- asked as it was before it learnt length
-
-
-def removable(model: Any) -> bool:
-    """Is a LoRA all that the model has learnt, besides its controls? Then it can be the plain model for a while."""
-    config = getattr(model, "active_peft_config", None)
-    return (
-        config is not None
-        and config.peft_type == "LORA"
-        and len(model.active_adapters) == 1
-        and config.bias == "none"
-        and not config.lora_bias
-        and not config.trainable_token_indices
-        and {*(config.modules_to_save or ())} <= {"length_control"}
-        and not any(layer.lora_variant for layer in _adapted(model))  # DoRA and its like are no sums
-    )
-
-
-@contextmanager
-def unadapted(model: Any) -> Iterator[None]:
-    """The plain model below a LoRA, for as long as this lasts.
-
-    What is merged into the weights stays there, and its product is taken off the layer's: to unmerge, again and again,
-    would round the weights further and further away.
-    """
-    merged = [(layer, layer.merged_adapters, layer.scaling) for layer in _adapted(model) if layer.merged]
-    if not merged:
-        with model.disable_adapter():
-            yield
-        return
-    for layer, names, scaling in merged:
-        layer.merged_adapters, layer.scaling = [], {name: -scaling[name] for name in names}
-    try:
-        yield
-    finally:
-        for layer, names, scaling in merged:
-            layer.merged_adapters, layer.scaling = names, scaling
-
-
-def _adapted(model: Any) -> list[Any]:
-    return [layer for layer in model.modules() if hasattr(layer, "lora_variant")]

@@ -6,7 +6,6 @@ only.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -16,12 +15,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..attachment import controls_of, units_of
 from ..budget import Budget, as_budget
-from ..controls.base import Control
 from ..meter import Meter
 from .drawing import Draw, chances
 from .ending import NOTHING, Draft, Ending, choose
 from .fit import UNLIMITED, Fit
-from .review import Notes, hardly_told, removable, review, sober, unadapted, untold
+from .review import Notes, far, hardly_told, review, sober, untold
 from .search import SAMPLING, Search, searching, warpers
 from .shared import read
 from .streaming import Look, Tap, spelled, stream
@@ -323,31 +321,31 @@ class Writer:
             notes = review(self.model, _repeated(inputs, each), written, start, self.ends)
         if "decoder_length" not in inputs:
             return notes
-        translates = self.model.config.is_encoder_decoder
-        if self.recalls or (translates and self.limited_in(fit.meter.unit.name)):
-            plain = untold(inputs) if self.recalls else inputs | hardly_told(inputs["decoder_length"])
-            with self._plain():
-                cache = read(self.model, plain, each, search.options)
-                own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
-            return sober(notes, own, fit.prices.full_stops(written[:, start:]))
-        if translates:
+        plain = self._less_told(inputs, fit.meter.unit.name)
+        if plain is None:
+            return notes
+        cache = read(self.model, plain, each, search.options) if self.steered else None
+        own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
+        notes = sober(notes, own, fit.prices.full_stops(written[:, start:]))
+        if self.steered or self.model.config.is_encoder_decoder:
             return notes
         return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
+
+    def _less_told(self, inputs: dict[str, Tensor], unit: str) -> dict[str, Tensor] | None:
+        """What the model hears, to judge its text as if nobody said how long; None if it must be told to judge at all.
+
+        An answer can always go on, so it may be told of a longer one; a translation has come to its end.
+        """
+        if self.steered:
+            return untold(inputs)
+        if not self.model.config.is_encoder_decoder:
+            return inputs | {"decoder_length": far(inputs["decoder_length"])}
+        return inputs | hardly_told(inputs["decoder_length"]) if self.limited_in(unit) else None
 
     @property
     def steered(self) -> bool:
         """Is it the plain model when it is not told a length?"""
         return all(control.steers for control in controls_of(self.model))
-
-    @property
-    def recalls(self) -> bool:
-        """Can it be asked as the plain model, which nobody has taught length?"""
-        edits = any(type(control).prefix is not Control.prefix for control in controls_of(self.model))
-        return self.steered or (removable(self.model) and not edits)
-
-    def _plain(self) -> AbstractContextManager[None]:
-        """For as long as this lasts it is the plain model, if it can be, and is told nothing."""
-        return unadapted(self.model) if self.recalls and not self.steered else nullcontext()
 
     def limited_in(self, unit: str) -> bool:
         """Is it always told a length, which may be a limit, so that it can be told of one that hinders nobody?"""
@@ -356,16 +354,14 @@ class Writer:
 
     def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
         """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
-        if "decoder_length" not in inputs or self.model.config.is_encoder_decoder or not self.recalls:
+        plain = self._less_told(inputs, fit.meter.unit.name) if "decoder_length" in inputs else None
+        if plain is None or self.model.config.is_encoder_decoder:
             return lambda ids, freedom: freedom
-        plain = untold(inputs)
-        with self._plain():
-            cache = read(self.model, plain, 1)
+        cache = read(self.model, plain, 1) if self.steered else None
 
         def look(ids: list[int], freedom: list[float]) -> list[float]:
             new = torch.tensor([ids], device=self.model.device)
-            with self._plain():
-                own = review(self.model, plain, torch.cat([plain["input_ids"], new], 1), start, self.ends, cache)
+            own = review(self.model, plain, torch.cat([plain["input_ids"], new], 1), start, self.ends, cache)
             if cache is not None:
                 cache.crop(-len(ids))  # the prompt again, for the next look
             told = replace(own, freedom=torch.tensor([freedom], device=self.model.device))

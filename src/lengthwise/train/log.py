@@ -1,5 +1,7 @@
 """The log of a run: metrics.jsonl always, TensorBoard if it is installed, a moving line if somebody is watching.
 
+Where stderr is a file or a pipe, a line a minute says how far it is.
+
 Knows numbers and where to put them, not what they mean.
 """
 
@@ -7,6 +9,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,7 +27,7 @@ class Log:
         os.replace(partial, self.file)
         self.stream: TextIO = self.file.open("a", encoding="utf-8")
         self.board = _board(run, step)
-        self.line = _Line() if show and sys.stderr.isatty() else None
+        self.line = (_Line() if sys.stderr.isatty() else _Lines()) if show else None
 
     def write(self, step: int, progress: float, **values: Any) -> None:
         """One row; also shown, with the share of the run that is done."""
@@ -60,12 +63,18 @@ def _board(run: Path, step: int) -> Any:
     return SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
 
 
+MINUTE = 60.0  # between two lines
 _SHOWN = (
     ("loss", "loss", ".4f"),
     ("dev_loss", "dev", ".4f"),
     ("dev_length_error", "off by", ".1f"),
     ("tokens_per_second", "tok/s", ",.0f"),
 )
+
+
+def _told(step: int, known: dict[str, Any]) -> str:
+    parts = [f"{label} {known[key]:{form}}" for key, label, form in _SHOWN if key in known]
+    return "  ".join([f"step {step:,}", *parts])
 
 
 class _Line:
@@ -83,11 +92,22 @@ class _Line:
 
     def show(self, step: int, progress: float, values: dict[str, Any]) -> None:
         self.known |= values
-        parts = [f"step {step:,}"]
-        for key, label, form in _SHOWN:
-            if key in self.known:
-                parts.append(f"{label} {self.known[key]:{form}}")
-        self.bar.update(self.task, completed=progress, description="  ".join(parts))
+        self.bar.update(self.task, completed=progress, description=_told(step, self.known))
 
     def close(self) -> None:
         self.bar.stop()
+
+
+class _Lines:
+    """The latest numbers, once a minute."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def show(self, step: int, progress: float, values: dict[str, Any]) -> None:
+        if time.monotonic() - self.last >= MINUTE and "dev_loss" not in values:  # which the loop itself says
+            self.last = time.monotonic()
+            print(f"{_told(step, values)}  {progress:.0%} done", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        pass

@@ -73,7 +73,7 @@ def _readers(recipe: Recipe, model: Any, tokenizer: Any) -> tuple[ExampleMaker, 
         controls=recipe.build_controls() or controls,
         encoder_decoder=config.is_encoder_decoder,
         end=_end(model, tokenizer),
-        characters=bool(recipe.model.fresh and recipe.model.fresh.decoder == "chars"),
+        characters=getattr(config, "spells_letters", False),
         cutting=recipe.lengths,
         shift=recipe.shift,
         max_tokens=recipe.data.max_tokens,
@@ -181,6 +181,7 @@ def fresh_config(fresh: Fresh, vocabulary: int, **special: int) -> Any:
         max_position_embeddings=fresh.max_positions,
         forced_eos_token_id=None,
         bos_token_id=1,
+        spells_letters=fresh.decoder == "chars",  # ours, for who trains it on
         **special,
     )
 
@@ -196,7 +197,7 @@ def _base(recipe: Recipe) -> tuple[Any, Any]:
     if core_of(model) is not model:
         raise RecipeError(f"model.base {name!r} is an adapter; name its base model, or merge the two first")
     if controls_of(model) and recipe.controls:
-        raise RecipeError(f"model.base {name!r} has length controls already; leave controls out to train them on")
+        raise RecipeError(f"model.base {name!r} has length controls already; to train them on, say controls: []")
     return model, tokenizer
 
 
