@@ -26,12 +26,13 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 import lengthwise
 from lengthwise import Budget, Writer, Written, at_most, exactly, plots
@@ -87,6 +88,8 @@ PER_UNIT = {"tokens": 1.0, "words": 1.4, "chars": 0.25}  # tokens of English, ro
 CUT, CUT_BACK = "base, cut", "base, cut back"
 BATCH = 16384  # tokens that the untouched model reads at once
 FREE = 512  # tokens past its length after which a text is a runaway
+
+left_padded = partial(pad_sequence, batch_first=True, padding_side="left")
 
 Pair = tuple[str, Budget]
 Line = dict[str, Any]  # a row of a table
@@ -337,24 +340,13 @@ def sound(base: Writer, prompts: Sequence[str], texts: Sequence[str]) -> list[bo
     rows = [row for row, ends in enumerate(found) if ends]
     for some in alike([len(heads[row]) + len(tails[row]) for row in rows], BATCH):
         some = [rows[n] for n in some]
-        ids = [torch.tensor([*heads[row], *tails[row]]) for row in some]
-        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_side="left")
-        mask = torch.nn.utils.rnn.pad_sequence(
-            [torch.ones_like(of) for of in ids], batch_first=True, padding_side="left"
-        )
+        rolls = [torch.tensor([*heads[row], *tails[row]]) for row in some]
+        ids, mask = (left_padded(of).to(base.model.device) for of in (rolls, list(map(torch.ones_like, rolls))))
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
         with torch.inference_mode():
-            before = (
-                base.model(
-                    input_ids=padded.to(base.model.device),
-                    attention_mask=mask.to(base.model.device),
-                    position_ids=(mask.cumsum(1) - 1).clamp(min=0).to(base.model.device),
-                    logits_to_keep=2,
-                )
-                .logits[:, 0]
-                .float()
-            )
-        last = padded[:, -1:].to(before.device)
-        liked = (before.gather(1, last).squeeze(1) - before.amax(1)).exp()
+            logits = base.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=2).logits
+        before = logits[:, 0].float()  # (rows, vocabulary): where the last token was chosen
+        liked = (before.gather(1, ids[:, -1:]).squeeze(1) - before.amax(1)).exp()
         for row, liking in zip(some, liked.tolist(), strict=True):
             found[row] = liking >= FORCED
     return found
