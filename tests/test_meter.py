@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import sys
+import unicodedata
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from lengthwise import utf8
 from lengthwise.decode.standing import Standing
-from lengthwise.meter import Meter, pieces
+from lengthwise.meter import Meter, _expanding, pieces
 from lengthwise.units import UNITS, unit_named
 
 KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
@@ -22,6 +24,7 @@ TEXTS = [
     "مَرْحَبًا بِكُمْ، أليس كذلك؟",
     "family 👨‍👩‍👧‍👦 and flags 🇫🇷🇩🇪 and a thumb 👍🏽!",
     "cafe\u0301 re\u0301sume\u0301 x\u030c \u1112\u1161\u11ab",  # decomposed: NFC merges what tokens keep apart
+    "\ufb2a\ufb2c \u0958 i\u0344 \u2adc \U0001d15f",  # composed: NFC takes apart what a token, or three, write as one
     "wide\u3000space, no\u00a0break,\u2003em",
     "two\n\nparagraphs\tand  double  spaces",
     "naïve Ångström — “quotes” … ½ €5",
@@ -80,6 +83,11 @@ def test_running_count_is_the_measure_of_every_prefix(request, kind, unit, text)
 @given(text=everything)
 def test_running_count_on_any_text(request, kind, unit, text):
     check_every_prefix(meters(request, kind, unit), text)
+
+
+def test_every_character_that_nfc_takes_apart_is_known():
+    found = {c for c in map(chr, range(sys.maxunicode + 1)) if len(unicodedata.normalize("NFC", c)) > 1}
+    assert found == _expanding()
 
 
 @pytest.mark.parametrize("kind", KINDS)

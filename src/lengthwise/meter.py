@@ -93,8 +93,31 @@ def _composing() -> frozenset[str]:
     return frozenset(found)
 
 
-def _composes(text: str) -> bool:
-    return not text.isascii() and any(c in _composing() for c in text)
+@lru_cache
+def _expanding() -> frozenset[str]:
+    """Characters that NFC takes apart (a Hebrew shin with its dot is two)."""
+    places = (*range(0x340, 0x3000), *range(0xFB1D, 0xFB50), *range(0x1D100, 0x1D200))
+    return frozenset(chr(c) for c in places if len(unicodedata.normalize("NFC", chr(c))) > 1)
+
+
+@lru_cache
+def _unsettled() -> frozenset[str]:
+    """Characters that NFC changes, alone or by what stands before them."""
+    return _composing() | _expanding()
+
+
+def _changes(text: str) -> bool:
+    return not text.isascii() and any(c in _unsettled() for c in text)
+
+
+@lru_cache
+def _dearest(unit: Unit) -> dict[bytes, int]:
+    """The most that a character can cost which NFC takes apart, by each proper beginning of its UTF-8 spelling."""
+    dearest: dict[bytes, int] = {}
+    for c in _expanding():
+        for n in range(1, len(c.encode())):
+            dearest[c.encode()[:n]] = max(dearest.get(c.encode()[:n], 0), unit.count(c))
+    return dearest
 
 
 @lru_cache
@@ -172,9 +195,13 @@ class Meter:
 
     def _unknown(self, split: bytes) -> int:
         """What a character costs of which only the beginning is written: the most it can turn out to cost."""
-        if self.unit.name == "bytes":
-            return len(split)
-        return {"words": 0, "cells": 2, "tweet": 2}.get(self.unit.name, 1) if split else 0
+        match self.unit.name:
+            case "bytes":
+                return len(split)
+            case "words":
+                return 0
+        usual = (2 if self.unit.name in ("cells", "tweet") else 1) if split else 0
+        return max(usual, _dearest(self.unit).get(split, 0))
 
     def _delicate(self, text: str, split: bytes, head: int) -> bool:
         """Can this token's price depend on the tokens beside it? When in doubt, yes: it costs time, not truth."""
@@ -182,13 +209,13 @@ class Meter:
             return True
         match self.unit.name:
             case "chars" | "chars-nospace":
-                return _composes(text) or split in _beginnings(_composing())
+                return _changes(text) or split in _beginnings(_unsettled())
             case "cells":
                 return bool(split or head)
             case "graphemes":
                 return bool(split or head or _CLUSTERING.search(text))
             case "tweet":
-                return bool(split or head or "." in text or _composes(text) or _CLUSTERING.search(text))
+                return bool(split or head or "." in text or _changes(text) or _CLUSTERING.search(text))
         return False
 
     # ---- counting
