@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lengthwise import utf8
 from lengthwise.decode.standing import Standing
-from lengthwise.meter import Meter, _expanding, pieces
+from lengthwise.meter import Meter, _composing, _expanding, pieces
 from lengthwise.units import UNITS, unit_named
 
 KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
@@ -85,9 +85,11 @@ def test_running_count_on_any_text(request, kind, unit, text):
     check_every_prefix(meters(request, kind, unit), text)
 
 
-def test_every_character_that_nfc_takes_apart_is_known():
-    found = {c for c in map(chr, range(sys.maxunicode + 1)) if len(unicodedata.normalize("NFC", c)) > 1}
-    assert found == _expanding()
+def test_every_character_that_nfc_takes_apart_or_puts_together_is_known():
+    every = list(map(chr, range(sys.maxunicode + 1)))
+    assert {c for c in every if len(unicodedata.normalize("NFC", c)) > 1} == _expanding()
+    pairs = [apart for c in every if len(apart := unicodedata.normalize("NFD", c)) > 1]
+    assert {apart[-1] for apart in pairs if len(unicodedata.normalize("NFC", apart)) == 1} <= _composing()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -86,7 +86,7 @@ def _byte_alphabet() -> dict[int, int]:
 def _composing() -> frozenset[str]:
     """Characters that NFC can merge with the one before them (Å from A and a ring)."""
     found = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Hangul vowels and finals
-    for c in (*range(0xC0, 0x3400), *range(0xF900, 0xFB50), *range(0x11000, 0x11A00)):
+    for c in (*range(0xC0, 0x3400), *range(0xF900, 0xFB50), *range(0x11000, 0x17000)):
         parts = unicodedata.decomposition(chr(c)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
             found.add(chr(int(parts[1], 16)))
