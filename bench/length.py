@@ -39,6 +39,7 @@ from lengthwise import Budget, Writer, Written, at_most, exactly, plots
 from lengthwise.attachment import controls_of, core_of, units_of
 from lengthwise.data import Limits, read
 from lengthwise.decode.ending import FORCED
+from lengthwise.decode.review import review
 from lengthwise.metrics import METRICS, Comparison, Score, Tally, Texts, truncate
 from lengthwise.metrics.perplexity import alike
 from lengthwise.metrics.tally import as_comparison, as_score, mean_of, ratio_of_sums
@@ -332,23 +333,23 @@ def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: li
     return lines
 
 
+@torch.inference_mode()
 def sound(base: Writer, prompts: Sequence[str], texts: Sequence[str]) -> list[bool]:
     """Does the text end as a sentence, and would the untouched model have let it end there?"""
-    heads = [base.prompt_ids(prompt) for prompt in prompts]
-    tails = [base.tokenizer(text.rstrip(), add_special_tokens=False)["input_ids"] for text in texts]
     found = [finished(text) for text in texts]
-    rows = [row for row, ends in enumerate(found) if ends]
-    for some in alike([len(heads[row]) + len(tails[row]) for row in rows], BATCH):
-        some = [rows[n] for n in some]
-        rolls = [torch.tensor([*heads[row], *tails[row]]) for row in some]
-        ids, mask = (left_padded(of).to(base.model.device) for of in (rolls, list(map(torch.ones_like, rolls))))
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        with torch.inference_mode():
-            logits = base.model(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=2).logits
-        before = logits[:, 0].float()  # (rows, vocabulary): where the last token was chosen
-        liked = (before.gather(1, ids[:, -1:]).squeeze(1) - before.amax(1)).exp()
-        for row, liking in zip(some, liked.tolist(), strict=True):
-            found[row] = liking >= FORCED
+    rolls = {
+        row: torch.tensor([*base.prompt_ids(prompt), *base.tokenizer(text, add_special_tokens=False)["input_ids"]])
+        for row, (prompt, text) in enumerate(zip(prompts, map(str.rstrip, texts), strict=True))
+        if found[row]
+    }
+    rows = list(rolls)
+    for some in alike(list(map(len, rolls.values())), BATCH):
+        of = [rolls[rows[n]] for n in some]
+        ids, mask = (left_padded(side).to(base.model.device) for side in (of, list(map(torch.ones_like, of))))
+        before = {"input_ids": ids[:, :-1], "attention_mask": mask[:, :-1]}
+        last = review(base.model, before, ids, ids.shape[1] - 1, base.ends).freedom[:, 0]
+        for n, free in zip(some, (last >= FORCED).tolist(), strict=True):
+            found[rows[n]] = free
     return found
 
 

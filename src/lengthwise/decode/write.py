@@ -319,12 +319,10 @@ class Writer:
         notes = fit.notes(written[:, -1])
         if notes is None:
             notes = review(self.model, _repeated(inputs, each), written, start, self.ends)
-        if "decoder_length" not in inputs:
-            return notes
         plain = self._less_told(inputs, fit.meter.unit.name)
         if plain is None:
             return notes
-        cache = read(self.model, plain, each, search.options) if self.steered else None
+        cache = read(self.model, plain, each, search.options) if self.steered else None  # what is told reads no cache
         own = review(self.model, _repeated(plain, each), written, start, self.ends, cache)
         notes = sober(notes, own, fit.prices.full_stops(written[:, start:]))
         if self.steered or self.model.config.is_encoder_decoder:
@@ -332,10 +330,12 @@ class Writer:
         return replace(notes, end_liking=torch.zeros_like(notes.end_liking))  # it ends where it was told to
 
     def _less_told(self, inputs: dict[str, Tensor], unit: str) -> dict[str, Tensor] | None:
-        """What the model hears, to judge its text as if nobody said how long; None if it must be told to judge at all.
+        """What the model hears, to judge its text as if nobody said how long; None if it was not told, or has to be.
 
         An answer can always go on, so it may be told of a longer one; a translation has come to its end.
         """
+        if "decoder_length" not in inputs:
+            return None
         if self.steered:
             return untold(inputs)
         if not self.model.config.is_encoder_decoder:
@@ -354,7 +354,7 @@ class Writer:
 
     def _sober(self, fit: Fit, inputs: dict[str, Tensor], start: int) -> Look:
         """For a stream: what `_notes` will say of the freedom of the one row's first tokens."""
-        plain = self._less_told(inputs, fit.meter.unit.name) if "decoder_length" in inputs else None
+        plain = self._less_told(inputs, fit.meter.unit.name)
         if plain is None or self.model.config.is_encoder_decoder:
             return lambda ids, freedom: freedom
         cache = read(self.model, plain, 1) if self.steered else None
