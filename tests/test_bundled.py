@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import torch
@@ -138,6 +139,22 @@ def test_smollm2_without_a_length_is_the_plain_model():
     ids = torch.tensor([ours.prompt_ids("Why is the sky blue?")])
     with torch.inference_mode():
         assert torch.equal(ours.model(input_ids=ids).logits, plain.model(input_ids=ids).logits)
+
+
+@pytest.mark.real
+def test_the_plain_model_judges_where_a_sentence_can_end():
+    """What bench/length.py calls sound; long and short texts are judged in one batch."""
+    bench = run_path(str(RECIPES.parent / "bench/length.py"))
+    texts = {
+        "The capital of France is Paris.": True,
+        "The capital of France is Paris. It lies on the banks of the river Seine, in the north of the country.": True,
+        "The capital of France is the.": False,
+        "The capital of France is Paris, which is achieved through a combination of.": False,
+        "The capital of France is Paris": False,
+        "": False,
+    }
+    plain, prompts = lengthwise.load("smollm2-plain", device="cpu"), ["What is the capital of France?"] * len(texts)
+    assert bench["sound"](plain, prompts, list(texts)) == list(texts.values())
 
 
 # ---- a control for a translator from the hub

@@ -87,6 +87,8 @@ def test_against_bins_and_plots(cli, files):
     assert (code, found["against"]["name"]) == (0, "other.txt")
     assert [c["name"] for c in found["against"]["comparisons"]] == ["chrf", "mae"]
     assert all(c["b"] == values(shown)[c["name"]] for c in found["against"]["comparisons"])
+    same = cli(*ask(files), "--length", "reference:chars", "--against", files / "hyp.txt", "--metrics", "mae")[1]
+    assert f"## Against {files / 'hyp.txt'}\n" in same
     assert sum(scores[0]["n"] for scores in found["bins"].values()) == 3
     assert len(list((files / "plots").iterdir())) == 10
     _, shown, _ = cli(*ask(files), *more, "--metrics", "chrf,mae")

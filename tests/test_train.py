@@ -118,8 +118,11 @@ def test_a_run_that_nobody_watches_says_how_far_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log, "MINUTE", 0.0)
-    train(small(tmp_path, train={"steps": 4, "log_every": 2}))
-    told = [line for line in capsys.readouterr().err.splitlines() if "done" in line]
+    dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1), "dev_texts": 3}
+    train(small(tmp_path, data=dev, train={"steps": 4, "log_every": 2, "evaluate_every": 4}))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if "dev set" in line] == ["step 4: reading the dev set, writing 3 of its texts"]
+    told = [line for line in lines if "done" in line]
     assert [line.split("  ")[0] for line in told] == ["step 2", "step 4"]
     assert told[1].endswith("100% done")
 

@@ -114,6 +114,8 @@ class _Timed:
         time = f"{self.steps} steps of {self.padded // self.steps:,} tokens timed here after a first one, by proportion"
         if recipe.train.compile:
             time += ", without train.compile"
+        if recipe.data.dev:
+            time += ", without the dev set"
         return f"time from {time}; memory {'measured in them' if self.memory else 'from tensor sizes'}"
 
 

@@ -40,6 +40,11 @@ class Log:
         if self.line is not None:
             self.line.show(step, progress, values)
 
+    def doing(self, step: int, what: str) -> None:
+        """Shown, and not written: what takes its time at this step."""
+        if self.line is not None:
+            self.line.doing(f"step {step:,}: {what}")
+
     def close(self) -> None:
         self.stream.close()
         if self.board is not None:
@@ -94,6 +99,9 @@ class _Line:
         self.known |= values
         self.bar.update(self.task, completed=progress, description=_told(step, self.known))
 
+    def doing(self, what: str) -> None:
+        self.bar.update(self.task, description=what)
+
     def close(self) -> None:
         self.bar.stop()
 
@@ -108,6 +116,9 @@ class _Lines:
         if time.monotonic() - self.last >= MINUTE and "dev_loss" not in values:  # which the loop itself says
             self.last = time.monotonic()
             print(f"{_told(step, values)}  {progress:.0%} done", file=sys.stderr, flush=True)
+
+    def doing(self, what: str) -> None:
+        print(what, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass

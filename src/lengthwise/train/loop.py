@@ -282,6 +282,9 @@ class _Run:
     @torch.no_grad()
     def _evaluate(self) -> None:
         self.model.eval()
+        if self.log is not None:
+            texts = "" if self.trial is None else f", writing {len(self.trial.sources)} of its texts"
+            self.log.doing(self.progress.step, f"reading the dev set{texts}")
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self.dev:
             with self._autocast():
