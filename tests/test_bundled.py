@@ -145,16 +145,18 @@ def test_smollm2_without_a_length_is_the_plain_model():
 def test_the_plain_model_judges_where_a_sentence_can_end():
     """What bench/length.py calls sound; long and short texts are judged in one batch."""
     bench = run_path(str(RECIPES.parent / "bench/length.py"))
-    texts = {
-        "The capital of France is Paris.": True,
-        "The capital of France is Paris. It lies on the banks of the river Seine, in the north of the country.": True,
-        "The capital of France is the.": False,
-        "The capital of France is Paris, which is achieved through a combination of.": False,
-        "The capital of France is Paris": False,
-        "": False,
-    }
-    plain, prompts = lengthwise.load("smollm2-plain", device="cpu"), ["What is the capital of France?"] * len(texts)
-    assert bench["sound"](plain, prompts, list(texts)) == list(texts.values())
+    france = "What is the capital of France?"
+    rows = [
+        (france, "The capital of France is Paris", False),  # no full stop: not asked about
+        (france, "The capital of France is Paris.", True),
+        ("Who wrote Hamlet?", "Hamlet was written by William.", False),
+        (france, "The capital of France is Paris, which is achieved through a combination of.", False),
+        ("Who wrote Hamlet?", "Hamlet was written by William Shakespeare, an English playwright and poet.", True),
+        (france, "", False),
+        (france, "The capital of France is the.", False),
+    ]
+    prompts, texts, wanted = map(list, zip(*rows, strict=True))
+    assert bench["sound"](lengthwise.load("smollm2-plain", device="cpu"), prompts, texts) == wanted
 
 
 # ---- a control for a translator from the hub

@@ -127,6 +127,19 @@ def test_a_run_that_nobody_watches_says_how_far_it_is(
     assert told[1].endswith("100% done")
 
 
+def test_a_bar_that_somebody_watches_says_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    shown = log.Log(tmp_path, 0, show=True)
+    [task] = shown.line.bar.tasks
+    shown.write(4, 0.5, loss=2.0)
+    assert (task.description, task.completed) == ("step 4  loss 2.0000", 0.5)
+    shown.doing(4, "reading the dev set")
+    assert task.description == "step 4: reading the dev set"
+    shown.write(4, 0.5, dev_loss=3.0)
+    assert task.description == "step 4  loss 2.0000  dev 3.0000"
+    shown.close()
+
+
 def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
     base = tmp_path / "base"
     tiny("llama", byte_bpe).save_pretrained(base)

@@ -67,7 +67,7 @@ def short_names(path: Path, other: Path | None) -> tuple[str, str]:
     """Short names for two files or folders: the last parts of their paths, as many as it takes to tell them apart."""
     parts, others = path.absolute().parts, other.absolute().parts if other else ()
     length = next((n for n in range(1, len(parts)) if parts[-n:] != others[-n:]), len(parts))
-    return str(Path(*parts[-length:])), str(Path(*others[-length:])) if others else ""
+    return Path(*parts[-length:]).as_posix(), Path(*others[-length:]).as_posix() if others else ""
 
 
 def bin_edges(texts: Texts) -> list[int]:

@@ -1,6 +1,6 @@
 """The log of a run: metrics.jsonl always, TensorBoard if it is installed, a moving line if somebody is watching.
 
-Where stderr is a file or a pipe, a line a minute says how far it is.
+Where stderr is a file or a pipe, a line a minute says how far it is, and one that the dev set is read.
 
 Knows numbers and where to put them, not what they mean.
 """
