@@ -17,6 +17,7 @@ from lengthwise.attachment import attach, controls_of
 from lengthwise.cli import main
 from lengthwise.controls import PlannerControl
 from lengthwise.models import BUNDLED, known, resolve
+from lengthwise.sentences import finished
 from lengthwise.train import load_recipe
 from lengthwise.translate import Translator
 from lengthwise.translate.languages import prepare
@@ -131,6 +132,7 @@ def test_smollm2_stops_where_it_is_told_to():
     for length, unit, off in ((25, "tokens", 1), (20, "words", 1), (120, "chars", 8)):
         for text in writer.write(prompts, f"exactly {length} {unit}"):
             assert abs(text.length - length) <= off
+            assert text.complete == finished(text.text)  # that it stopped is no sign: it was told to
 
 
 @pytest.mark.real

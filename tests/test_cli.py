@@ -332,6 +332,7 @@ def test_options_reach_the_writer(cli, scripted):
         ("at most 4,000 chars", False),
         ("at most 9,000 chars", True),
         ("at least 9 words", False),
+        ("exactly 9,000 words", False),  # which is an error, and told as such
         ("at most 9,000x", False),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import pytest
 import torch
@@ -242,6 +243,18 @@ def test_bad_usage_is_one_line_and_told_before_anything_is_decoded(cli, folder, 
     assert (code, out) == (2, "")
     assert re.fullmatch(r"lengthwise: .+\n", err)
     assert says in err
+
+
+def test_ctrl_c_says_how_far_it_came(cli, folder, data, tmp_path, monkeypatch):
+    def stopped(*_, progress, **__):
+        progress(2, 6)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["lengthwise.evaluate"], "evaluate", stopped)
+    told = "lengthwise: stopped: 2 of 6 texts were written"
+    assert cli("evaluate", folder, data, *ASK)[::2] == (130, f"{told}\n")
+    code, _, err = cli("evaluate", folder, data, *ASK, "--out", tmp_path / "out")
+    assert (code, err) == (130, f"{told}; the same command goes on from there\n")
 
 
 # ---- the baselines, beside the same by hand

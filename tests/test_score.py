@@ -139,6 +139,16 @@ def test_rows_that_could_not_be_written_are_told_of(cli, files):
     assert "rows.jsonl could not be written, and count as empty texts" in err
 
 
+def test_the_folder_of_an_evaluation_stands_for_its_texts(cli, files):
+    (files / "run").mkdir()
+    (files / "run/outputs.jsonl").write_text(json.dumps({"text": "one", "budget": "at most 5 chars"}) + "\n")
+    paths = files / "run/outputs.jsonl", files / "run"
+    of_file, of_folder = (cli("score", "--hyp", path, "--against", path, "--json") for path in paths)
+    assert of_folder == of_file
+    assert of_folder[0] == 0
+    assert "no file" in cli("score", "--hyp", files)[2]  # no evaluation
+
+
 def test_empty_lines_are_left_out(cli, files):
     rows = [{"text": "Annulla", "source": "Cancel"}, {"text": "", "source": ""}, {"text": "Salva", "source": "Save"}]
     (files / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -506,6 +506,21 @@ def test_malformed_rows(tmp_path: Path) -> None:
     data.write_text('{"id": broken\n' * 5)
     with pytest.raises(DataError, match="not JSON"):
         train(parse_recipe(recipe.model_dump() | {"out": tmp_path / "other"}))
+    values = recipe.model_dump() | {"out": tmp_path / "third"}  # read by a worker, and not counted before
+    values["batch"] |= {"workers": 1}
+    values["data"] |= {"documents_per_epoch": 50}
+    with pytest.raises(DataError, match="not JSON") as found:
+        train(parse_recipe(values))
+    assert "Traceback" not in str(found.value)
+
+
+def test_a_run_that_ends_in_its_warm_up_says_so(tmp_path: Path) -> None:
+    said: list[str] = []
+    train(small(tmp_path, train={"steps": 2, "warmup": 2}), say=said.append)
+    assert "the run ends after 2 steps: train.warmup = 2 is not over then" in "\n".join(said)
+    said.clear()
+    train(small(tmp_path, out=str(tmp_path / "longer"), train={"steps": 3, "warmup": 2}), say=said.append)
+    assert "warmup" not in "\n".join(said)
 
 
 def test_examples_that_are_all_too_long(tmp_path: Path) -> None:

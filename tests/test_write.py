@@ -26,6 +26,19 @@ def test_every_budget_of_a_mixed_batch_is_kept_in_order(writer):
     assert all(w.fits and w.error is None and w.model == "tiny" for w in written)
 
 
+def test_a_limit_that_no_tensor_holds(byte_bpe):
+    told = Writer(attach(tiny("llama", byte_bpe), EncodingControl(unit="chars"), byte_bpe), byte_bpe)
+    for how in ({}, {"num_beams": 2}, {"candidates": 2}):
+        [written] = told.write("The dog.", f"at most {'9' * 20} chars", **how)
+        assert (written.fits, written.error) == (True, None)
+    assert list(told.stream("The dog.", f"at most {'9' * 20} chars"))
+
+
+def test_what_is_no_budget_is_told(writer):
+    with pytest.raises(TypeError, match="a text such as 'at most 75 chars', or a Budget; got 5"):
+        writer.write("The dog.", 5)
+
+
 def test_one_bad_row_costs_that_row_only(writer):
     texts = ["fine", "   ", "fine", "word " * 4000, "fine", "half \ud800 pair"]
     budgets = ["at most 9 words", "at most 9 words", "0 words", "at most 9 words", "exactly 90000 words", "3-5 words"]

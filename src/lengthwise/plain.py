@@ -124,23 +124,25 @@ class PlainWriter(Writer):
             place = rescore([h.log_prob for h in hypotheses], [h.steps for h in hypotheses], alpha, form)[0]
         elif self.best > 1:
             place = rerank(row.source, [h.text for h in hypotheses], [h.log_prob for h in hypotheses])
-        return self._judged(row.budget, hypotheses[place])
+        return self._judged(row, hypotheses[place])
 
-    def _judged(self, budget: Budget, hypothesis: _Hypothesis) -> PlainText:
-        text, tokens, unit = hypothesis.text, hypothesis.tokens, budget.unit
+    def _judged(self, row: _Row, hypothesis: _Hypothesis) -> PlainText:
+        budget, text, tokens, unit = row.budget, hypothesis.text, hypothesis.tokens, row.budget.unit
         if self.cut:
             text = truncate(text, budget, tokenizer=self.tokenizer)
         whole = text == hypothesis.text
         if not whole:
             tokens = measure(text, "tokens", tokenizer=self.tokenizer)
         length = tokens if unit == "tokens" else measure(text, unit)
+        # A language model that counts stops where it was told to, in mid-sentence or not; a translator may end a title.
+        counted = self.told and not self.model.config.is_encoder_decoder and bool(self._signal([row]))
         return PlainText(
             text=text,
             length=length,
             unit=unit,
             budget=str(budget),
             fits=budget.fits(length),
-            complete=whole and bool(text) and (hypothesis.ended or finished(text)),
+            complete=whole and bool(text) and (finished(text) or (hypothesis.ended and not counted)),
             model=self.name,
             tokens=tokens,
             runaway=not hypothesis.ended,

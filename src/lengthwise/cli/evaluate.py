@@ -1,12 +1,15 @@
 """`lengthwise evaluate`: a model writes a test set, and the outputs are scored."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .loading import Device, folder, load
-from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, print_json, progress_bar
+from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, print_json, progress_bar, telling_if_stopped
+
+if TYPE_CHECKING:
+    from rich.progress import Task
 
 Reverse = Annotated[
     str | None,
@@ -65,21 +68,22 @@ def evaluate(
     with progress_bar() as bar:
         task = bar.add_task("writing", total=None)
         back = bar.add_task("translating back", total=None, visible=False)
-        found = run(
-            writer,
-            data,
-            asked,
-            how,
-            out=out,
-            limit=limit,
-            fields=names,
-            metrics=split(metrics),
-            reverse=reverse,
-            against=against,
-            model=weights,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-            back_progress=lambda done, total: bar.update(back, completed=done, total=total, visible=True),
-        )
+        with telling_if_stopped(lambda: _stopped(bar.tasks[task], out)):
+            found = run(
+                writer,
+                data,
+                asked,
+                how,
+                out=out,
+                limit=limit,
+                fields=names,
+                metrics=split(metrics),
+                reverse=reverse,
+                against=against,
+                model=weights,
+                progress=lambda done, total: bar.update(task, completed=done, total=total),
+                back_progress=lambda done, total: bar.update(back, completed=done, total=total, visible=True),
+            )
     from ..report import as_markdown, as_plain
 
     if as_json:
@@ -91,6 +95,11 @@ def evaluate(
     if failed := found.about["not written"]:
         complain(f"of {len(found.texts)} texts, {failed} could not be written; they count as empty")
         raise typer.Exit(SOME_DO_NOT_FIT)
+
+
+def _stopped(task: "Task", out: Path | None) -> str:
+    told = f"stopped: {task.completed:,} of {task.total or 0:,} texts were written"
+    return told if out is None else f"{told}; the same command goes on from there"
 
 
 def split(names: str | None) -> list[str] | None:

@@ -55,6 +55,7 @@ def score(
     from ..metrics.reverse import all_with
     from ..report import as_markdown, as_plain, report, save_plots, short_names
 
+    hyp, against = _outputs(hyp), _outputs(against) if against else None
     asked = Length.parse(length) if length else None
     counter = load_tokenizer(tokenizer) if tokenizer else None
     rows, others = (_read_texts(path, asked) if path else [] for path in (hyp, against))
@@ -148,6 +149,11 @@ def _read(path: Path) -> Rows:
         elif line.strip():
             rows.append(_object(line, f"{path}:{number}"))
     return rows
+
+
+def _outputs(path: Path) -> Path:
+    """The texts of an evaluation, where its folder is named."""
+    return path / "outputs.jsonl" if path.is_dir() else path
 
 
 def _read_texts(path: Path, asked: "Length | None") -> Rows:

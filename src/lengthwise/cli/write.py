@@ -100,7 +100,7 @@ def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
     """A limit beyond the model's reach is none: a small model that repeats itself writes on for many minutes."""
     window = writer.window
     reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # characters: more than usual
-    if not budget.of_source and (budget.high or 0) > reach:
+    if not budget.of_source and budget.low <= reach < (budget.high or 0):  # beyond it even at its least: an error
         complain(f"'{budget}' is more than the model can write; it stops at its window of {window:,} tokens")
 
 

@@ -5,7 +5,7 @@ choice of an end of `ending.py`, the other ends of `tails.py`, the choice among 
 only.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -106,6 +106,8 @@ class Writer:
         (`temperature`, `num_beams`, `repetition_penalty`, ...). A row that cannot be written has its `error` set.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
+        if not isinstance(budgets, str | Budget | Iterable):
+            raise TypeError(f"a budget is a text such as 'at most 75 chars', or a Budget; got {budgets!r}")
         asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
         if len(asked) != len(texts):
             raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
@@ -274,7 +276,7 @@ class Writer:
         kept = torch.tensor([len(row.kept.ids) for row in rows])
         limit = torch.tensor([row.limit for row in rows])
         low = torch.tensor([int(row.budget.low) for row in rows])
-        high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else int(h) for row in rows])
+        high = torch.tensor([UNLIMITED if (h := row.budget.high) is None else min(int(h), UNLIMITED) for row in rows])
         steps = int((limit - kept).max()) + 2  # a language token before and an end behind the text
         fit = Fit(
             self.meter(rows[0].budget.unit),
@@ -394,7 +396,7 @@ class Writer:
         if unit not in units:
             return {}
         told = {
-            "decoder_length": [int(row.budget.target) for row in rows],
+            "decoder_length": [min(int(row.budget.target), UNLIMITED) for row in rows],
             "decoder_unit": [units.index(unit)] * len(rows),
             "decoder_at_most": [row.budget.low == 0 and row.budget.target == row.budget.high for row in rows],
         }

@@ -21,7 +21,7 @@ from .loop import ATTENTION, memory_advice
 from .loss import summed_loss, unbiased_logits
 from .model import build, trainable
 from .recipe import Recipe
-from .schedule import optimiser
+from .schedule import optimiser, too_short
 from .stream import Place, Stream, check_corpora, count_documents
 
 _STEPS = 4  # timed, after one that is not
@@ -44,12 +44,13 @@ class Plan:
     seconds: float
     device: str
     basis: str  # of memory and time
+    warning: str = ""
 
     def __str__(self) -> str:
         rows = [
             ("parameters", f"{self.parameters:,} ({self.trainable:,} trained, {self.trainable / self.parameters:.1%})"),
             ("documents", f"{self.documents:,} an epoch"),
-            ("steps", f"{self.steps:,}"),
+            ("steps", f"{self.steps:,}" + (f"; {self.warning}" if self.warning else "")),
             ("tokens", f"{self.tokens:,} ({self.padding:.0%} padding besides)"),
             ("memory", f"about {self.memory / 2**30:.1f} GiB at the peak"),
             ("time", f"about {_duration(self.seconds)} on {self.device}"),
@@ -86,6 +87,7 @@ def plan(recipe: Recipe) -> Plan:
         seconds=timed.seconds / timed.padded * used * padded,
         device=torch.cuda.get_device_name() if torch.cuda.is_available() else "this CPU",
         basis=timed.basis(recipe),
+        warning=too_short(recipe.train, steps),
     )
 
 

@@ -28,7 +28,7 @@ from .log import Log
 from .loss import summed_loss, unbiased_logits, unwrapped
 from .model import Built, build, compile_layers, shard, trainable
 from .recipe import Recipe
-from .schedule import learning_rate, optimiser
+from .schedule import learning_rate, optimiser, too_short
 from .shift import shifts
 from .stream import Place, Stream, check_corpora, count_documents, dev_batches
 from .trial import trial_of
@@ -143,6 +143,8 @@ class _Run:
             elif stop:
                 self._save(done=False, interrupted=True)
             if last:
+                if warning := too_short(train, step):
+                    self.say(f"the run ends after {step:,} steps: {warning}; lower it, or batch.tokens")
                 return
             if stop:
                 raise Interrupted(

@@ -24,6 +24,11 @@ def learning_rate(train: TrainSection, step: int, progress: float) -> float:
     return train.lr
 
 
+def too_short(train: TrainSection, steps: int) -> str:
+    """A warning if so many steps end within the warm-up."""
+    return "" if steps > train.warmup else f"train.warmup = {train.warmup} is not over then, and train.lr not reached"
+
+
 def optimiser(train: TrainSection, parameters: Iterable[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:
     kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[train.optimiser]
     fused = device.type == "cuda"

@@ -91,14 +91,14 @@ class Stream:
         dataset = _Pools(self.recipe, self.maker, self.layout, place)
         workers = self.recipe.batch.workers
         if not workers:
-            return dataset
+            return dataset.of_worker()
         options: dict[str, Any] = {"prefetch_factor": 2, "worker_init_fn": _start_worker}
         options["generator"] = torch.Generator()  # else it would take a number from dropout's, at each start
         loader = DataLoader(dataset, batch_size=None, num_workers=workers, collate_fn=_same, **options)
         return map(_as_tensors, loader)
 
 
-class _Pools(IterableDataset[Pool]):
+class _Pools(IterableDataset[Pool | DataError]):
     """The pools from a place on, epoch after epoch.
 
     Of n workers each makes every nth, so their order is always the same. Each reads all documents, which takes little;
@@ -108,13 +108,18 @@ class _Pools(IterableDataset[Pool]):
     def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, place: Place) -> None:
         self.recipe, self.maker, self.layout, self.place = recipe, maker, layout, place
 
-    def __iter__(self) -> Iterator[Pool]:
+    def __iter__(self) -> Iterator[Pool | DataError]:
         info = get_worker_info()
-        own, workers = (info.id, info.num_workers) if info else (0, 1)
+        assert info is not None
+        try:
+            yield from map(_as_arrays, self.of_worker(info.id, info.num_workers))
+        except DataError as error:
+            yield error  # to be raised where it is read: what a worker raises comes wrapped in tracebacks
+
+    def of_worker(self, own: int = 0, workers: int = 1) -> Iterator[Pool]:
         for turn, (epoch, number, before, documents) in enumerate(self._chunks()):
             if turn % workers == own:
-                pool = self._pool(epoch, number, before, documents)
-                yield _as_arrays(pool) if info else pool
+                yield self._pool(epoch, number, before, documents)
 
     def _chunks(self) -> Iterator[tuple[int, int, int, list[Document]]]:
         """(epoch, number in it, documents before, documents) of each pool."""
@@ -221,5 +226,7 @@ def _as_arrays(pool: Pool) -> Pool:
     return replace(pool, batches=[batch.each(lambda tensor: tensor.numpy()) for batch in pool.batches])
 
 
-def _as_tensors(pool: Pool) -> Pool:
+def _as_tensors(pool: Pool | DataError) -> Pool:
+    if isinstance(pool, DataError):
+        raise pool
     return replace(pool, batches=[batch.each(torch.from_numpy) for batch in pool.batches])
