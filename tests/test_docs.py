@@ -50,6 +50,13 @@ def test_the_python_example_of_the_readme_runs(capsys):
     assert "True True" in capsys.readouterr().out
 
 
+@pytest.mark.real
+def test_the_first_example_of_the_controls_page_runs():
+    found = {}
+    exec(python_blocks((ROOT / "docs/controls.md").read_text(encoding="utf-8"))[0], found)
+    assert found["loss"].isfinite()
+
+
 def test_the_session_in_the_budgets_page():
     import doctest
 
