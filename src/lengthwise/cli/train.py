@@ -55,6 +55,8 @@ def train(
             return
         folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
     except NoFile as error:
+        if any(override.startswith("data") for override in overrides):
+            raise
         raise ValueError(f"{error}; the top of {recipe} may say how its data are made") from error
     except (TrainingError, ModelNotFound) as error:  # what the user can mend is told in one line, as everywhere
         raise ValueError(str(error)) from error
