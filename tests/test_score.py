@@ -139,6 +139,20 @@ def test_rows_that_could_not_be_written_are_told_of(cli, files):
     assert "rows.jsonl could not be written, and count as empty texts" in err
 
 
+def test_what_the_writer_says_of_its_texts_is_scored_and_tested(cli, files):
+    rows = [{"text": text, "budget": "at most 5 chars", "complete": text != "two"} for text in ("one.", "two", "six.")]
+    (files / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (files / "b.jsonl").write_text("".join(json.dumps(row | {"complete": True}) + "\n" for row in rows))
+    ask = ["score", "--hyp", files / "b.jsonl", "--against", files / "a.jsonl", "--json"]
+    for more in ([], ["--metrics", "mae,complete"], ["--metrics", "complete"]):
+        found = json.loads(cli(*ask, *more)[1])
+        assert next(s["value"] for s in found["scores"] if s["name"] == "complete") == 1.0
+        [test] = [c for c in found["against"]["comparisons"] if c["name"] == "complete"]
+        assert (test["a"], test["b"]) == (pytest.approx(2 / 3), 1.0)
+    assert "complete" not in cli(*ask, "--metrics", "mae")[1]
+    assert "unknown metric 'complete'" in cli("score", "--hyp", files / "hyp.txt", "--metrics", "complete")[2]
+
+
 def test_the_folder_of_an_evaluation_stands_for_its_texts(cli, files):
     (files / "run").mkdir()
     (files / "run/outputs.jsonl").write_text(json.dumps({"text": "one", "budget": "at most 5 chars"}) + "\n")

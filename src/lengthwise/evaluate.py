@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 from . import __version__
 from .budget import Budget, as_budget, exactly
 from .data import Limits, read
-from .metrics import LENGTH_PENALTIES, Score, Texts, score
+from .metrics import LENGTH_PENALTIES, Texts, score
 from .metrics.reverse import all_with, loaded, short, translators
-from .metrics.tally import as_score, mean_of
 from .models import resolve
 from .outputs import Folder, Key, Output, key_of
-from .report import Report, report, short_names
+from .report import Report, report, short_names, verdicts
 from .searching import draws
 from .units import measure, unit_named
 
@@ -180,9 +179,10 @@ def evaluate(
         _texts(outputs, writer.tokenizer),
         metrics=metrics,
         also=also,
-        more=_verdicts(outputs, how.plain),
+        more=verdicts(outputs),
         bins=True,
         against=other,
+        more_against=verdicts(others),
         about={**settings, "data": data, "not written": sum("error" in output for output in outputs)},
         title=", ".join([f"{writer.name} on {data}", str(length), *how.words]),
     )
@@ -306,10 +306,3 @@ def _texts(outputs: list[Output], tokenizer: Any) -> Texts:
         lengths=[output["length"] for output in outputs] if tokens else None,
         tokenizer=tokenizer,
     )
-
-
-def _verdicts(outputs: list[Output], plain: bool) -> list[Score]:
-    """What only the writer knows: which full stops were forced, and whether a text had ended at the token limit."""
-    complete = mean_of([bool(output.get("complete")) for output in outputs], "complete|by:writer|v1")
-    runaway = mean_of([output.get("runaway", False) for output in outputs], "runaway|at:token-limit|v1")
-    return [as_score("complete", complete), *([as_score("runaway", runaway)] if plain else [])]

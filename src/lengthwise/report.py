@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from .metrics import Comparison, Score, Texts, as_json, as_table, compare, score, score_bins
+from .metrics.tally import Tally, as_comparison, as_score, mean_of
 from .metrics.targets import bins as bins_of
 
 # What a table by length shows, of the metrics that were computed: errors, ends, and the quality that they cost.
 BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
+VERDICTS = {"complete": "complete|by:writer|v1", "runaway": "runaway|at:token-limit|v1"}
 QUALITY = ("chrf", "completeness")  # drawn against the length: with references, and without
 BINS = 8  # at most
 
@@ -42,25 +44,40 @@ def report(
     *,
     metrics: Sequence[str] | None = None,
     also: Sequence[str] = (),
-    more: Sequence[Score] = (),
+    more: Mapping[str, Tally] | None = None,
     bins: bool = False,
     against: tuple[str, Texts] | None = None,
+    more_against: Mapping[str, Tally] | None = None,
     about: Mapping[str, Any] | None = None,
     title: str = "",
 ) -> Report:
     """Scores, and if asked for those by target length and the paired tests.
 
-    `also` are metrics beside those named or the usual ones, `more` are scores made elsewhere.
+    `also` are metrics beside those named or the usual ones; `more` is what was counted elsewhere, `more_against` the
+    same of the other system.
     """
-    also = [asked for asked in also if asked not in (metrics or ())]
-    scores = [*score(texts, metrics=metrics), *score(texts, metrics=also), *more]
-    names = [s.name for s in scores if s not in more]
+    also, more = [asked for asked in also if asked not in (metrics or ())], more or {}
+    counted = [*score(texts, metrics=metrics), *score(texts, metrics=also)]
+    scores = [*counted, *(as_score(name, tally) for name, tally in more.items())]
+    names = [s.name for s in counted]
     by_length: dict[str, list[Score]] = {}
     if bins:
         shown = names if metrics is not None else [n for n in names if n in (*BINNED, *also)]
         by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown)
-    comparisons = _comparisons(texts, against, scores, names) if against else []
+    comparisons = _comparisons(texts, against, counted) if against else []
+    for also_there, tally in (more_against or {}).items():
+        if also_there in more:
+            comparisons.append(as_comparison(also_there, tally, more[also_there]))
     return Report(name, texts, scores, by_length, comparisons, about or {}, against, title or name)
+
+
+def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
+    """What only the writer knows, where it has said so: which ends are whole, and which texts had not ended in time."""
+    return {
+        name: mean_of([bool(output.get(name)) for output in outputs], signature)
+        for name, signature in VERDICTS.items()
+        if any(name in output for output in outputs)
+    }
 
 
 def short_names(path: Path, other: Path | None) -> tuple[str, str]:
@@ -88,14 +105,12 @@ def bin_edges(texts: Texts) -> list[int]:
     return [*edges[:-1], max(below)]
 
 
-def _comparisons(
-    texts: Texts, against: tuple[str, Texts], scores: Sequence[Score], names: Sequence[str]
-) -> list[Comparison]:
+def _comparisons(texts: Texts, against: tuple[str, Texts], scores: Sequence[Score]) -> list[Comparison]:
     name, other = against
     if len(texts) != len(other):
         raise ValueError(f"a paired test needs the same texts; here are {len(texts)}, and {name} has {len(other)}")
     # Without an interval there is no test either: its counts of one text depend on the others.
-    tested = [s.name for s in scores if s.name in names and s.interval is not None]
+    tested = [s.name for s in scores if s.interval is not None]
     return [compare(other, texts, metric=metric) for metric in tested]
 
 

@@ -53,7 +53,7 @@ def score(
     """
     from ..evaluate import Length
     from ..metrics.reverse import all_with
-    from ..report import as_markdown, as_plain, report, save_plots, short_names
+    from ..report import VERDICTS, as_markdown, as_plain, report, save_plots, short_names, verdicts
 
     hyp, against = _outputs(hyp), _outputs(against) if against else None
     asked = Length.parse(length) if length else None
@@ -82,9 +82,15 @@ def score(
         if (texts.budgets is None) != (other[1].budgets is None):
             raise ValueError(f"of {hyp} and {against}, only one has budgets: say --length to score both by one")
     named, also = split(metrics), all_with(reverse)
+    told, told_there = (
+        {name: tally for name, tally in verdicts(of_path).items() if name in (named or VERDICTS)}
+        for of_path in (rows, others)
+    )
+    named = [name for name in named if name not in told] if named else None
     _translate_back([*(named or ()), *also], [texts, *([other[1]] if other else [])])
     title = _title(hyp, rows, next(iter([*([src] if src else []), *(ref or [])]), None), asked)
-    found = report(name, texts, metrics=named, also=also, bins=bins, against=other, title=title)
+    more = {"more": told, "more_against": told_there}
+    found = report(name, texts, metrics=named, also=also, bins=bins, against=other, title=title, **more)
     if plots:
         save_plots(found, plots)
     if as_json:
