@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import pytest
 import torch
@@ -246,15 +245,15 @@ def test_bad_usage_is_one_line_and_told_before_anything_is_decoded(cli, folder, 
 
 
 def test_ctrl_c_says_how_far_it_came(cli, folder, data, tmp_path, monkeypatch):
-    def stopped(*_, progress, **__):
-        progress(2, 6)
+    def stopped(_, texts, *__, progress, **___):
+        if len(texts) > 2:
+            progress(2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["lengthwise.evaluate"], "evaluate", stopped)
-    told = "lengthwise: stopped: 2 of 6 texts were written"
-    assert cli("evaluate", folder, data, *ASK)[::2] == (130, f"{told}\n")
-    code, _, err = cli("evaluate", folder, data, *ASK, "--out", tmp_path / "out")
-    assert (code, err) == (130, f"{told}; the same command goes on from there\n")
+    monkeypatch.setattr(Writer, "write", stopped)
+    assert cli("evaluate", folder, data, *ASK)[::2] == (130, "lengthwise: stopped: 2 of 6 texts were written\n")
+    few = cli("evaluate", folder, data, *ASK, "--limit", "2", "--out", tmp_path / "out")
+    assert few[::2] == (130, "lengthwise: stopped: 0 of 2 texts were written\n")
 
 
 # ---- the baselines, beside the same by hand

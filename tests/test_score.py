@@ -150,6 +150,16 @@ def test_what_the_writer_says_of_its_texts_is_scored_and_tested(cli, files):
         [test] = [c for c in found["against"]["comparisons"] if c["name"] == "complete"]
         assert (test["a"], test["b"]) == (pytest.approx(2 / 3), 1.0)
     assert "complete" not in cli(*ask, "--metrics", "mae")[1]
+    assert "By target length" not in cli(*ask[:-1], "--metrics", "complete", "--bins")[1]
+    for name, change in (("soft", {"runaway": False}), ("one", None)):  # judged otherwise; too few for a test
+        for file in ("a", "b"):
+            lines = [json.loads(line) for line in (files / f"{file}.jsonl").read_text().splitlines()]
+            lines = [line | change if file == "b" else line for line in lines] if change else lines[:1]
+            (files / f"{name}-{file}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        other = ["score", "--hyp", files / f"{name}-b.jsonl", "--against", files / f"{name}-a.jsonl", "--json"]
+        found = json.loads(cli(*other)[1])
+        assert "complete" in {s["name"] for s in found["scores"]}
+        assert "complete" not in {c["name"] for c in found.get("against", {}).get("comparisons", [])}
     assert "unknown metric 'complete'" in cli("score", "--hyp", files / "hyp.txt", "--metrics", "complete")[2]
 
 

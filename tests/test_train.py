@@ -506,9 +506,10 @@ def test_malformed_rows(tmp_path: Path) -> None:
     data.write_text('{"id": broken\n' * 5)
     with pytest.raises(DataError, match="not JSON"):
         train(parse_recipe(recipe.model_dump() | {"out": tmp_path / "other"}))
-    values = recipe.model_dump() | {"out": tmp_path / "third"}  # read by a worker, and not counted before
-    values["batch"] |= {"workers": 1}
-    values["data"] |= {"documents_per_epoch": 50}
+    values = recipe.model_dump() | {"out": tmp_path / "third"}
+    values["batch"] |= {"workers": 2}
+    values["data"] |= {"documents_per_epoch": 50}  # so that nobody counts them before a worker reads them
+    shutil.copytree(recipe.out / "tokenizer", tmp_path / "third" / "tokenizer")
     with pytest.raises(DataError, match="not JSON") as found:
         train(parse_recipe(values))
     assert "Traceback" not in str(found.value)

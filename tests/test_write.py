@@ -35,8 +35,9 @@ def test_a_limit_that_no_tensor_holds(byte_bpe):
 
 
 def test_what_is_no_budget_is_told(writer):
-    with pytest.raises(TypeError, match="a text such as 'at most 75 chars', or a Budget; got 5"):
-        writer.write("The dog.", 5)
+    for budget in (5, None, b"at most 9 words"):
+        with pytest.raises(TypeError, match=f"a text such as 'at most 75 chars', or a Budget; got {budget!r}"):
+            writer.write("The dog.", budget)
 
 
 def test_one_bad_row_costs_that_row_only(writer):

@@ -264,6 +264,7 @@ def _decode(
         if progress:
             progress(done, len(missing))
 
+    written(0)
     for start in range(0, len(missing), batch_size * BATCHES):
         some = missing[start : start + batch_size * BATCHES]
         texts = writes([r["source"] for r in some], [r["budget"] for r in some], seed=start, progress=written)

@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from .attachment import controls_of, units_of
 from .budget import Budget
 from .decode.search import Search
 from .decode.streaming import Tap
@@ -124,18 +125,23 @@ class PlainWriter(Writer):
             place = rescore([h.log_prob for h in hypotheses], [h.steps for h in hypotheses], alpha, form)[0]
         elif self.best > 1:
             place = rerank(row.source, [h.text for h in hypotheses], [h.log_prob for h in hypotheses])
-        return self._judged(row, hypotheses[place])
+        return self._judged(row.budget, hypotheses[place])
 
-    def _judged(self, row: _Row, hypothesis: _Hypothesis) -> PlainText:
-        budget, text, tokens, unit = row.budget, hypothesis.text, hypothesis.tokens, row.budget.unit
+    def _stops_where_told(self, budget: Budget) -> bool:
+        """In mid-sentence or not. A translator may end a title; one that knows limits need not come up to them."""
+        controls = [control for control in controls_of(self.model) if budget.unit in units_of([control])]
+        limit = budget.low == 0 and any(getattr(control, "at_most", False) for control in controls)
+        return bool(controls) and not limit and not self.model.config.is_encoder_decoder
+
+    def _judged(self, budget: Budget, hypothesis: _Hypothesis) -> PlainText:
+        text, tokens, unit = hypothesis.text, hypothesis.tokens, budget.unit
         if self.cut:
             text = truncate(text, budget, tokenizer=self.tokenizer)
         whole = text == hypothesis.text
         if not whole:
             tokens = measure(text, "tokens", tokenizer=self.tokenizer)
         length = tokens if unit == "tokens" else measure(text, unit)
-        # A language model that counts stops where it was told to, in mid-sentence or not; a translator may end a title.
-        counted = self.told and not self.model.config.is_encoder_decoder and bool(self._signal([row]))
+        counted = self.told and self._stops_where_told(budget)
         return PlainText(
             text=text,
             length=length,

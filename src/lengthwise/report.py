@@ -16,7 +16,8 @@ from .metrics.targets import bins as bins_of
 
 # What a table by length shows, of the metrics that were computed: errors, ends, and the quality that they cost.
 BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
-VERDICTS = {"complete": "complete|by:writer|v1", "runaway": "runaway|at:token-limit|v1"}
+RUNAWAY = {"runaway": "runaway|at:token-limit|v1"}
+VERDICTS = ("complete", *RUNAWAY)
 QUALITY = ("chrf", "completeness")  # drawn against the length: with references, and without
 BINS = 8  # at most
 
@@ -61,22 +62,26 @@ def report(
     scores = [*counted, *(as_score(name, tally) for name, tally in more.items())]
     names = [s.name for s in counted]
     by_length: dict[str, list[Score]] = {}
-    if bins:
+    if bins and names:
         shown = names if metrics is not None else [n for n in names if n in (*BINNED, *also)]
         by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown)
     comparisons = _comparisons(texts, against, counted) if against else []
-    for also_there, tally in (more_against or {}).items():
-        if also_there in more:
-            comparisons.append(as_comparison(also_there, tally, more[also_there]))
+    for s in scores[len(counted) :]:  # of texts that were judged alike, as the signature says
+        there, here = (more_against or {}).get(s.name), more[s.name]
+        if there and there.signature == here.signature and s.interval is not None:
+            comparisons.append(as_comparison(s.name, there, here))
     return Report(name, texts, scores, by_length, comparisons, about or {}, against, title or name)
 
 
 def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
-    """What only the writer knows, where it has said so: which ends are whole, and which texts had not ended in time."""
+    """What only the writer knows, where it says so of all its texts: which are whole, and which did not end in time."""
+    written = [output for output in outputs if not output.get("error")]
+    soft = any("runaway" in output for output in written)  # then nothing was forced, and ends are judged otherwise
+    signatures = {"complete": f"complete|by:writer|budget:{'soft' if soft else 'hard'}|v2", **RUNAWAY}
     return {
         name: mean_of([bool(output.get(name)) for output in outputs], signature)
-        for name, signature in VERDICTS.items()
-        if any(name in output for output in outputs)
+        for name, signature in signatures.items()
+        if written and all(name in output for output in written)
     }
 
 

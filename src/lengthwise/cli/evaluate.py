@@ -1,5 +1,6 @@
 """`lengthwise evaluate`: a model writes a test set, and the outputs are scored."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +69,7 @@ def evaluate(
     with progress_bar() as bar:
         task = bar.add_task("writing", total=None)
         back = bar.add_task("translating back", total=None, visible=False)
-        with telling_if_stopped(lambda: _stopped(bar.tasks[task], out)):
+        with telling_if_stopped(partial(_stopped, bar.tasks[task])):
             found = run(
                 writer,
                 data,
@@ -97,9 +98,8 @@ def evaluate(
         raise typer.Exit(SOME_DO_NOT_FIT)
 
 
-def _stopped(task: "Task", out: Path | None) -> str:
-    told = f"stopped: {task.completed:,} of {task.total or 0:,} texts were written"
-    return told if out is None else f"{told}; the same command goes on from there"
+def _stopped(task: "Task") -> str:
+    return f"stopped: {task.completed:,} of {task.total or 0:,} texts were written"
 
 
 def split(names: str | None) -> list[str] | None:

@@ -24,7 +24,9 @@ Rows = list[dict[str, Any]]
 
 
 def score(
-    hyp: Annotated[Path, typer.Option(metavar="FILE", help="The texts: one a line, or JSONL of write or evaluate.")],
+    hyp: Annotated[
+        Path, typer.Option(metavar="FILE", help="The texts: one a line, JSONL of write, or evaluate's folder.")
+    ],
     ref: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="The references; may be given again for more of each.")
     ] = None,

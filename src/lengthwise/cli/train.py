@@ -1,6 +1,7 @@
 """`lengthwise train`: a recipe becomes a model folder. What a recipe may say, `lengthwise.train` knows."""
 
 import json
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -55,8 +56,8 @@ def train(
             return
         folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
     except NoFile as error:
-        if any(override.startswith("data") for override in overrides):
-            raise
+        if any(name in override for name in re.findall("'(.+?)'", str(error)) for override in overrides):
+            raise  # the reader named it, not the recipe
         raise ValueError(f"{error}; the top of {recipe} may say how its data are made") from error
     except (TrainingError, ModelNotFound) as error:  # what the user can mend is told in one line, as everywhere
         raise ValueError(str(error)) from error

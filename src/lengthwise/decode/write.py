@@ -5,7 +5,7 @@ choice of an end of `ending.py`, the other ends of `tails.py`, the choice among 
 only.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -106,7 +106,7 @@ class Writer:
         (`temperature`, `num_beams`, `repetition_penalty`, ...). A row that cannot be written has its `error` set.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
-        if not isinstance(budgets, str | Budget | Iterable):
+        if isinstance(budgets, bytes | Mapping) or not isinstance(budgets, str | Budget | Iterable):
             raise TypeError(f"a budget is a text such as 'at most 75 chars', or a Budget; got {budgets!r}")
         asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
         if len(asked) != len(texts):

@@ -144,7 +144,7 @@ class _Run:
                 self._save(done=False, interrupted=True)
             if last:
                 if warning := too_short(train, step):
-                    self.say(f"the run ends after {step:,} steps: {warning}; train for longer, or lower it")
+                    self.say(f"the run ends after {step:,} steps: {warning}; train for longer, or lower train.warmup")
                 return
             if stop:
                 raise Interrupted(

@@ -88,7 +88,7 @@ class _Free(PlainWriter):
         return min(super()._limit(prompt, budget), 3 * len(prompt) + 30)
 
     def _chosen(self, row: _Sourced, hypotheses: list[_Hypothesis]) -> PlainText:
-        first, *others = (self._judged(row, hypothesis) for hypothesis in hypotheses)
+        first, *others = (self._judged(row.budget, hypothesis) for hypothesis in hypotheses)
         return replace(first, candidates=list(others))
 
 
