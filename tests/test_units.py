@@ -4,7 +4,7 @@ import unicodedata
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lengthwise.units import UNITS, measure, unit_named
@@ -227,8 +227,11 @@ def test_words_add_up(one, other):
 
 
 @given(st.text(st.characters(max_codepoint=0x10FF, exclude_characters=".\u20e3", exclude_categories=["So"])))
+@example("B\u0307")
 def test_without_links_and_emoji_a_light_tweet_weighs_its_chars(text):
-    assert measure(text, "tweet") == measure(text, "chars")
+    # B and a dot above are one character, and not a light one.
+    heavy = sum(char > "\u10ff" for char in unicodedata.normalize("NFC", text))
+    assert measure(text, "tweet") == measure(text, "chars") + heavy
 
 
 @pytest.mark.parametrize(
