@@ -7,6 +7,7 @@ The parts, each a table:
   far        the same beyond the lengths it was trained on
   asked      the status quo: the untouched model, "Answer in exactly 50 words."
   fit        hard budgets: what fits, and how much of it is finished
+  alone      the same, one text each, beside the untouched model, which is told nothing: what the search for an end does
   room       "at most": how much of the room is used, by long answers and by short ones
   quality    the soft texts beside the untouched model's own answer, cut to the same length
   knowledge  multiple choice with and without the countdown. choices.jsonl: 256 questions of held-out tasks of
@@ -60,6 +61,8 @@ FIT = {  # by the number of candidates
     1: ["at most 280 chars", "at most 40 words", "exactly 60 tokens", "50-80 words"],
     8: [f"exactly {n} words" for n in (20, 50, 100)] + [f"exactly {n} chars" for n in (100, 280, 600)],
 }
+ALONE = ["at most 280 chars", "at most 40 words", "at most 100 tokens", "50-80 words"]
+ALONE += ["exactly 60 tokens", "exactly 50 words", "exactly 100 chars", "exactly 280 chars"]
 ROOM = {"chars": [200, 400, 800], "words": [40, 100], "tokens": [100, 200]}
 ROOM_FOR_QUESTIONS = {"chars": [400], "words": [100]}
 QUESTIONS = [
@@ -383,6 +386,37 @@ def fit(bench: Bench) -> None:
     bench.show("fit", "Hard budgets", sorted(lines, key=lambda line: [*FIT[1], *FIT[8]].index(line["budget"])))
 
 
+def alone(bench: Bench) -> None:
+    lines, tests = [], []
+    for budget in map(Budget.parse, ALONE):
+        systems, found, passes = {}, {}, {}
+        for name, writer in {"base": bench.base, **bench.systems}.items():
+            passes[name] = seen = []  # of batches; none where the texts were there already
+            hook = writer.model.register_forward_hook(lambda *_, seen=seen: seen.append(1))
+            found[name] = texts = bench.write("alone", name, writer, crossed(bench.prompts, [budget]))
+            hook.remove()
+            hyps, lengths = [text.text for text in texts], [text.length for text in texts]
+            of = {"srcs": bench.prompts, "budgets": [budget] * len(texts), "tokenizer": writer.tokenizer}
+            systems[name] = Texts(hyps, lengths=lengths, **of)
+        tallies = _tallied(systems, [f"nll:{bench.options.base}", "repetition:4"])
+        lines += [
+            {
+                "budget": str(budget),
+                "system": name,
+                "complete %": percent(text.complete for text in texts),
+                "sound %": percent(sound(bench.base, bench.prompts, systems[name].hyps)),
+                **{metric: as_score(metric, tally) for metric, tally in tallies[name].items()},
+                "mean length": mean(text.length for text in texts),
+                "passes": len(passes[name]),
+                "n": len(texts),
+            }
+            for name, texts in found.items()
+        ]
+        tests += [{"budget": str(budget), **line} for line in _compared(systems, tallies)]
+    bench.show("alone", "Hard budgets, by the search for an end alone", lines)
+    bench.show("alone", "Hard budgets, by the search for an end alone: differences", tests)
+
+
 def room(bench: Bench) -> None:
     questions = QUESTIONS[: bench.options.limit]
     asked_already = set(QUESTIONS)
@@ -608,6 +642,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "far": far,
     "asked": asked,
     "fit": fit,
+    "alone": alone,
     "room": room,
     "quality": quality,
     "knowledge": knowledge,

@@ -96,13 +96,11 @@ def test_bad_usage_is_one_line(cli, recipe, args, says):
     assert says in err
 
 
-def test_data_that_are_not_there_send_the_reader_to_the_recipe(cli, recipe, tmp_path):
-    code, _, err = cli("train", recipe, "--dry-run", "--set", "data.train=nowhere.jsonl")  # which the reader named
-    assert (code, err) == (2, f"lengthwise: no file 'nowhere.jsonl' (looked from {os.getcwd()})\n")
-    (tmp_path / "train.jsonl").unlink()
-    code, _, err = cli("train", recipe, "--dry-run")
+def test_data_that_are_not_there_send_the_reader_to_the_recipe(cli, recipe):
+    code, _, err = cli("train", recipe, "--dry-run", "--set", "data.train=nowhere.jsonl")
     assert code == 2
-    assert err.endswith(f"; the top of {recipe} may say how its data are made\n")
+    assert "no file 'nowhere.jsonl'" in err
+    assert err.endswith(f"; the top of {recipe} may say how its own data are made\n")
 
 
 @pytest.mark.parametrize("only_plan", [["--dry-run"], []])
@@ -110,7 +108,7 @@ def test_all_data_that_are_not_there_are_named_at_once(cli, recipe, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     files = "[a.jsonl, train.jsonl, b.en, {files: [train.jsonl, 'c*.tsv', 'd.en,d.it'], weight: 2}]"
     code, _, err = cli("train", recipe, *only_plan, "--set", f"data.train={files}", "--set", "data.dev=a.jsonl")
-    assert (code, f"no files 'a.jsonl', 'b.en', 'c*.tsv', 'd.en', 'd.it' (looked from {tmp_path})" in err) == (2, True)
+    assert (code, f"no files 'a.jsonl', 'b.en', 'c*.tsv', 'd.en', 'd.it' (looked from {tmp_path});" in err) == (2, True)
 
 
 def test_no_such_recipe(cli):

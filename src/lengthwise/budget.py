@@ -91,6 +91,11 @@ class Budget:
         """Is a text of this length within the limits?"""
         return self.miss(length) == 0
 
+    @property
+    def is_limit(self) -> bool:
+        """Just a maximum, and no other aim: the length need not be reached."""
+        return self.low == 0 and self.target == self.high
+
     def miss(self, length: int) -> int:
         """How far `length` lies outside the limits; 0 inside."""
         self._need_counts()

@@ -23,7 +23,7 @@ from .units import measure
 
 @dataclass(frozen=True)
 class PlainText(Written):
-    """A text that no hard budget held."""
+    """A text that no hard budget held. `complete`: it ends as a sentence, or by itself, untold."""
 
     runaway: bool = False
 
@@ -130,8 +130,8 @@ class PlainWriter(Writer):
     def _stops_where_told(self, budget: Budget) -> bool:
         """In mid-sentence or not. A translator may end a title; one that knows limits need not come up to them."""
         controls = [control for control in controls_of(self.model) if budget.unit in units_of([control])]
-        limit = budget.low == 0 and any(getattr(control, "at_most", False) for control in controls)
-        return bool(controls) and not limit and not self.model.config.is_encoder_decoder
+        limited = budget.is_limit and any(getattr(control, "at_most", False) for control in controls)
+        return bool(controls) and not limited and not self.model.config.is_encoder_decoder
 
     def _judged(self, budget: Budget, hypothesis: _Hypothesis) -> PlainText:
         text, tokens, unit = hypothesis.text, hypothesis.tokens, budget.unit

@@ -16,8 +16,7 @@ from .metrics.targets import bins as bins_of
 
 # What a table by length shows, of the metrics that were computed: errors, ends, and the quality that they cost.
 BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
-RUNAWAY = {"runaway": "runaway|at:token-limit|v1"}
-VERDICTS = ("complete", *RUNAWAY)
+VERDICTS = {"complete": "complete|by:writer|budget:{kind}|v2", "runaway": "runaway|at:token-limit|v1"}  # signatures
 QUALITY = ("chrf", "completeness")  # drawn against the length: with references, and without
 BINS = 8  # at most
 
@@ -59,28 +58,27 @@ def report(
     """
     also, more = [asked for asked in also if asked not in (metrics or ())], more or {}
     counted = [*score(texts, metrics=metrics), *score(texts, metrics=also)]
-    scores = [*counted, *(as_score(name, tally) for name, tally in more.items())]
+    others = [as_score(name, tally) for name, tally in more.items()]
     names = [s.name for s in counted]
     by_length: dict[str, list[Score]] = {}
     if bins and names:
         shown = names if metrics is not None else [n for n in names if n in (*BINNED, *also)]
         by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown)
     comparisons = _comparisons(texts, against, counted) if against else []
-    for s in scores[len(counted) :]:  # of texts that were judged alike, as the signature says
+    for s in others:
         there, here = (more_against or {}).get(s.name), more[s.name]
-        if there and there.signature == here.signature and s.interval is not None:
+        if there and there.signature == here.signature and s.interval is not None:  # else they were judged otherwise
             comparisons.append(as_comparison(s.name, there, here))
-    return Report(name, texts, scores, by_length, comparisons, about or {}, against, title or name)
+    return Report(name, texts, [*counted, *others], by_length, comparisons, about or {}, against, title or name)
 
 
 def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
     """What only the writer knows, where it says so of all its texts: which are whole, and which did not end in time."""
     written = [output for output in outputs if not output.get("error")]
-    soft = any("runaway" in output for output in written)  # then nothing was forced, and ends are judged otherwise
-    signatures = {"complete": f"complete|by:writer|budget:{'soft' if soft else 'hard'}|v2", **RUNAWAY}
+    kind = "soft" if any("runaway" in output for output in written) else "hard"  # in which nothing, or ends, are forced
     return {
-        name: mean_of([bool(output.get(name)) for output in outputs], signature)
-        for name, signature in signatures.items()
+        name: mean_of([bool(output.get(name)) for output in outputs], signature.format(kind=kind))
+        for name, signature in VERDICTS.items()
         if written and all(name in output for output in written)
     }
 

@@ -1,7 +1,6 @@
 """`lengthwise train`: a recipe becomes a model folder. What a recipe may say, `lengthwise.train` knows."""
 
 import json
-import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -56,9 +55,7 @@ def train(
             return
         folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
     except NoFile as error:
-        if any(name in override for name in re.findall("'(.+?)'", str(error)) for override in overrides):
-            raise  # the reader named it, not the recipe
-        raise ValueError(f"{error}; the top of {recipe} may say how its data are made") from error
+        raise ValueError(f"{error}; the top of {recipe} may say how its own data are made") from error
     except (TrainingError, ModelNotFound) as error:  # what the user can mend is told in one line, as everywhere
         raise ValueError(str(error)) from error
     except KeyboardInterrupt as stop:

@@ -398,7 +398,7 @@ class Writer:
         told = {
             "decoder_length": [min(int(row.budget.target), UNLIMITED) for row in rows],
             "decoder_unit": [units.index(unit)] * len(rows),
-            "decoder_at_most": [row.budget.low == 0 and row.budget.target == row.budget.high for row in rows],
+            "decoder_at_most": [row.budget.is_limit for row in rows],
         }
         return {name: torch.tensor(values, device=self.model.device) for name, values in told.items()}
 
