@@ -1,4 +1,4 @@
-"""What does the hard budget cost? Decoding steps of SmolLM2 at batch 32, plain and with `Fit`, in one run.
+"""What does the hard budget cost? Decoding steps of SmolLM2 at batch 32, plain and with `LengthBudgetLogitsProcessor`, in one run.
 
     python bench/fit.py [--device cuda] [--batch 32] [--threads 2] [--busy]
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from lengthwise.checkpoint import load
-from lengthwise.decode.fit import Fit
+from lengthwise.constraint.mask import LengthBudgetLogitsProcessor
+from lengthwise.models.checkpoint import load
 
 
-class Timed(Fit):
-    """Fit with a stopwatch."""
+class Timed(LengthBudgetLogitsProcessor):
+    """LengthBudgetLogitsProcessor with a stopwatch."""
 
     seconds = 0.0
     steps = 0
@@ -62,7 +62,7 @@ def main() -> None:
         [question] * options.batch, add_generation_prompt=True, return_dict=True, return_tensors="pt"
     ).to(device)
 
-    def step(fit: Fit | None) -> float:
+    def step(fit: LengthBudgetLogitsProcessor | None) -> float:
         """Seconds a step."""
         began = now(device)
         with torch.inference_mode():
@@ -90,7 +90,10 @@ def main() -> None:
         for _ in range(options.rounds + 1):
             where = {"start": prompts["input_ids"].shape[1], "eos": writer.ends, "observe": True}
             timed = Timed(writer.meter(unit), high - most // 8, high, **where)
-            plain, fitted = step(None), step(Fit(writer.meter(unit), high - most // 8, high, **where))
+            plain, fitted = (
+                step(None),
+                step(LengthBudgetLogitsProcessor(writer.meter(unit), high - most // 8, high, **where)),
+            )
             step(timed)
             rounds.append((plain, timed.seconds / timed.steps, fitted / plain))
         plain, inside, ratio = (statistics.median(column) for column in zip(*rounds[1:], strict=True))  # first: warm-up

@@ -37,17 +37,17 @@ from torch.nn.utils.rnn import pad_sequence
 
 import lengthwise
 from lengthwise import Budget, Writer, Written, at_most, exactly, plots
-from lengthwise.attachment import controls_of, core_of, units_of
-from lengthwise.data import Limits, read
-from lengthwise.decode.ending import FORCED
-from lengthwise.decode.review import review
+from lengthwise.controls.attach import controls_of, core_of, units_of
+from lengthwise.corpora import Limits, read
+from lengthwise.generation.endings import FORCED
+from lengthwise.generation.unconstrained import PlainText, PlainWriter
+from lengthwise.length.sentences import finished, finished_ends
+from lengthwise.length.units import measure
 from lengthwise.metrics import METRICS, Comparison, Score, Tally, Texts, truncate
+from lengthwise.metrics.length_error import bins
 from lengthwise.metrics.perplexity import alike
 from lengthwise.metrics.tally import as_comparison, as_score, mean_of, ratio_of_sums
-from lengthwise.metrics.targets import bins
-from lengthwise.plain import PlainText, PlainWriter
-from lengthwise.sentences import finished, finished_ends
-from lengthwise.units import measure
+from lengthwise.scoring.completeness import score_tokens
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
 CHOICES = [Path(__file__).with_name(name) for name in ("choices.jsonl", "sums.jsonl")]
@@ -350,7 +350,7 @@ def sound(base: Writer, prompts: Sequence[str], texts: Sequence[str]) -> list[bo
         of = [rolls[rows[n]] for n in some]
         ids, mask = (left_padded(side).to(base.model.device) for side in (of, list(map(torch.ones_like, of))))
         before = {"input_ids": ids[:, :-1], "attention_mask": mask[:, :-1]}
-        last = review(base.model, before, ids, ids.shape[1] - 1, base.ends).freedom[:, 0]
+        last = score_tokens(base.model, before, ids, ids.shape[1] - 1, base.ends).freedom[:, 0]
         for n, free in zip(some, (last >= FORCED).tolist(), strict=True):
             found[rows[n]] = free
     return found
@@ -618,7 +618,7 @@ def _chosen(bench: Bench, of: str, items: list[Line]) -> None:
 
 
 def _answered(bench: Bench, writer: Writer, items: list[Line], countdown: bool) -> tuple[list[bool], list[bool]]:
-    from lengthwise.lm_eval import LengthwiseLM
+    from lengthwise.evaluation.lm_eval import LengthwiseLM
 
     lm = LengthwiseLM(core_of(writer.model), writer.tokenizer, countdown=countdown, batch_size=bench.options.batch)
     # In tokens, and not through the harness's own way to them: it would count the line break before the answer, too.

@@ -14,10 +14,10 @@ from pathlib import Path
 import torch
 
 import lengthwise
-from lengthwise.budget import Budget
-from lengthwise.checkpoint import load
-from lengthwise.sentences import finished
-from lengthwise.units import measure
+from lengthwise.length.budget import Budget
+from lengthwise.length.sentences import finished
+from lengthwise.length.units import measure
+from lengthwise.models.checkpoint import load
 
 PROMPTS = Path(__file__).with_name("prompts.txt").read_text().splitlines()
 BUDGETS = ["at most 280 chars", "at most 40 words", "exactly 60 tokens", "50-80 words"]

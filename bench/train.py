@@ -92,8 +92,8 @@ def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
 
 
 def tokenizer_of(data: str, vocabulary: int) -> Any:
-    from lengthwise.data import read
-    from lengthwise.train.tokenizer import train_tokenizer
+    from lengthwise.corpora import read
+    from lengthwise.training.tokenizer import train_tokenizer
 
     texts = (text for document in islice(read(data), 5_000) for pair in document.segments for text in pair)
     return train_tokenizer(texts, vocabulary)
@@ -114,8 +114,8 @@ def shaped_like_smollm2(folder: Path, tokenizer: Any, toy: bool) -> None:
 
 def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
     """Our own `train`, from the files on; read off its log."""
-    from lengthwise.train import train
-    from lengthwise.train.recipe import parse_recipe
+    from lengthwise.training import train
+    from lengthwise.training.recipe import parse_recipe
 
     recipe = parse_recipe(values)
     Thread(target=_watch, args=(recipe.out / "metrics.jsonl",), daemon=True).start()
@@ -145,11 +145,11 @@ def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[st
     from torch.nn.attention import sdpa_kernel
     from transformers import Trainer, TrainingArguments
 
-    from lengthwise.train.estimate import training_flops
-    from lengthwise.train.loop import ATTENTION
-    from lengthwise.train.model import build
-    from lengthwise.train.recipe import parse_recipe
-    from lengthwise.train.stream import Place, Stream
+    from lengthwise.training.data_stream import Place, Stream
+    from lengthwise.training.estimate import training_flops
+    from lengthwise.training.loop import ATTENTION
+    from lengthwise.training.model import build
+    from lengthwise.training.recipe import parse_recipe
 
     if not compiled:
         warm = min(warm, 20)  # it has nothing to compile and no steps to record

@@ -6,46 +6,46 @@ The public names, nothing else. Each loads the module it lives in when first use
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .uncollected import uncollected
-
-__version__ = "0.1.0"
+from .gc_paused import gc_paused
+from .version import __version__
 
 _HOME = {
-    "Budget": "budget",
-    "about": "budget",
-    "at_least": "budget",
-    "at_most": "budget",
-    "between": "budget",
-    "exactly": "budget",
-    "ratio": "budget",
-    "UNITS": "units",
-    "measure": "units",
-    "attach": "attachment",
-    "detach": "attachment",
+    "Budget": "length.budget",
+    "about": "length.budget",
+    "at_least": "length.budget",
+    "at_most": "length.budget",
+    "between": "length.budget",
+    "exactly": "length.budget",
+    "ratio": "length.budget",
+    "UNITS": "length.units",
+    "measure": "length.units",
+    "attach": "controls.attach",
+    "detach": "controls.attach",
+    "CountdownHead": "controls",
     "EncodingControl": "controls",
     "LengthTokens": "controls",
-    "PlannerControl": "controls",
     "PromptControl": "controls",
-    "load": "checkpoint",
-    "save": "checkpoint",
-    "Writer": "decode.write",
-    "Written": "decode.write",
+    "save": "models.checkpoint",
+    "load": "generation.load",
+    "Writer": "generation.generator",
+    "Written": "generation.generator",
 }
 
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from .attachment import attach, detach
-    from .budget import Budget, about, at_least, at_most, between, exactly, ratio
-    from .checkpoint import load, save
-    from .controls import EncodingControl, LengthTokens, PlannerControl, PromptControl
-    from .decode.write import Writer, Written
-    from .units import UNITS, measure
+    from .controls import CountdownHead, EncodingControl, LengthTokens, PromptControl
+    from .controls.attach import attach, detach
+    from .generation.generator import Writer, Written
+    from .generation.load import load
+    from .length.budget import Budget, about, at_least, at_most, between, exactly, ratio
+    from .length.units import UNITS, measure
+    from .models.checkpoint import save
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        with uncollected():
+        with gc_paused():
             return getattr(import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module 'lengthwise' has no attribute {name!r}")
 

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from .. import __version__
+from ..version import __version__
 from . import data
 from .demo import demo
 from .evaluate import evaluate

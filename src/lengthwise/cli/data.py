@@ -49,7 +49,7 @@ def debian(
 
     Nothing of the system is changed and no privilege is needed. A build that broke off goes on where it was.
     """
-    from ..data.debian import build
+    from ..corpora.debian.build import build
 
     def say(message: str) -> None:
         if message.startswith(("E:", "W:")):
@@ -83,7 +83,7 @@ def prompts(
 
     A template goes with the topics under the same [heading], one under [any] with all. None comes twice.
     """
-    from ..data.prompting import combine, write_prompts
+    from ..distill.prompts import combine, write_prompts
 
     write_prompts(out, combine(topics, templates, count, seed))
     print(f"{out}: {count:,} prompts")
@@ -99,7 +99,8 @@ def answers(
     each: Annotated[int, typer.Option(min=1, metavar="N", help="Answers to each prompt.")] = 1,
     temperature: Annotated[float, typer.Option(min=0.01, metavar="T", help="How bold the draw is.")] = 0.8,
     top_p: Annotated[
-        float, typer.Option(min=0, max=1, metavar="P", help="Draw from the likeliest that make up P; 50 at most.")
+        float,
+        typer.Option(min=0, max=1, metavar="P", help="SeededSampler from the likeliest that make up P; 50 at most."),
     ] = 0.95,
     most: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens of an answer; then it is cut.")] = 448,
     least: Annotated[int, typer.Option(min=0, metavar="N", help="Tokens before which it may not be over.")] = 0,
@@ -118,13 +119,13 @@ def answers(
     An answer that is not over after --most tokens is cut back to its last finished sentence. Empty, repetitive and
     broken ones go to OUT.dropped.jsonl, with the reason. A call that broke off goes on where it was.
     """
-    from ..data.prompting import questions
+    from ..distill.prompts import questions
 
     if out.suffix != ".jsonl":
         raise UsageError(f"rows are added to OUT one by one, so it should be a .jsonl file; got {out}")
     asked = questions(prompts, each)
     writer = load(model, device)
-    from ..data.answers import answer
+    from ..distill.answers import answer
 
     on_gpu = writer.model.device.type == "cuda"
     if on_gpu:
@@ -165,7 +166,7 @@ def check(
 
     Ends with 3 if more rows are malformed than training accepts.
     """
-    from ..data import Limits, Report, read
+    from ..corpora import Limits, Report, read
 
     report, accepted = Report(), Limits().max_malformed
     sides = array("L"), array("L")  # characters of each source and target: a corpus may have millions

@@ -12,7 +12,7 @@ from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, console, prin
 if TYPE_CHECKING:
     from rich.progress import Task
 
-Reverse = Annotated[
+ReverseModel = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="Also coverage, tail, reverse: by this model, which translates back."),
 ]
@@ -40,7 +40,7 @@ def evaluate(
         int | None, typer.Option(min=2, metavar="N", help="Baseline: of N best, the nearest to the source.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(metavar="A,B", help="Only these. [default: all that apply]")] = None,
-    reverse: Reverse = None,
+    reverse: ReverseModel = None,
     against: Annotated[Path | None, typer.Option(metavar="DIR", help="Test the difference to this evaluation.")] = None,
     device: Device = None,
     as_json: Json = False,
@@ -55,8 +55,8 @@ def evaluate(
     the same texts at the same --length. The baselines are not told the
     length, unless --soft is given too. Ends with 3 if a text could not be written; it counts as an empty one.
     """
-    from ..evaluate import How, Length, look, mark
-    from ..evaluate import evaluate as run
+    from ..evaluation.run import How, Length, look, mark
+    from ..evaluation.run import evaluate as run
 
     if not length:
         raise UsageError("how long shall the texts be? For example --length 'at most 75 chars' or reference:chars")
@@ -85,7 +85,7 @@ def evaluate(
                 progress=lambda done, total: bar.update(task, completed=done, total=total),
                 back_progress=lambda done, total: bar.update(back, completed=done, total=total, visible=True),
             )
-    from ..report import as_markdown, as_plain
+    from ..evaluation.report import as_markdown, as_plain
 
     if as_json:
         print_json(as_plain(found))

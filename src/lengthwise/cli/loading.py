@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..uncollected import uncollected
+from ..gc_paused import gc_paused
 from .terminal import UsageError, console
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..decode.write import Writer
+    from ..generation.generator import Writer
 
 Device = Annotated[
     str | None,
@@ -39,17 +39,17 @@ def load(name: str, device: str | None = None, *, fitted: bool = False, dtype: s
     if dtype not in (None, *DTYPES):
         raise UsageError(f"--dtype is {' or '.join(DTYPES)}; got {dtype!r}")
     folder(name)  # a wrong name is told before torch takes its seconds, and a download may show how far it is
-    with console().status("loading the model"), uncollected():
+    with console().status("loading the model"), gc_paused():
         hush()
         import torch
 
-        from ..checkpoint import load
+        from ..generation.load import load
 
         return load(name, device=device, fitted=fitted, **({"dtype": getattr(torch, dtype)} if dtype else {}))
 
 
 def folder(name: str) -> "Path":
-    from ..models import ModelNotFound, resolve
+    from ..models.registry import ModelNotFound, resolve
 
     if not sys.stderr.isatty():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when the hub's library is imported
@@ -78,7 +78,7 @@ def hush() -> None:
 
 def load_tokenizer(name: str) -> Any:
     path = folder(name)
-    from ..checkpoint import load_tokenizer as load_from
+    from ..models.checkpoint import load_tokenizer as load_from
 
     hush()
     return load_from(path)
@@ -97,7 +97,7 @@ def load_counter(name: str) -> Any:
 
 def _whole_tokenizer(path: "Path") -> "Path | None":
     """The tokenizer.json of a model with a short name; of other folders transformers may make another tokenizer."""
-    from ..models import known
+    from ..models.registry import known
 
     if path not in [row.path for row in known()]:
         return None

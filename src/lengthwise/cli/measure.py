@@ -10,7 +10,7 @@ from .loading import load_counter
 from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, decoded, print_json, stdin, tell_of_file
 
 if TYPE_CHECKING:
-    from ..units import Unit
+    from ..length.units import Unit
 
 
 def measure(
@@ -54,7 +54,7 @@ def measure(
 
 
 def _units(names: list[str], tokenizer: str | None) -> "list[Unit]":
-    from ..units import UNITS, unit_named
+    from ..length.units import UNITS, unit_named
 
     units = [unit_named(name) for name in names] or [unit for unit in UNITS.values() if unit.name != "tokens"]
     if tokenizer:
@@ -65,7 +65,7 @@ def _units(names: list[str], tokenizer: str | None) -> "list[Unit]":
 
 
 def _lengths(text: str, units: "list[Unit]", tokenizer: Any) -> dict[str, int]:
-    from ..units import measure
+    from ..length.units import measure
 
     return {unit.name: measure(text, unit.name, tokenizer=tokenizer) for unit in units}
 

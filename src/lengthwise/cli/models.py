@@ -16,7 +16,7 @@ def models(as_json: Json = False) -> None:
 
     --model takes these names, the path of a folder in Hugging Face's layout, and hub ids (owner/name).
     """
-    from ..models import known
+    from ..models.registry import known
 
     rows = known()
     if as_json:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .evaluate import Reverse, split
+from .evaluate import ReverseModel, split
 from .loading import hush, load_tokenizer
 from .terminal import Json, UsageError, complain, print_json, progress_bar
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from ..budget import Budget
-    from ..evaluate import Length
+    from ..evaluation.run import Length
+    from ..length.budget import Budget
     from ..metrics import Texts
 
 Rows = list[dict[str, Any]]
@@ -36,7 +36,7 @@ def score(
     ] = None,
     against: Annotated[Path | None, typer.Option(metavar="FILE", help="Test the difference to these texts.")] = None,
     metrics: Annotated[str | None, typer.Option(metavar="A,B", help="Only these. [default: all that apply]")] = None,
-    reverse: Reverse = None,
+    reverse: ReverseModel = None,
     tokenizer: Annotated[str | None, typer.Option(help="For lengths in tokens: whose? A name or folder.")] = None,
     bins: Annotated[bool, typer.Option("--bins", help="Also by target length.")] = False,
     plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Save plots here.")] = None,
@@ -53,9 +53,9 @@ def score(
     write their budgets. Empty lines that were translated as such are left out. --against needs texts with the same
     budgets, or a --length for both.
     """
-    from ..evaluate import Length
-    from ..metrics.reverse import all_with
-    from ..report import VERDICTS, as_markdown, as_plain, report, save_plots, short_names, verdicts
+    from ..evaluation.report import VERDICTS, as_markdown, as_plain, report, save_plots, short_names, verdicts
+    from ..evaluation.run import Length
+    from ..scoring.reverse import all_with
 
     hyp, against = _outputs(hyp), _outputs(against) if against else None
     asked = Length.parse(length) if length else None
@@ -103,7 +103,7 @@ def score(
 
 def _translate_back(metrics: Sequence[str], systems: "Sequence[Texts]") -> None:
     """What metrics would ask of a reverse model, asked beforehand: it may take minutes, and here they are seen."""
-    from ..metrics.reverse import loaded, translators
+    from ..scoring.reverse import loaded, translators
 
     if models := translators(metrics):
         if any(texts.srcs is None for texts in systems):
@@ -143,7 +143,7 @@ def _title(hyp: Path, rows: Rows, data: Path | None, asked: "Length | None") -> 
 
 def _read(path: Path) -> Rows:
     """The rows of a file: texts alone, or the objects of JSON Lines."""
-    from ..data.lines import Malformed, lines
+    from ..corpora.lines import Malformed, lines
 
     if not path.exists():
         raise ValueError(f"no file {str(path)!r}")
@@ -166,7 +166,7 @@ def _outputs(path: Path) -> Path:
 
 def _read_texts(path: Path, asked: "Length | None") -> Rows:
     """The rows of a file, with their budgets read if they are to be scored by."""
-    from ..budget import as_budget
+    from ..length.budget import as_budget
 
     rows = _read(path)
     for number, row in enumerate(rows, 1):

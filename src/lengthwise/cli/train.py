@@ -33,16 +33,16 @@ def train(
     Ctrl-C ends the step and writes a checkpoint; a second one quits at once. The same command goes on from the last
     checkpoint. Prints the folder of the trained model, which `write` and `evaluate` take as it is.
     """
-    from ..data.document import NoFile
-    from ..models import ModelNotFound
-    from ..train import load_recipe
+    from ..corpora.document import NoFile
+    from ..models.registry import ModelNotFound
+    from ..training import load_recipe
 
     overrides = [*(set_ or []), *([f"out={json.dumps(str(out))}"] if out else [])]
     asked = load_recipe(recipe, overrides)
     with console().status("loading"):
         hush()
-        from ..train import TrainingError, plan
-        from ..train import train as run
+        from ..training import TrainingError, plan
+        from ..training import train as run
 
     try:
         if dry_run:

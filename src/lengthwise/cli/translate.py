@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .lines import Lines
 from .loading import Device, folder, load
+from .stdin_lines import Lines
 from .terminal import (
     SOME_DO_NOT_FIT,
     Json,
@@ -26,8 +26,8 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from ..budget import Budget
-    from ..translate import Translation, Translator
+    from ..length.budget import Budget
+    from ..translation import Translation, Translator
 
 NAMED = 20  # lines whose numbers are told
 AT_A_TIME = 32  # lines: enough to find sentences of like length, few enough to see them come
@@ -78,7 +78,7 @@ def translate(
     Where the room is short, words of the source may be left out before it is translated; the JSON says which.
     Ends with 3 if a line does not fit, lost a placeholder, or could not be translated.
     """
-    from ..data.writing import growing, place
+    from ..corpora.writing import growing, place
 
     if not to:
         raise UsageError("to which language? For example --to fr")
@@ -103,7 +103,7 @@ def translate(
             with telling_if_stopped(lambda: stream.stopped(prints.done, prints.translated)):
                 _translate_lines(translator, batches, prints, lambda: stream.seen)
         elif file is not None:
-            from ..data.lines import count
+            from ..corpora.lines import count
 
             total, batches = count(file), (reads.rows(batch) for batch in _of_file(file))
             with telling_if_stopped(lambda: f"stopped: {prints.done:,} of {total:,} lines were {prints.translated}"):
@@ -124,7 +124,7 @@ def _file(text: str) -> Path | None:
 
 def _default_model(source: str, target: str) -> str:
     """A model that has a short name such as en-it."""
-    from ..models import known
+    from ..models.registry import known
 
     name = f"{source}-{target}"
     if any(one.name == name for one in known()):
@@ -140,7 +140,7 @@ def _default_model(source: str, target: str) -> str:
 
 def _without_controls(name: str) -> str:
     folder(name)  # or an error
-    from ..checkpoint import learnt, origin
+    from ..models.checkpoint import learnt, origin
 
     plain = origin(name)
     if learnt(plain):
@@ -151,14 +151,14 @@ def _without_controls(name: str) -> str:
 def _translator(name: str, reverse: str, device: str | None, fitted: bool, **options: Any) -> "Translator":
     writer = load(name if fitted else _without_controls(name), device, fitted=fitted)
     back = load(reverse, device) if reverse else None
-    from ..metrics.reverse import Reverse
-    from ..translate import Translator
-    from ..translate.languages import prepare
+    from ..scoring.reverse import ReverseModel
+    from ..translation import Translator
+    from ..translation.languages import prepare
 
     reverses = None
     if back is not None:
         before, _ = prepare(back, options["target"], options["source"])  # the other way round, or an error
-        reverses = Reverse(back, before)
+        reverses = ReverseModel(back, before)
     translator = Translator(writer, **options, reverse=reverses)
     if translator.note:
         complain(translator.note)
@@ -182,8 +182,8 @@ class _Reader:
     """Lines become rows: a text alone, or a text and its length in columns."""
 
     def __init__(self, length: str, unit: str, in_columns: bool) -> None:
-        from ..budget import as_budget
-        from ..units import unit_named
+        from ..length.budget import as_budget
+        from ..length.units import unit_named
 
         self.unit = unit_named(unit).name if unit else ""
         self.budget = as_budget(self._asked(length)) if length else None
@@ -222,7 +222,7 @@ class _Reader:
 
 def _of_file(file: Path) -> Iterator[list[tuple[str, str | None]]]:
     """The lines, and what is wrong with each, some at a time."""
-    from ..data.lines import Malformed, lines
+    from ..corpora.lines import Malformed, lines
 
     batch: list[tuple[str, str | None]] = []
     for _, line in lines(file):

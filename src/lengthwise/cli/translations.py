@@ -9,7 +9,7 @@ from .loading import Device, load
 from .terminal import Json, UsageError, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from ..decode.write import Writer
+    from ..generation.generator import Writer
 
 
 def translations(
@@ -34,7 +34,8 @@ def translations(
     beams: Annotated[int, typer.Option(min=1, metavar="N", help="For the best translation.")] = 5,
     temperature: Annotated[float, typer.Option(min=0.01, metavar="T", help="How bold the draw is.")] = 0.7,
     top_p: Annotated[
-        float, typer.Option(min=0, max=1, metavar="P", help="Draw from the likeliest that make up P; 50 at most.")
+        float,
+        typer.Option(min=0, max=1, metavar="P", help="SeededSampler from the likeliest that make up P; 50 at most."),
     ] = 0.95,
     margin: Annotated[
         float, typer.Option(min=0, metavar="NATS", help="By how much the source may be harder to read back, a token.")
@@ -68,11 +69,11 @@ def translations(
     asked_ratios, asked_thrift = _numbers("--ratios", ratios), _numbers("--thrift", thrift)
     if min(asked_ratios) <= 0:
         raise UsageError(f"--ratios are above 0; got {ratios}")
-    from ..data.translations import Settings, gather, sentences
+    from ..distill.translations import Settings, gather, sentences
 
     asked = sentences(sources)
-    from ..metrics.reverse import Reverse
-    from ..translate.samples import Sampler
+    from ..distill.sampler import Sampler
+    from ..scoring.reverse import ReverseModel
 
     settings = Settings(
         each=each,
@@ -95,7 +96,7 @@ def translations(
         task = bar.add_task("translating", total=len(asked))
         report = gather(
             sampler,
-            Reverse(_halved(load(reverse, device))),
+            ReverseModel(_halved(load(reverse, device))),
             asked,
             out,
             settings,

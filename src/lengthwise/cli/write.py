@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..searching import draws
-from .lines import Lines
+from ..generation.options import is_sampling
 from .loading import Device, Dtype, load
+from .stdin_lines import Lines
 from .terminal import (
     SOME_DO_NOT_FIT,
     Json,
@@ -26,8 +26,8 @@ from .terminal import (
 )
 
 if TYPE_CHECKING:
-    from ..budget import Budget
-    from ..decode.write import Writer, Written
+    from ..generation.generator import Writer, Written
+    from ..length.budget import Budget
 
 
 def write(
@@ -38,7 +38,7 @@ def write(
     model: Annotated[str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")] = "smollm2",
     candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Write so many and keep the best.")] = 1,
     temperature: Annotated[
-        float | None, typer.Option(min=0, metavar="T", help="Draw tokens at random; 0 takes the likeliest.")
+        float | None, typer.Option(min=0, metavar="T", help="SeededSampler tokens at random; 0 takes the likeliest.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed draws the same text.")] = 0,
     system: Annotated[str | None, typer.Option(help="Instructions that come before the prompt.")] = None,
@@ -59,7 +59,7 @@ def write(
     --seed: the text of a line depends on no other line.
     Ends with 3 if a text does not fit: the best one is printed all the same.
     """
-    from ..budget import as_budget
+    from ..length.budget import as_budget
 
     if not length:
         raise UsageError("how long may the text be? For example --length 'at most 280 chars'")
@@ -69,7 +69,7 @@ def write(
         decoded(argument.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
     tell_of_file(prompt)
-    drawn = draws(candidates, beams, temperature)  # or told here, before a model is loaded, why that cannot be
+    drawn = is_sampling(candidates, beams, temperature)  # or told here, before a model is loaded, why that cannot be
     generation = _generation(temperature, beams)
     lines = Lines() if prompt == "-" else None  # stdin is read while the model loads
     writer = load(model, device, dtype=dtype)

@@ -3,14 +3,14 @@
 from typing import Any
 
 from .base import Control, Signal
+from .countdown_head import CountdownHead
 from .encoding import EncodingControl
-from .planner import PlannerControl
+from .length_tokens import LengthTokens
 from .prompt import PromptControl
-from .tokens import LengthTokens
 
 CONTROLS: dict[str, type[Control]] = {
     "encoding": EncodingControl,
-    "planner": PlannerControl,
+    "planner": CountdownHead,
     "prompt": PromptControl,
     "tokens": LengthTokens,
 }
@@ -20,7 +20,7 @@ __all__ = [
     "Control",
     "EncodingControl",
     "LengthTokens",
-    "PlannerControl",
+    "CountdownHead",
     "PromptControl",
     "Signal",
     "control_from",

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from ..units import unit_named
+from ..length.units import unit_named
 
 # The first column that carries the signal, counted from the first token of the answer; None: the prompt carries it too.
 PLACEMENTS: dict[str, int | None] = {"decoder": -1, "answer": -1, "response": 0, "whole": None}
@@ -58,7 +58,7 @@ class Control(nn.Module):
     units: tuple[str, ...] = ()  # counts what the decoder writes, in one of these units
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
     positions: str = "add"  # "replace" silences the decoder's own positions
-    steers: bool = False  # whether it has a `steer`
+    edits_hidden: bool = False  # whether it has a `steer`
 
     def config(self) -> dict[str, Any]:
         """What `CONTROLS` needs to build this control again, ready for JSON."""
@@ -77,6 +77,6 @@ class Control(nn.Module):
         """Vectors to add to the decoder's `inputs`: (batch, time, dim), or None."""
         return None
 
-    def steer(self, signal: Signal, hidden: Tensor) -> Tensor:
+    def edit_hidden(self, signal: Signal, hidden: Tensor) -> Tensor:
         """The decoder's last `hidden` states (batch, time, dim), which the output layer reads, changed."""
         return hidden

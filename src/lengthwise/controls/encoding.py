@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, silu
 
-from .. import encodings
+from . import sinusoids as encodings
 from .base import PLACEMENTS, Control, Signal, units_named
 
 KINDS = ("difference", "ratio", "progress")

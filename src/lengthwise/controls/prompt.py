@@ -6,7 +6,7 @@ The baseline that needs no training, and with training the one to beat. It knows
 from string import Formatter
 from typing import Any
 
-from ..units import unit_named
+from ..length.units import unit_named
 from .base import Control
 
 _SPOKEN = {"chars": "characters", "chars-nospace": "characters without spaces", "tweet": "tweet characters"}

@@ -14,10 +14,13 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, Literal
 
+from ..evaluation.baselines import LENGTH_PENALTIES, rerank, rescore, truncate
+from ..scoring import reverse
 from . import bertscore as _bertscore
-from . import coverage, overlap, perplexity, ratios, reverse, rouge, targets, wording
-from .attention import attention_entropy
-from .baselines import LENGTH_PENALTIES, rerank, rescore, truncate
+from . import coverage, overlap, perplexity, rouge, wording
+from . import length_error as targets
+from . import length_ratio as ratios
+from .attention_entropy import attention_entropy
 from .contrastive import contrastive_accuracy
 from .score import Comparison, Score, as_json, as_table
 from .tally import Metric, NotApplicable, Tally, as_comparison, as_score, median, population_std

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import regex
 
-from .reverse import loaded, short
+from ..scoring.reverse import loaded, short
 from .tally import NotApplicable, Tally, mean_of
 from .texts import Texts
 

@@ -80,6 +80,6 @@ def alike(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
 def _load(model: str) -> Any:
     import torch
 
-    from ..checkpoint import load
+    from ..generation.load import load
 
     return load(model, dtype=torch.float32)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..budget import Budget, as_budget
-from ..units import measure, unit_named
+from ..length.budget import Budget, as_budget
+from ..length.units import measure, unit_named
 
 Array = NDArray[np.float64]
 

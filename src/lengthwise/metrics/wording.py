@@ -7,7 +7,7 @@ in lower case. This file knows no reference and no budget. A full stop at the en
 
 import numpy as np
 
-from ..sentences import finished
+from ..length.sentences import finished
 from .tally import Tally, mean_of, ratio_of_sums
 from .texts import Texts
 

@@ -1,0 +1,71 @@
+"""Length tokens: one token before the source says short, normal or long.
+
+Lakew, Di Gangi & Federico 2019. Sorts a target by its ratio to the source and names a token for it. It does not know
+embeddings: `attachment.py` gives the new tokens their rows.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy
+
+from ..length.units import measure
+from .base import Control
+
+QUANTILES = "quantiles"
+
+
+class LengthTokens(Control):
+    """A class token for the ratio target / source: [0, 1] short, (1, 1.2] normal, (1.2, ∞) long.
+
+    In a recipe `thresholds: quantiles` makes classes of equal size, by the training corpus; see `from_corpus`.
+
+    >>> LengthTokens().prefix("Where is it?", 11, "chars")
+    '<len:short> Where is it?'
+    """
+
+    name = "tokens"
+
+    def __init__(
+        self,
+        thresholds: Sequence[float] | Literal["quantiles"] = (1.0, 1.2),
+        names: Sequence[str] = ("short", "normal", "long"),
+    ) -> None:
+        super().__init__()
+        self.names = tuple(names)
+        self.tokens = tuple(f"<len:{name}>" for name in self.names)
+        self.thresholds: tuple[float, ...] | str = QUANTILES
+        if thresholds == QUANTILES:
+            return
+        self.thresholds = tuple(float(t) for t in thresholds)
+        if any(low >= high for low, high in zip(self.thresholds, self.thresholds[1:], strict=False)):
+            raise ValueError(f"thresholds must increase; got {self.thresholds}: ask for fewer classes")
+        if len(set(self.names)) != len(self.thresholds) + 1:
+            raise ValueError(
+                f"{len(self.thresholds)} thresholds make {len(self.thresholds) + 1} classes; got {self.names}"
+            )
+
+    @classmethod
+    def from_corpus(
+        cls,
+        pairs: Iterable[tuple[str, str]],
+        names: Sequence[str] = ("short", "normal", "long"),
+        unit: str = "chars",
+    ) -> "LengthTokens":
+        """Thresholds that sort the (source, target) pairs of a corpus into classes of equal size."""
+        ratios = [measure(target, unit) / max(1, measure(source, unit)) for source, target in pairs]
+        if not ratios:
+            raise ValueError("thresholds come from a corpus of (source, target) pairs; got none")
+        shares = [n / len(names) for n in range(1, len(names))]
+        return cls([round(float(q), 4) for q in numpy.quantile(ratios, shares)], names)
+
+    def kind_of(self, source: float, target: float) -> str:
+        """The class of a target of this length for a source of that length, in one unit."""
+        if isinstance(self.thresholds, str):
+            raise ValueError("the thresholds are to be quantiles of a corpus, and nobody has looked at one yet")
+        return self.names[bisect_left(self.thresholds, target / max(1, source))]
+
+    def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
+        kind = self.kind_of(measure(text, unit, tokenizer=tokenizer), target)
+        return f"{self.tokens[self.names.index(kind)]} {text}"  # the space: SentencePiece then starts a word

@@ -1,0 +1,1 @@
+"""Package descriptions and their translations, built from what apt serves."""

@@ -1,0 +1,263 @@
+"""The Debian corpus: package descriptions and their translations, built from what apt serves to everybody.
+
+Two corpora come out: parallel documents (English and one other language), and titles (long → short description, in
+English). Knows how they are joined, split and written; not how indices are fetched (`apt`) or read (`descriptions`).
+"""
+
+import bz2
+import gzip
+import json
+import lzma
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any
+
+from ..document import DataError, Document
+from ..writing import whole, write_jsonl
+from . import apt as apt_
+from .descriptions import Description, descriptions, fault, readable
+
+Say = Callable[[str], None]
+Split = dict[str, list[Document]]
+
+SPLITS = ("train", "dev", "test")
+HELD_OUT = 600  # documents in each of dev and test, if there are so many that share nothing with others
+MIN_TEXT, MIN_TITLE = 120, 12  # characters: below these, long and short description say the same
+_TELL = 500  # entries between two words on how far it is
+SIBLINGS = 200  # characters: libfoo, libfoo-dev and libfoo-doc begin alike, and one of them is enough
+
+LICENCE = """\
+# Licence of this data
+
+These are descriptions of software packages, written by the maintainers of Debian (or Ubuntu) packages, and
+translations of them by the volunteers of the Debian Description Translation Project (DDTP). They are distributed as
+part of the free section of the archive, under free licences: each description under that of its package's `debian/`
+folder, which its copyright file (`/usr/share/doc/PACKAGE/copyright`) states.
+
+Lengthwise only joined, cut and split them. Whoever passes on the data should pass on this note.
+"""
+
+
+def build(
+    pair: str,
+    out: Path,
+    *,
+    progress: Say | None = None,
+    seed: int = 0,
+    held_out: int = HELD_OUT,
+    rebuild: bool = False,
+    indices: Path | None = None,
+    apt: str = "apt-get",
+) -> dict[str, Any]:
+    """Write debian.PAIR.{train,dev,test}.jsonl.gz and debian.titles.* into `out`; returns the counts in report.json.
+
+    `pair` is en-it, en-pt_BR ... What an earlier call finished is kept unless `rebuild`. `indices` is a folder of
+    Translation files to use without asking apt; otherwise they are fetched into out/.indices, and stay until the end.
+    """
+    language = _language(pair)
+    pair, say = f"en-{language}", progress or (lambda _: None)
+    out = Path(out)
+    options = {"seed": seed, "held_out": held_out}
+    todo = [name for name in (pair, "titles") if rebuild or not _finished(out, name, options)]
+    if not todo:
+        say(f"{out} has debian.{pair} and debian.titles already")
+        return _report(out)
+    own = out / ".indices" / pair
+    found = _indices(language, own, indices, say, apt)
+    # Train, dev and test of a corpus are written together, or a second build's train might hold the first one's test.
+    documents: dict[str, Callable[[Counter[str]], Iterator[Document]]] = {
+        pair: lambda counts: _parallel(found, language, counts),
+        "titles": lambda counts: _titles(found, counts),
+    }
+    for name in todo:
+        say(f"building debian.{name} ...")
+        _record(out, name, None)  # from the first file to the last it is unfinished, also where an older one stood
+        counts: Counter[str] = Counter()
+        kept = _write(out, name, list(_told(documents[name](counts), name, say)), options)
+        _record(out, name, {**kept, **options, "counts": counts, "indices": [index.name for index in found]})
+    with whole(out / "LICENCE.md") as stream:
+        stream.write(LICENCE.encode())
+    _forget(own)
+    return _report(out)
+
+
+def _told(documents: Iterator[Document], name: str, say: Say) -> Iterator[Document]:
+    """The same documents, with a word now and then on how many there are."""
+    for number, document in enumerate(documents, 1):
+        if number % _TELL == 0:
+            say(f"building debian.{name}: {number:,} entries paired")
+        yield document
+    say(f"building debian.{name}: splitting and writing ...")
+
+
+def _language(pair: str) -> str:
+    found = re.fullmatch(r"en-([a-z]{2,3})(?:[_-]([A-Za-z]{2}))?", pair)
+    if found is None or found[1] == "en":
+        raise DataError(
+            f"a pair is English and one other language, as in en-it or en-pt_BR; got {pair!r}. (The descriptions are "
+            "translated from English; for the other direction, swap the sides when reading.)"
+        )
+    return found[1] + (f"_{found[2].upper()}" if found[2] else "")
+
+
+def _indices(language: str, own: Path, given: Path | None, say: Say, apt: str) -> list[apt_.Indices]:
+    if given is not None:
+        if not Path(given).is_dir():
+            raise DataError(f"indices should be a folder of Translation files; {str(given)!r} is none")
+        return apt_.find(language, Path(given))
+    done = own / "fetched"
+    if done.exists():
+        say(f"using the indices fetched before, in {own}")
+        return apt_.find(language, own / "lists")
+    try:
+        found = apt_.fetch(language, own, say, apt)
+    except apt_.UnknownLanguage:
+        _forget(own)
+        raise
+    done.touch()
+    return found
+
+
+def _forget(own: Path) -> None:
+    shutil.rmtree(own, ignore_errors=True)
+    if own.parent.is_dir() and not any(own.parent.iterdir()):
+        own.parent.rmdir()
+
+
+# From indices to documents
+
+
+def _stanzas(path: Path, language: str, counts: Counter[str]) -> Iterator[Description]:
+    with _opened(path) as stream:
+        for description in descriptions(stream, language):
+            if description is None:
+                counts["malformed"] += 1
+            else:
+                yield description
+
+
+def _opened(path: Path) -> IO[bytes]:
+    packed: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return packed[path.suffix](path) if path.suffix in packed else path.open("rb")
+
+
+def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) -> Iterator[Document]:
+    """The documents that are translations part by part, each text once. A description's md5 is its version."""
+    seen: set[str | tuple[tuple[str, str], ...]] = set()  # ids, since releases overlap, and texts
+    for index in found:
+        english = {(d.package, d.md5): d for d in _stanzas(index.english, "en", counts)}
+        for target in _stanzas(index.translated, language, counts):
+            counts["translations"] += 1
+            source = english.get((target.package, target.md5))
+            reason = "no_original" if source is None else fault(source, target)
+            if source is None or reason:
+                counts[reason or ""] += 1
+                continue
+            pairs = tuple((s.text, t.text) for s, t in zip(source.segments, target.segments, strict=True))
+            if source.id in seen or pairs in seen:
+                counts["duplicate"] += 1
+                continue
+            seen |= {source.id, pairs}
+            counts["kept"] += 1
+            yield Document(source.id, pairs)
+
+
+def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Document]:
+    """(long, short) descriptions, one for each beginning of the long."""
+    seen: set[str] = set()
+    for index in found:
+        for description in _stanzas(index.english, "en", counts):
+            counts["descriptions"] += 1
+            text, title = "\n".join(description.long), description.short
+            if not readable(description):
+                counts["empty"] += 1
+            elif len(text) < MIN_TEXT or len(title) < MIN_TITLE:
+                counts["too_short"] += 1
+            elif text[:SIBLINGS] in seen:
+                counts["sibling"] += 1
+            else:
+                seen.add(text[:SIBLINGS])
+                counts["kept"] += 1
+                yield Document(description.id, ((text, title),))
+
+
+# Splits
+
+
+def split(documents: Iterable[Document], seed: int, held_out: int = HELD_OUT) -> Split:
+    """Train, dev and test, where no segment of dev or test, in either language, occurs in any other document.
+
+    A document's place depends on the hash of its id and the seed: test is taken from the low end and dev from the high,
+    so that what is test in one corpus is hardly ever dev in another, and a newer archive gives a similar split.
+    """
+    documents = sorted(documents, key=lambda document: _rank(document.id, seed))
+    uses = Counter(part for document in documents for part in _parts(document))
+    alone = [document for document in documents if all(uses[part] == 1 for part in _parts(document))]
+    size = min(held_out, len(documents) // 20, len(alone) // 2)
+    test, dev = alone[:size], alone[len(alone) - size :]
+    apart = {document.id for document in test + dev}
+    train = [document for document in documents if document.id not in apart]
+    return {"train": train, "dev": dev, "test": test}
+
+
+def _parts(document: Document) -> set[tuple[int, str]]:
+    """The segments of each side, and the paragraphs of a long text, regardless of case."""
+    return {
+        (side, paragraph.casefold())
+        for pair in document.segments
+        for side, text in enumerate(pair)
+        for paragraph in text.split("\n")
+    }
+
+
+def _rank(id_: str, seed: int) -> bytes:
+    return blake2b(f"{seed}/{id_}".encode(), digest_size=8).digest()
+
+
+# Files
+
+
+def _file(out: Path, name: str, part: str) -> Path:
+    return out / f"debian.{name}.{part}.jsonl.gz"
+
+
+def _report(out: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _record(out: Path, name: str, result: dict[str, Any] | None) -> None:
+    """Enter the result of a corpus in report.json, or strike it out."""
+    report = {key: value for key, value in {**_report(out), name: result}.items() if value is not None}
+    with whole(out / "report.json") as stream:
+        stream.write(json.dumps(report, indent=1).encode() + b"\n")
+
+
+def _finished(out: Path, name: str, options: dict[str, int]) -> bool:
+    made = _report(out).get(name, {})
+    files = (_file(out, name, part) for part in SPLITS)
+    return all(made.get(key) == value for key, value in options.items()) and all(file.is_file() for file in files)
+
+
+def _write(out: Path, name: str, documents: list[Document], options: dict[str, int]) -> dict[str, Any]:
+    if not documents:
+        raise DataError(f"no document is left for debian.{name}: none of its descriptions could be used")
+    kept: dict[str, Any] = {}
+    for part, members in split(documents, **options).items():
+        rows = (_title_row(member) if name == "titles" else member.row() for member in members)
+        write_jsonl(_file(out, name, part), rows)
+        kept[part] = {"documents": len(members), "segments": sum(len(member.segments) for member in members)}
+    source, target = (sum(len(pair[side]) for d in documents for pair in d.segments) for side in (0, 1))
+    return {**kept, "target_to_source_characters": round(target / source, 3)}
+
+
+def _title_row(document: Document) -> dict[str, str]:
+    text, title = document.segments[0]
+    return {"id": document.id, "text": text, "title": title}

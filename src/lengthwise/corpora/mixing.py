@@ -1,0 +1,86 @@
+"""Mixtures: several streams as one, each in its proportion, in an order that a seed decides.
+
+The order depends on the seed, the sources and the buffer, and on nothing else, so (seed, number consumed) is the whole
+state of a mixture: to resume, it is run again and that many are passed over. Knows nothing of what it mixes.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def mix(
+    sources: Sequence[tuple[Callable[[], Iterable[T]], float]],
+    seed: int = 0,
+    *,
+    endless: bool = False,
+    buffer: int = 10_000,
+    consumed: int = 0,
+) -> Iterator[T]:
+    """SeededSampler from `sources`, (a function that opens a stream, weight), in proportion to the weights.
+
+    Each stream is shuffled within a `buffer` of its items (1: not at all). `endless`: a stream that ends is opened and
+    shuffled anew; otherwise everything comes once, and the weights say how soon. The first `consumed` are passed over.
+    """
+    if not sources:
+        raise ValueError("nothing to mix: give at least one source and its weight")
+    for number, (_, weight) in enumerate(sources, 1):
+        if not 0 < weight < math.inf:
+            raise ValueError(f"a weight must be above 0; got {weight!r} for source {number}")
+    if buffer < 1 or consumed < 0:
+        raise ValueError(f"buffer must be at least 1 and consumed at least 0; got {buffer} and {consumed}")
+    streams = [_opened(make, f"{seed}/{number}", buffer, endless) for number, (make, _) in enumerate(sources, 1)]
+    mixed = _interleaved(streams, [weight for _, weight in sources], Random(f"{seed}/mix"))
+    return itertools.islice(mixed, consumed, None)
+
+
+def _interleaved(streams: list[Iterator[T]], weights: list[float], random: Random) -> Iterator[T]:
+    # By chance, not in turn: of a strict turn, every second process of a distributed run might see one source alone.
+    while streams:
+        index = _draw(weights, random)
+        try:
+            yield next(streams[index])
+        except StopIteration:
+            del streams[index], weights[index]
+
+
+def _draw(weights: list[float], random: Random) -> int:
+    # Of Random, only random() is promised to be the same in every version of Python.
+    point = random.random() * sum(weights)
+    for index, weight in enumerate(weights):
+        point -= weight
+        if point < 0:
+            return index
+    return len(weights) - 1
+
+
+def _opened(make: Callable[[], Iterable[T]], seed: str, buffer: int, endless: bool) -> Iterator[T]:
+    for epoch in itertools.count():
+        empty = True
+        for item in shuffled(make(), buffer, Random(f"{seed}/{epoch}")):
+            empty = False
+            yield item
+        if not endless:
+            return
+        if empty:
+            raise ValueError(f"source {seed.rpartition('/')[2]} gave nothing in epoch {epoch}; it would never end")
+
+
+def shuffled(items: Iterable[T], buffer: int, random: Random) -> Iterator[T]:
+    """Shuffle a stream of any length in the memory of `buffer` items: each new one takes the place of one sent out."""
+    waiting: list[T] = []
+    for item in items:
+        if len(waiting) < buffer:
+            waiting.append(item)
+            continue
+        index = int(random.random() * buffer)
+        yield waiting[index]
+        waiting[index] = item
+    while waiting:
+        index = int(random.random() * len(waiting))
+        waiting[index], waiting[-1] = waiting[-1], waiting[index]
+        yield waiting.pop()

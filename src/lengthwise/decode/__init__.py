@@ -1,1 +1,0 @@
-"""Writing under a budget."""

@@ -1,0 +1,1 @@
+"""Training data made by models: prompts, answers, translations at several lengths."""

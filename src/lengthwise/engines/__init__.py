@@ -1,0 +1,1 @@
+"""Engines: models that continue texts, behind one small protocol. transformers is the first and the reference."""

@@ -1,0 +1,1 @@
+"""A model writes a test set at given lengths; the outputs are scored, reported and plotted."""

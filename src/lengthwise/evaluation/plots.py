@@ -1,0 +1,262 @@
+"""Plots: lengths that can be seen.
+
+Numbers in, figures out; `save` writes a figure as PNG and as SVG. Systems are drawn in the order given, in colours that
+stay apart for colour-blind readers and with marks that stay apart in grey. This file computes nothing but means and
+their intervals, and never opens a window: figures are made without pyplot, so no state is shared.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..metrics import Score
+from ..metrics.extras import library
+from ..metrics.length_error import bins
+from ..metrics.tally import as_score, mean_of
+
+Numbers = Sequence[float]
+Lengths = tuple[Numbers, Numbers]  # targets, lengths written
+Groups = dict[str, list[int]]  # rows, by the name that stands below them
+
+# Okabe & Ito 2008, the dark ones first; yellow is left out, as it fades on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+_GREY = "#6b6b6b"
+_STYLE = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": _GREY,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 10.5,
+    "lines.linewidth": 1.8,
+    "figure.dpi": 150,
+    "savefig.dpi": 150,
+    "svg.hashsalt": "lengthwise",  # the same figure is the same file
+}
+
+
+def target_scatter(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
+    """Asked against written, one panel for each system; what fits lies on the line."""
+    _check(systems)
+    columns = min(len(systems), 3)
+    rows = -(-len(systems) // columns)
+    with _styled():
+        figure = _figure(3.6 * columns + 0.8, 3.5 * rows + (0.8 if title else 0.5))
+        panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+        right = 1.04 * max(float(np.max(targets)) for targets, _ in systems.values())
+        longest = 1.04 * max(float(np.max(lengths)) for _, lengths in systems.values())
+        top = min(max(right, longest), 2 * right)  # a few texts without end must not squeeze the rest
+        for place, (panel, (name, (targets, lengths))) in enumerate(zip(panels, systems.items(), strict=False)):
+            _scatter(panel, place, np.asarray(targets), np.asarray(lengths), top)
+            miss = float(np.abs(np.subtract(lengths, targets)).mean())
+            panel.set_title(f"{name}\nmean error {miss:.3g} {unit}", linespacing=1.4)
+            panel.set(xlim=(0, right), ylim=(0, top))
+        for panel in panels[len(systems) :]:
+            panel.set_visible(False)
+        for place, panel in enumerate(panels[: len(systems)]):
+            if place % columns == 0:
+                panel.set_ylabel(f"length written ({unit})")
+            if place + columns >= len(systems):
+                panel.set_xlabel(f"length asked for ({unit})")
+                panel.tick_params(labelbottom=True)
+        if panels[0].get_legend() is None:
+            panels[0].legend(loc="upper left", handlelength=1.8)
+        _entitle(figure, title)
+    return figure
+
+
+def error_by_bins(
+    systems: Mapping[str, Lengths],
+    *,
+    width: int = 100,
+    edges: Sequence[int] | None = None,
+    unit: str = "chars",
+    title: str = "",
+) -> Any:
+    """Mean error by bins of the target length, with 95 % intervals. A wide spread of errors makes the scale a log."""
+    return _errors(systems, lambda targets: bins(targets, width=width, edges=edges), unit, title)
+
+
+def error_by_target(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
+    """The same at each target, for targets that are few and asked for often."""
+    return _errors(systems, _by_target, unit, title)
+
+
+def ratio_histogram(
+    systems: Mapping[str, Numbers], *, to: str = "source", band: float = 0.1, title: str = "", width: float = 0.04
+) -> Any:
+    """How length ratios lie around 1, and which share is inside the band; the outermost bars hold what is beyond."""
+    _check(systems)
+    everything = np.concatenate([np.asarray(ratios, dtype=np.float64) for ratios in systems.values()])
+    low, high = np.percentile(everything, [0.5, 99.5])  # a few absurd ratios must not squeeze the rest
+    low, high = min(low, 1 - 2 * band), max(high, 1 + 2 * band)
+    # A ratio of 1, the commonest, stands in the middle of its bar; bars of 0.04 then end where a band of ± 10 % does.
+    first, last = int(np.floor((low - 1) / width)), int(np.ceil((high - 1) / width))
+    edges = 1 + width * (np.arange(first, last + 2) - 0.5)
+    with _styled():
+        figure = _figure(7.2, 4.0)
+        axes = figure.subplots()
+        axes.axvspan(1 - band, 1 + band, color="#efefef", zorder=0, label=f"within ±{band:.0%}")
+        for place, (name, given) in enumerate(systems.items()):
+            ratios = np.asarray(given, dtype=np.float64)
+            inside = np.mean(np.abs(ratios - 1) <= band + 1e-9)
+            shares = np.histogram(np.clip(ratios, edges[0], edges[-1]), edges)[0] / len(ratios)
+            look = {"color": _colour(place), "linestyle": ("-", "--", "-.", ":")[place % 4], "linewidth": 2}
+            axes.stairs(shares, edges, label=f"{name} ({inside:.0%} inside)", **look)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="x", visible=False)
+        axes.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1, decimals=0))
+        axes.set_xlabel(f"length / length of the {to}")
+        axes.set_ylabel(f"share of texts (bars of {width:g})")
+        axes.legend(loc="upper right", frameon=True, framealpha=1, edgecolor="white")
+        _entitle(figure, title)
+    return figure
+
+
+def quality_curve(
+    systems: Mapping[str, tuple[Numbers, Sequence[Score]]],
+    *,
+    quality: str = "",
+    along: str = "length (chars)",
+    title: str = "",
+) -> Any:
+    """A quality score at several lengths, with its interval as a band; `along` says what the lengths are."""
+    _check(systems)
+    quality = quality or next(scores[0].name for _, scores in systems.values())
+    with _styled():
+        figure = _figure(6.8, 4.2)
+        axes = figure.subplots()
+        for place, (name, (lengths, scores)) in enumerate(systems.items()):
+            order = np.argsort(lengths)
+            _line(axes, place, name, [lengths[at] for at in order], [scores[at] for at in order], whiskers=False)
+        axes.set_xlabel(along)
+        axes.set_ylabel(quality)
+        axes.margins(y=0.12)
+        _legend(axes, len(systems))
+        _entitle(figure, title)
+    return figure
+
+
+def save(figure: Any, path: str | Path) -> tuple[Path, Path]:
+    """Write `path` as PNG and as SVG, whatever its ending; both paths come back."""
+    stem = Path(path).with_suffix("") if Path(path).suffix in (".png", ".svg") else Path(path)
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
+    with _styled():
+        figure.savefig(png, metadata={"Software": None})
+        figure.savefig(svg, metadata={"Date": None})
+    return png, svg
+
+
+def _errors(systems: Mapping[str, Lengths], grouped: Callable[[Numbers], Groups], unit: str, title: str) -> Any:
+    _check(systems)
+    labels = list(grouped([t for targets, _ in systems.values() for t in targets]))
+    with _styled():
+        figure = _figure(max(6.4, 1.0 + 0.95 * len(labels)), 4.0)
+        axes = figure.subplots()
+        points = []
+        for place, (name, (targets, lengths)) in enumerate(systems.items()):
+            shift = (place - (len(systems) - 1) / 2) * min(0.16, 0.7 / len(systems))  # side by side, not on top
+            errors = np.abs(np.subtract(lengths, targets))
+            scores = {label: as_score("mae", mean_of(errors[rows], "mae")) for label, rows in grouped(targets).items()}
+            xs = [labels.index(label) + shift for label in scores]
+            points += [s.value for s in scores.values()]
+            _line(axes, place, name, xs, list(scores.values()), whiskers=True)
+        axes.set_xticks(range(len(labels)), labels)
+        axes.grid(axis="x", visible=False)
+        axes.set_xlabel(f"length asked for ({unit})")
+        axes.set_ylabel(f"mean error ({unit})")
+        if min(points) > 0 and max(points) / min(points) > 30:
+            _log_scale(axes)
+        else:
+            axes.set_ylim(bottom=0)
+        _legend(axes, len(systems))
+        _entitle(figure, title)
+    return figure
+
+
+def _by_target(targets: Numbers) -> Groups:
+    return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
+
+
+def _scatter(panel: Any, place: int, targets: Any, lengths: Any, top: float) -> None:
+    """The points, and at the upper edge a triangle for each that lies beyond it."""
+    beyond = lengths > top
+    see_through = float(np.clip(15 / np.sqrt(len(targets)), 0.15, 0.8))
+    look = {"color": _colour(place), "linewidths": 0, "zorder": 2}
+    panel.plot([0, top], [0, top], color="black", linewidth=1, linestyle=(0, (4, 3)), label="as asked", zorder=3)
+    panel.scatter(targets[~beyond], lengths[~beyond], s=16, alpha=see_through, **look)
+    if beyond.any():
+        edge = np.full(int(beyond.sum()), top * 0.985)
+        label = f"longer than {top:.0f} ({beyond.sum()})"
+        panel.scatter(targets[beyond], edge, s=28, marker="^", alpha=max(see_through, 0.5), label=label, **look)
+        panel.legend(loc="upper left", bbox_to_anchor=(0, 0.97), handlelength=1.8)
+
+
+def _line(axes: Any, place: int, name: str, xs: Sequence[float], scores: Sequence[Score], *, whiskers: bool) -> None:
+    values = [score.value for score in scores]
+    lows, highs = np.array([score.interval or (score.value, score.value) for score in scores]).T
+    look = {"color": _colour(place), "marker": MARKS[place % len(MARKS)], "markersize": 6, "label": name}
+    if whiskers:
+        # a rounding error must not make a whisker shorter than nothing
+        reach = np.maximum([values - lows, highs - values], 0)
+        axes.errorbar(xs, values, reach, capsize=3, elinewidth=1.2, linewidth=1.2, zorder=3, **look)
+    else:
+        axes.fill_between(xs, lows, highs, color=_colour(place), alpha=0.15, linewidth=0, zorder=2)
+        axes.plot(xs, values, zorder=3, **look)
+
+
+def _log_scale(axes: Any) -> None:
+    ticker = library("matplotlib.ticker")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+
+
+def _legend(axes: Any, systems: int) -> None:
+    """Below the plot, where no curve is."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=min(systems, 4), columnspacing=1.6)
+
+
+def _figure(width: float, height: float) -> Any:
+    figure = library("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches of air at the edges
+    return figure
+
+
+def _styled() -> Any:
+    return library("matplotlib").rc_context(_STYLE)
+
+
+def _entitle(figure: Any, title: str) -> None:
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
+
+
+def _colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]
+
+
+def _check(systems: Mapping[str, Any]) -> None:
+    if not systems:
+        raise ValueError("there is nothing to plot: no system is given")
+    if len(systems) > len(COLOURS):
+        raise ValueError(f"at most {len(COLOURS)} systems can be told apart in one plot; got {len(systems)}")
+    for name, data in systems.items():
+        sizes = [len(column) for column in data] if isinstance(data, tuple) else [len(data)]
+        if len(set(sizes)) > 1:
+            raise ValueError(f"{name!r} must have as many lengths as it has values; got {sizes[0]} and {sizes[1]}")
+        if not sizes[0]:
+            raise ValueError(f"{name!r} has nothing to plot")

@@ -1,0 +1,184 @@
+"""Reports: the scores of one system as a table, as JSON and as plots.
+
+Puts together what `metrics` counts and `plots` draws, for texts that are there already. It does not know how they were
+written.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..metrics import Comparison, Score, Texts, as_json, as_table, compare, score, score_bins
+from ..metrics.length_error import bins as bins_of
+from ..metrics.tally import Tally, as_comparison, as_score, mean_of
+
+# What a table by length shows, of the metrics that were computed: errors, ends, and the quality that they cost.
+BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
+VERDICTS = {"complete": "complete|by:writer|budget:{kind}|v2", "runaway": "runaway|at:token-limit|v1"}  # signatures
+QUALITY = ("chrf", "completeness")  # drawn against the length: with references, and without
+BINS = 8  # at most
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is known of one system's texts. `about` says how they were made; `other` is the system compared with.
+
+    `title` says of what the report is; `name` is short, for legends.
+    """
+
+    name: str
+    texts: Texts
+    scores: list[Score]
+    bins: Mapping[str, list[Score]] = field(default_factory=dict)
+    comparisons: list[Comparison] = field(default_factory=list)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    other: tuple[str, Texts] | None = None
+    title: str = ""
+
+
+def report(
+    name: str,
+    texts: Texts,
+    *,
+    metrics: Sequence[str] | None = None,
+    also: Sequence[str] = (),
+    more: Mapping[str, Tally] | None = None,
+    bins: bool = False,
+    against: tuple[str, Texts] | None = None,
+    more_against: Mapping[str, Tally] | None = None,
+    about: Mapping[str, Any] | None = None,
+    title: str = "",
+) -> Report:
+    """Scores, and if asked for those by target length and the paired tests.
+
+    `also` are metrics beside those named or the usual ones; `more` is what was counted elsewhere, `more_against` the
+    same of the other system.
+    """
+    also, more = [asked for asked in also if asked not in (metrics or ())], more or {}
+    counted = [*score(texts, metrics=metrics), *score(texts, metrics=also)]
+    others = [as_score(name, tally) for name, tally in more.items()]
+    names = [s.name for s in counted]
+    by_length: dict[str, list[Score]] = {}
+    if bins and names:
+        shown = names if metrics is not None else [n for n in names if n in (*BINNED, *also)]
+        by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown)
+    comparisons = _comparisons(texts, against, counted) if against else []
+    for s in others:
+        there, here = (more_against or {}).get(s.name), more[s.name]
+        if there and there.signature == here.signature and s.interval is not None:  # else they were judged otherwise
+            comparisons.append(as_comparison(s.name, there, here))
+    return Report(name, texts, [*counted, *others], by_length, comparisons, about or {}, against, title or name)
+
+
+def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
+    """What only the writer knows, where it says so of all its texts: which are whole, and which did not end in time."""
+    written = [output for output in outputs if not output.get("error")]
+    kind = "soft" if any("runaway" in output for output in written) else "hard"  # in which nothing, or ends, are forced
+    return {
+        name: mean_of([bool(output.get(name)) for output in outputs], signature.format(kind=kind))
+        for name, signature in VERDICTS.items()
+        if written and all(name in output for output in written)
+    }
+
+
+def short_names(path: Path, other: Path | None) -> tuple[str, str]:
+    """Short names for two files or folders: the last parts of their paths, as many as it takes to tell them apart."""
+    parts, others = path.absolute().parts, other.absolute().parts if other else ()
+    length = next((n for n in range(1, len(parts)) if parts[-n:] != others[-n:]), len(parts))
+    return Path(*parts[-length:]).as_posix(), Path(*others[-length:]).as_posix() if others else ""
+
+
+def bin_edges(texts: Texts) -> list[int]:
+    """The upper ends of a few bins of round and equal width: targets up to 200 → 50, 100, 150, 200.
+
+    A bin of one text has no interval and says nothing: it is joined with the next, the last with the one before.
+    """
+    longest, width, steps = int(texts.targets.max()), 1, (2, 2.5, 2)
+    for n in range(30):
+        if width * BINS >= longest:
+            break
+        width = int(width * steps[n % 3])
+    below = {edge: int((texts.targets <= edge).sum()) for edge in range(width, longest + width, width)}
+    edges: list[int] = []
+    for edge, count in below.items():
+        if count - (below[edges[-1]] if edges else 0) > 1:
+            edges.append(edge)
+    return [*edges[:-1], max(below)]
+
+
+def _comparisons(texts: Texts, against: tuple[str, Texts], scores: Sequence[Score]) -> list[Comparison]:
+    name, other = against
+    if len(texts) != len(other):
+        raise ValueError(f"a paired test needs the same texts; here are {len(texts)}, and {name} has {len(other)}")
+    # Without an interval there is no test either: its counts of one text depend on the others.
+    tested = [s.name for s in scores if s.interval is not None]
+    return [compare(other, texts, metric=metric) for metric in tested]
+
+
+# ---- as text
+
+
+def as_markdown(found: Report) -> str:
+    """The whole report as Markdown."""
+    parts = [f"# {found.title or found.name}\n"]
+    if found.about:
+        parts.append("".join(f"- {key}: {value}\n" for key, value in found.about.items() if value not in (None, False)))
+    parts.append(as_table(found.scores))
+    if found.bins:
+        parts.append("## By target length\n\n" + as_table(found.bins))
+    if found.comparisons and found.other:
+        lines = "".join(f"- {comparison}\n" for comparison in found.comparisons)
+        parts.append(f"## Against {found.other[0]}\n\nThe other's value → this one's, paired bootstrap.\n\n{lines}")
+    return "\n".join(parts)
+
+
+def as_plain(found: Report) -> dict[str, Any]:
+    """The whole report as plain values, ready for JSON."""
+    plain: dict[str, Any] = {
+        "title": found.title,
+        "name": found.name,
+        "n": len(found.texts),
+        "about": dict(found.about),
+    }
+    plain["scores"] = json.loads(as_json(found.scores))
+    if found.bins:
+        plain["bins"] = json.loads(as_json(found.bins))
+    if found.comparisons and found.other:
+        plain["against"] = {"name": found.other[0], "comparisons": json.loads(as_json(found.comparisons))}
+    return plain
+
+
+# ---- as plots
+
+
+def save_plots(found: Report, folder: Path) -> list[Path]:
+    """Every plot that the texts allow, as PNG and SVG: three of budgets, one each of sources and references."""
+    from . import plots
+
+    systems = {found.name: found.texts} | ({found.other[0]: found.other[1]} if found.other else {})
+    figures = {}
+    if found.texts.budgets is not None:
+        unit, edges = found.texts.budget_unit, bin_edges(found.texts)
+        lengths = {name: (texts.targets.tolist(), texts.written.tolist()) for name, texts in systems.items()}
+        figures["target-scatter"] = plots.target_scatter(lengths, unit=unit)
+        figures["error-by-length"] = plots.error_by_bins(lengths, edges=edges, unit=unit)
+        curves = {name: _curve(texts, edges, _quality(found.texts)) for name, texts in systems.items()}
+        figures["quality-by-length"] = plots.quality_curve(curves, along=f"length asked for ({unit})")
+    for to, metric, there in (("source", "lr-src", found.texts.srcs), ("reference", "lr-ref", found.texts.refs)):
+        if there is not None:
+            ratios = {name: score(texts, metrics=[metric], bootstrap=0)[0] for name, texts in systems.items()}
+            figures[f"ratio-to-{to}"] = plots.ratio_histogram({n: s.per_item or [] for n, s in ratios.items()}, to=to)
+    return [path for name, figure in figures.items() for path in plots.save(figure, folder / name)]
+
+
+def _quality(texts: Texts) -> str:
+    return QUALITY[0] if texts.refs is not None else QUALITY[-1]
+
+
+def _curve(texts: Texts, edges: list[int], quality: str) -> tuple[list[float], list[Score]]:
+    """The mean target and the quality of each bin."""
+    rows_by_bin = bins_of(texts.targets.tolist(), edges=edges)
+    means = [float(texts.targets[rows].mean()) for rows in rows_by_bin.values()]
+    return means, [score(texts.pick(rows), metrics=[quality])[0] for rows in rows_by_bin.values()]

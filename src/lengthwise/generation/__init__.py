@@ -1,0 +1,1 @@
+"""Writing under a budget: decoding, endings, repair, ranking, streaming."""

@@ -1,0 +1,47 @@
+"""Load a model by name as a `Writer`.
+
+Resolves the name, loads weights and controls, chooses the device and the number format. It does not know how texts are
+written.
+"""
+
+from typing import Any
+
+import torch
+
+from ..controls.attach import core_of
+from ..gc_paused import gc_paused
+from ..models.checkpoint import bundled_for, load_model
+from ..models.registry import resolve
+from .generator import Writer
+
+
+def load(name: str, *, device: Any = None, fitted: bool = False, **options: Any) -> Writer:
+    """Return a writer for the model called `name`: a folder, a bundled model, or one that can be fetched.
+
+    `device`: where the model runs. The default is a GPU that CUDA can use, else the CPU. `fitted`: a plain model for
+    which controls are bundled gets them.
+    """
+    place = _device(device)  # first: resolving the name can mean a download
+    with gc_paused():
+        folder = resolve(name)
+        extra = bundled_for(name, folder) if fitted else None
+        model, tokenizer = load_model(folder, device=place, fitted=extra, **options)
+    if place.type == "cpu" and model.dtype == torch.float16 and "dtype" not in options:
+        model.float()  # half precision saves disk space; a CPU computes slower with it
+    if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
+        model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
+    return Writer(model, tokenizer, name=f"{extra.name} upon {name}" if extra else name)
+
+
+def _device(wanted: Any) -> torch.device:
+    if wanted is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(wanted)
+        torch.empty(0, device=device)  # a device can have a name and not be there
+    except (RuntimeError, AssertionError, ImportError) as error:  # the type depends on the device
+        why = str(error).partition("\n")[0].partition(". ")[0]
+        if why.startswith("Expected one of"):  # torch lists some twenty names, most of them exotic
+            why = "there is none of this name, as there may be cuda, cuda:1 or mps"
+        raise ValueError(f"cannot run on device {str(wanted)!r} here: {why}; the device 'cpu' always works") from error
+    return device

@@ -1,0 +1,1 @@
+"""What length means: budgets, units, counting token by token, sentence ends. No torch, no transformers."""

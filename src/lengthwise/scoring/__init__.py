@@ -1,0 +1,1 @@
+"""Log-probabilities of texts under a model, and what follows from them: completeness, reverse and noisy-channel scores."""

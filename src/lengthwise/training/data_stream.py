@@ -1,0 +1,232 @@
+"""The stream of batches: corpora, mixed and shuffled, pool by pool and epoch after epoch.
+
+A pool is so many documents, read in an order that the seed decides, made into examples and batches together. It depends
+on the recipe, the epoch and its own number alone, so any worker can make it, and a run that was cut off finds its place
+without making the pools before it. Corpora are never held in memory. Knows nothing of models and devices.
+"""
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from ..controls.length_tokens import QUANTILES, LengthTokens
+from ..corpora import DataError, Document, Report, mix, read
+from ..corpora.document import NoFile
+from ..corpora.readers import missing
+from .batches import Batch, Layout, batches
+from .examples import ExampleMaker, Skipped
+from .recipe import Corpora, Corpus, Recipe
+
+_ENOUGH = 20_000  # documents, to know the quantiles of a corpus
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a run has come in its data: the next batch is number `batch` of `pool` of `epoch`, or the next pool's."""
+
+    epoch: int = 1
+    pool: int = 0
+    batch: int = 0
+    documents: int = 0  # in the pools before this one, of all epochs
+    share: float = 0.0  # of the epoch
+
+
+@dataclass
+class Pool:
+    """Documents that were batched together: number `number` of `epoch`, after `before` documents of all epochs."""
+
+    epoch: int
+    number: int
+    before: int
+    documents: int
+    batches: list[Batch]
+    skipped: Skipped
+
+
+class Stream:
+    """The batches of a recipe, without end."""
+
+    def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, per_epoch: int) -> None:
+        self.recipe, self.maker, self.layout, self.per_epoch = recipe, maker, layout, per_epoch
+        self.skipped = Skipped()
+
+    def from_(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+        """Each batch, and the place behind it."""
+        fruitless = place.pool == 0 and place.batch == 0  # nothing in this epoch so far
+        for pool in self._pools(place):
+            if pool.number == 0 and pool.epoch > place.epoch:
+                if fruitless:
+                    raise DataError(self._nothing())
+                fruitless = True
+            self.skipped += pool.skipped
+            first = place.batch if (pool.epoch, pool.number) == (place.epoch, place.pool) else 0
+            for number in range(first, len(pool.batches)):
+                fruitless = False
+                yield (
+                    pool.batches[number],
+                    Place(pool.epoch, pool.number, number + 1, pool.before, self._share(pool, number)),
+                )
+
+    def _share(self, pool: Pool, number: int) -> float:
+        """Of the epoch, after batch `number` of the pool."""
+        read = pool.number * self.recipe.batch.pool + pool.documents * (number + 1) / len(pool.batches)
+        return min(read / max(self.per_epoch, 1), 1.0)
+
+    def _nothing(self) -> str:
+        return (
+            f"no example of {_names(self.recipe.data.train)} can be used: {self.skipped.empty:,} are empty and "
+            f"{self.skipped.long:,} have more than data.max_tokens = {self.recipe.data.max_tokens} tokens"
+        )
+
+    def _pools(self, place: Place) -> Iterable[Pool]:
+        dataset = _Pools(self.recipe, self.maker, self.layout, place)
+        workers = self.recipe.batch.workers
+        if not workers:
+            return dataset.of_worker()
+        options: dict[str, Any] = {"prefetch_factor": 2, "worker_init_fn": _start_worker}
+        options["generator"] = torch.Generator()  # else it would take a number from dropout's, at each start
+        loader = DataLoader(dataset, batch_size=None, num_workers=workers, collate_fn=_same, **options)
+        return map(_as_tensors, loader)
+
+
+class _Pools(IterableDataset[Pool | DataError]):
+    """The pools from a place on, epoch after epoch.
+
+    Of n workers each makes every nth, so their order is always the same. Each reads all documents, which takes little;
+    and since they run on from one epoch to the next, nobody waits there.
+    """
+
+    def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, place: Place) -> None:
+        self.recipe, self.maker, self.layout, self.place = recipe, maker, layout, place
+
+    def __iter__(self) -> Iterator[Pool | DataError]:
+        info = get_worker_info()
+        assert info is not None
+        try:
+            yield from map(_as_arrays, self.of_worker(info.id, info.num_workers))
+        except DataError as error:
+            yield error  # to be raised where it is read: what a worker raises comes wrapped in tracebacks
+
+    def of_worker(self, own: int = 0, workers: int = 1) -> Iterator[Pool]:
+        for turn, (epoch, number, before, documents) in enumerate(self._chunks()):
+            if turn % workers == own:
+                yield self._pool(epoch, number, before, documents)
+
+    def _chunks(self) -> Iterator[tuple[int, int, int, list[Document]]]:
+        """(epoch, number in it, documents before, documents) of each pool."""
+        size, number, before = self.recipe.batch.pool, self.place.pool, self.place.documents
+        for epoch in count(self.place.epoch):
+            documents = epoch_documents(self.recipe, epoch, consumed=number * size)
+            while chunk := list(islice(documents, size)):
+                yield epoch, number, before, chunk
+                number, before = number + 1, before + len(chunk)
+            number = 0
+
+    def _pool(self, epoch: int, number: int, before: int, documents: list[Document]) -> Pool:
+        random = Random(f"{self.recipe.seed}/{epoch}/{number}")
+        tick = self.recipe.lengths.tick
+        examples, skipped = self.maker.examples(documents, epoch if tick is None else 1 + before / tick, random)
+        return Pool(epoch, number, before, len(documents), batches(examples, self.layout, random), skipped)
+
+
+def epoch_documents(recipe: Recipe, epoch: int, *, consumed: int = 0) -> Iterator[Document]:
+    """The training documents of an epoch, mixed and shuffled."""
+    data = recipe.data
+    sources = [(partial(opened, corpus, recipe), corpus.weight) for corpus in data.train]
+    endless = data.documents_per_epoch is not None
+    seed = recipe.seed + 1_000_003 * epoch
+    documents = mix(sources, seed, endless=endless, buffer=data.shuffle, consumed=consumed)
+    return islice(documents, max(0, (data.documents_per_epoch or 0) - consumed)) if endless else documents
+
+
+def settled(recipe: Recipe) -> Recipe:
+    """The recipe with numbers where it left the thresholds of length tokens to the corpus."""
+    if not any(config.get("thresholds") == QUANTILES for config in recipe.controls):
+        return recipe
+    documents = islice(epoch_documents(recipe, epoch=0), _ENOUGH)
+    pairs = [pair for document in documents for pair in document.segments]
+
+    def known(config: dict[str, Any]) -> dict[str, Any]:
+        if config.get("thresholds") != QUANTILES:
+            return config
+        names = config.get("names", LengthTokens().names)
+        unit = next((unit for unit in recipe.unit if unit != "tokens"), "chars")  # the tokenizer is still to come
+        return config | {"thresholds": list(LengthTokens.from_corpus(pairs, names, unit).thresholds)}
+
+    return recipe.model_copy(update={"controls": [known(config) for config in recipe.controls]})
+
+
+def opened(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
+    return read(
+        corpus.files,
+        format=corpus.format,
+        fields=corpus.fields,
+        blank_lines=corpus.blank_lines,
+        limits=recipe.data.limits(),
+        report=report,
+    )
+
+
+def check_corpora(recipe: Recipe) -> None:
+    """An error that names every file that is not there, before anything is made of the others."""
+    corpora = [*recipe.data.train, *(recipe.data.dev or [])]
+    sources = [s for corpus in corpora for s in (corpus.files if isinstance(corpus.files, list) else [corpus.files])]
+    absent = dict.fromkeys(name for source in sources for name in missing(source))
+    if len(absent) > 1:
+        raise NoFile(f"no files {', '.join(map(repr, absent))} (looked from {Path.cwd()})")
+    for corpus in corpora:
+        opened(corpus, recipe)  # one file, or whatever else is wrong with a name: told here, and not by a worker
+
+
+def count_documents(recipe: Recipe) -> tuple[int, Report]:
+    """Documents in an epoch, and what became of the corpus. Reads it once, unless the recipe says how many."""
+    report = Report()
+    if recipe.data.documents_per_epoch is not None:
+        return recipe.data.documents_per_epoch, report
+    return sum(1 for corpus in recipe.data.train for _ in opened(corpus, recipe, report)), report
+
+
+def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
+    """The dev set, cut as at the end of the training. In memory: it is read many times, and small."""
+    corpora = recipe.data.dev or []
+    documents = [d for corpus in corpora for d in islice(opened(corpus, recipe), recipe.data.dev_documents)]
+    examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))
+    if corpora and not examples:
+        raise DataError(f"no example of {_names(corpora)} can be used: {skipped.empty} empty, {skipped.long} too long")
+    return batches(examples, replace(layout, before=1.0), Random(0))  # a dev loss is of every token
+
+
+def _names(corpora: Corpora) -> str:
+    return ", ".join(str(corpus.files) for corpus in corpora)
+
+
+# ---- between processes: arrays, not tensors, each of which would take a file handle
+
+
+def _start_worker(number: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads did not survive the fork
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the loop's matter, which still needs its batches
+
+
+def _same(item: Any) -> Any:
+    return item
+
+
+def _as_arrays(pool: Pool) -> Pool:
+    return replace(pool, batches=[batch.each(lambda tensor: tensor.numpy()) for batch in pool.batches])
+
+
+def _as_tensors(pool: Pool | DataError) -> Pool:
+    if isinstance(pool, DataError):
+        raise pool
+    return replace(pool, batches=[batch.each(torch.from_numpy) for batch in pool.batches])

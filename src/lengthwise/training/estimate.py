@@ -1,0 +1,249 @@
+"""What a recipe will cost, before it is run: parameters, steps, tokens, memory, time.
+
+Parameters are counted on the model itself, tokens on the first pool of documents and from there by proportion; time on
+a few steps that are really taken here, on a model that is thrown away, and so is memory where the device can say it.
+Writes nothing.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.attention import sdpa_kernel
+
+from ..controls.attach import controls_of, core_of
+from .batches import Batch
+from .data_stream import Place, Stream, check_corpora, count_documents
+from .loop import ATTENTION, memory_advice
+from .loss import summed_loss, unbiased_logits
+from .model import build, trainable
+from .recipe import Recipe
+from .run_folder import TrainingError
+from .schedule import optimiser, too_short
+
+_STEPS = 4  # timed, after one that is not
+_SECONDS = 10.0  # a batch that takes longer is timed in part
+_TOKENIZER_SAMPLE = 20_000  # documents; a plan need not wait for the real tokenizer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cost of a run."""
+
+    recipe: str
+    parameters: int
+    trainable: int
+    documents: int  # an epoch
+    steps: int
+    tokens: int  # of the whole run, padding aside
+    padding: float  # share of all tokens
+    memory: int  # bytes at the peak
+    seconds: float
+    device: str
+    basis: str  # of memory and time
+    warning: str = ""
+
+    def __str__(self) -> str:
+        rows = [
+            ("parameters", f"{self.parameters:,} ({self.trainable:,} trained, {self.trainable / self.parameters:.1%})"),
+            ("documents", f"{self.documents:,} an epoch"),
+            ("steps", f"{self.steps:,}" + (f"; {self.warning}" if self.warning else "")),
+            ("tokens", f"{self.tokens:,} ({self.padding:.0%} padding besides)"),
+            ("memory", f"about {self.memory / 2**30:.1f} GiB at the peak"),
+            ("time", f"about {_duration(self.seconds)} on {self.device}"),
+            ("basis", self.basis),
+        ]
+        return f"{self.recipe}\n" + "\n".join(f"  {name:<11}{value}" for name, value in rows)
+
+
+def plan(recipe: Recipe) -> Plan:
+    """The cost of `recipe` on this machine, with one process."""
+    check_corpora(recipe)
+    if recipe.model.fresh:
+        fewer = min(recipe.model.fresh.tokenizer_documents, _TOKENIZER_SAMPLE)
+        fresh = recipe.model.fresh.model_copy(update={"tokenizer_documents": fewer})
+        recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"fresh": fresh})})
+    built = build(recipe)
+    documents, _ = count_documents(recipe)
+    pool = _first_pool(recipe, Stream(recipe, built.maker, built.layout, documents))
+    per_epoch = max(1.0, documents / min(documents, recipe.batch.pool))  # pools
+    batches = len(pool) * per_epoch * (recipe.train.epochs or 1)
+    steps = recipe.train.steps or max(1, round(batches / recipe.batch.accumulate))
+    real, padded = sum(batch.tokens for batch in pool), sum(batch.padded for batch in pool)
+    used = steps * recipe.batch.accumulate / len(pool)  # how often the run reads as much as this pool
+    timed = _take_steps(recipe, built.model, pool)
+    return Plan(
+        recipe=recipe.name,
+        parameters=sum(p.numel() for p in built.model.parameters()),
+        trainable=sum(p.numel() for p in built.model.parameters() if p.requires_grad),
+        documents=documents,
+        steps=steps,
+        tokens=round(used * real),
+        padding=1 - real / padded,
+        memory=timed.memory or max(_memory(built.model, batch, recipe) for batch in pool),
+        seconds=timed.seconds / timed.padded * used * padded,
+        device=torch.cuda.get_device_name() if torch.cuda.is_available() else "this CPU",
+        basis=timed.basis(recipe),
+        warning=too_short(recipe.train, steps),
+    )
+
+
+def _first_pool(recipe: Recipe, stream: Stream) -> list[Batch]:
+    batches = []
+    for batch, place in stream.from_(Place()):
+        if place.pool or place.epoch > 1:
+            break
+        batches.append(batch)
+    return batches
+
+
+# ---- steps that are taken
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """A few steps on this machine."""
+
+    steps: int
+    padded: int  # tokens of these steps, padding included
+    seconds: float
+    memory: int  # bytes at the peak; 0 where the device cannot say
+
+    def basis(self, recipe: Recipe) -> str:
+        time = f"{self.steps} steps of {self.padded // self.steps:,} tokens timed here after a first one, by proportion"
+        if recipe.train.compile:
+            time += ", without train.compile"
+        if recipe.data.dev:
+            time += ", without the dev set"
+        return f"time from {time}; memory {'measured in them' if self.memory else 'from tensor sizes'}"
+
+
+def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
+    """Trains for a few steps: the first, on the largest batch, warms up and shows the memory; the others are timed."""
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda" if cuda else "cpu")
+    model = model.to(device).train()
+    optimizer = optimiser(recipe.train, trainable(model), device)
+    if cuda:
+        torch.cuda.reset_peak_memory_stats()
+    try:
+        # Only where there is no peak to be seen may the first step be small; then it also shows how slow this is.
+        largest = max(pool, key=lambda batch: batch.padded)
+        first = largest if cuda else _part(largest, 1 / 16)
+        slow = _seconds(recipe, model, optimizer, first, device) / first.padded
+        share = 1.0 if cuda else min(1.0, _SECONDS / max(slow * largest.padded, 1e-9))
+        batches = [_part(batch, share) for batch in pool[:_STEPS]]
+        seconds = sum(_seconds(recipe, model, optimizer, batch, device) for batch in batches)
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(memory_advice(recipe, error)) from error
+    memory = torch.cuda.max_memory_allocated() if cuda else 0
+    return _Timed(len(batches), sum(batch.padded for batch in batches), seconds, memory)
+
+
+def _seconds(recipe: Recipe, model: Any, optimizer: Any, batch: Batch, device: torch.device) -> float:
+    """The time of one step, until the device is done with it."""
+    began = time.perf_counter()
+    batch = batch.to(device)
+    with sdpa_kernel(ATTENTION):
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.train.precision == "bf16"):
+            logits, bias = unbiased_logits(model, batch)
+        loss = summed_loss(logits, batch.labels, recipe.train.label_smoothing, bias)
+        (loss / batch.responses).backward()  # type: ignore[no-untyped-call]
+    if recipe.train.clip:
+        nn.utils.clip_grad_norm_(trainable(model), recipe.train.clip)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def _part(batch: Batch, share: float) -> Batch:
+    """The first rows of a batch, at least one of them."""
+    height = len(batch.inputs["input_ids"])
+    kept = max(1, round(share * height))
+    if kept == height:
+        return batch
+    ids = batch.inputs.get("decoder_input_ids", batch.inputs["input_ids"])
+    inside = batch.rows < kept * ids.shape[1]
+    return replace(
+        batch.by_row(lambda tensor: tensor[:kept]),
+        rows=batch.rows[inside],
+        labels=batch.labels[inside],
+        responses=int(inside.sum()),
+        padded=batch.padded * kept // height,
+    )
+
+
+# ---- arithmetic
+
+
+def training_flops(model: Any, batch: Batch) -> float:
+    """Floating point operations of one forward and backward pass over a batch, padding aside; by the usual count.
+
+    A parameter takes 2 a token forward, 2 backward for the inputs, and 2 for its own gradient if it is trained.
+    """
+    core = core_of(model)
+    head = core.config.hidden_size * _vocabulary(core) * batch.responses
+    sides = _sides(core, batch)
+    body = sum(_body(module) * tokens for module, tokens, _ in sides)
+    attention = sum(2 * _layers(module) * core.config.hidden_size * width * tokens for module, tokens, width in sides)
+    if _passed_by(model):
+        return float(2 * (body + attention) + 4 * head)
+    factor = 4 if any("lora_" in name for name, _ in model.named_parameters()) else 6
+    return float(factor * (body + head) + 6 * attention)
+
+
+def _passed_by(model: Any) -> bool:
+    """Does only something behind the last layer learn? Then nothing goes back through the others."""
+    steering = {p for control in controls_of(model) if control.edits_hidden for p in control.parameters()}
+    return all(p in steering for p in trainable(model))
+
+
+def _sides(core: Any, batch: Batch) -> list[tuple[nn.Module, int, float]]:
+    """(module, real tokens it reads, mean keys a query sees) of encoder and decoder."""
+    rows = len(batch.names)
+    if not core.config.is_encoder_decoder:
+        return [(core.get_decoder(), batch.tokens, batch.tokens / rows / 2)]
+    source = batch.tokens - batch.responses
+    return [
+        (core.get_encoder(), source, source / rows),
+        (core.get_decoder(), batch.responses, batch.responses / rows / 2 + source / rows),
+    ]
+
+
+def _body(module: nn.Module) -> int:
+    """Parameters that multiply: all but embeddings, which are looked up, and small adapters."""
+    looked_up = {id(p) for m in module.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    return sum(p.numel() for name, p in module.named_parameters() if id(p) not in looked_up and "lora_" not in name)
+
+
+def _vocabulary(core: Any) -> int:
+    return int(core.config.get_text_config().vocab_size)
+
+
+def _layers(module: nn.Module) -> int:
+    return max((len(m) for m in module.modules() if isinstance(m, nn.ModuleList)), default=0)
+
+
+def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
+    """Weights, gradients, Adam's two moments, what each layer keeps for the way back, and the logits."""
+    core = core_of(model)
+    parameters = list(model.parameters())
+    weights = sum(p.numel() * p.element_size() for p in parameters)
+    learning = 12 * sum(p.numel() for p in parameters if p.requires_grad)
+    size = 2 if recipe.train.precision == "bf16" else 4
+    layers = sum(_layers(module) for module, _, _ in _sides(core, batch))
+    kept = 2 if recipe.train.checkpointing else 17  # values a token, layer and unit of width: Korthikanti et al. 2022
+    activations = 0 if _passed_by(model) else batch.padded * core.config.hidden_size * kept * size * layers
+    logits = batch.responses * _vocabulary(core) * (size + 8)
+    return int(weights + learning + activations + logits)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

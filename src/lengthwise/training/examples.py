@@ -1,0 +1,223 @@
+"""Examples: from the texts of a document to token ids with their counts.
+
+Here a document is cut (`lengths.py`), a control may edit the source, texts become ids, and a `Meter` counts after every
+token of the target, so that training needs to count nothing on the device. Knows no batches and no models.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from random import Random
+from typing import Any
+
+import torch
+
+from ..controls import Control
+from ..corpora import Document
+from ..length.meter import Meter
+from . import dynamic_length_sampling as lengths
+from .recipe import LengthsSection, ShiftSection
+
+Ids = list[int]
+_AT_ONCE = 256  # rows counted together
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text to learn from."""
+
+    name: str
+    source: Ids  # what the encoder reads, or the prompt
+    target: Ids  # without its end
+    counts: Ids  # units written after each token of the target
+    costs: Ids  # units of each token of the source, for controls that count through a prompt
+    unit: int = 0  # which of the recipe's units was counted
+    at_most: bool = False  # the length is told as a limit
+    chance: float = 0.0  # drawn from [0, 1), for the shift
+    furthest: int = 0  # the most that its length may be shifted
+    torn: bool = False  # it was cut at any token, and nothing but its end is to be learnt
+
+    @property
+    def length(self) -> int:
+        return self.counts[-1]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """An example before its texts are ids."""
+
+    name: str
+    source: str
+    target: str
+    unit: int
+    at_most: bool
+    whole: bool  # the target ends where its writer ended it
+    torn: bool  # it shall end at any token
+    chance: float
+
+
+@dataclass
+class Skipped:
+    """Examples left out, and why."""
+
+    empty: int = 0
+    long: int = 0
+
+    def __add__(self, other: "Skipped") -> "Skipped":
+        return Skipped(self.empty + other.empty, self.long + other.long)
+
+
+@dataclass
+class ExampleMaker:
+    """Turns documents into examples for one model. It travels to worker processes, so it holds no model."""
+
+    tokenizer: Any
+    meters: Sequence[Meter]  # one a unit; each example draws its own
+    controls: Sequence[Control]
+    encoder_decoder: bool
+    end: int  # the id that ends a text
+    characters: bool = False  # the target is spelled letter by letter
+    cutting: LengthsSection = field(default_factory=LengthsSection)
+    shift: ShiftSection | None = None
+    max_tokens: int = 1024
+
+    def __post_init__(self) -> None:
+        placements = {getattr(control, "placement", None) for control in self.controls}
+        self._through_prompt = "whole" in placements and not self.encoder_decoder
+        self._letters: dict[str, int] = self.tokenizer.get_vocab() if self.characters else {}
+
+    def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
+        """All examples of the documents. `time` is the epoch, or the place on a clock like it, for drawn lengths."""
+        drafts = [draft for document in documents for draft in self._drafts(document, time, random)]
+        targets = [
+            ids[: 1 + int(draft.chance * len(ids))] if draft.torn else ids
+            for draft, ids in zip(drafts, self._target_ids([draft.target for draft in drafts]), strict=True)
+        ]
+        counts = self._counts(targets, [draft.unit for draft in drafts])
+        sources = self._source_ids([self._told(draft, count) for draft, count in zip(drafts, counts, strict=True)])
+        found, skipped = [], Skipped()
+        for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
+            if not count or count[-1] < 1 or not source:
+                skipped.empty += 1
+            elif len(source) + len(target) + 1 > self.max_tokens:
+                skipped.long += 1
+            else:
+                costs, furthest = self._costs(source, draft.unit), self._furthest(draft, count[-1])
+                told = (draft.unit, draft.at_most, draft.chance, furthest, draft.torn)
+                found.append(Example(draft.name, source, target, count, costs, *told))
+        return found, skipped
+
+    def _counts(self, targets: list[Ids], units: list[int]) -> list[Ids]:
+        counts: list[Ids] = [[] for _ in targets]
+        for number, meter in enumerate(self.meters):
+            places = [place for place, unit in enumerate(units) if unit == number]
+            for place, count in zip(places, running_counts(meter, [targets[p] for p in places]), strict=True):
+                counts[place] = count
+        return counts
+
+    def _costs(self, source: Ids, unit: int) -> Ids:
+        if not self._through_prompt:
+            return [0] * len(source)
+        # In tokens every prompt token counts, special ones too, as in Butcher et al.
+        meter = self.meters[unit]
+        return [1] * len(source) if meter.unit.name == "tokens" else meter.prices[source].tolist()
+
+    def _told(self, draft: "_Draft", counts: Ids) -> str:
+        source = draft.source
+        for control in self.controls:
+            length = max(counts[-1] if counts else 0, 1)
+            source = control.prefix(source, length, self.meters[draft.unit].unit.name, self.tokenizer)
+        return source
+
+    def _furthest(self, draft: "_Draft", length: int) -> int:
+        """A text that ended by itself could do so under any limit; one that was cut had little room left."""
+        if not draft.at_most or draft.torn or self.shift is None:
+            return 0
+        return self.shift.maximum if draft.whole else min(self.shift.maximum, int(self.shift.cut * length))
+
+    # ---- cutting
+
+    def _drafts(self, document: Document, time: float, random: Random) -> Iterator["_Draft"]:
+        """The examples of a document, still as texts."""
+        sides = [[text.strip() for text in side] for side in zip(*document.segments, strict=True)]
+        for segment in self._segments(sides, time, random):
+            name = document.id if len(sides[0]) == 1 else f"{document.id}[{segment.start}:{segment.stop}]"
+            source, target = (self.cutting.separator.join(side[segment.start : segment.stop]) for side in sides)
+            # Drawn for every example, used or not: one option more does not change all other draws.
+            unit, limit, end, chance, tear = (random.random() for _ in range(5))
+            at_most = self.shift is not None and limit < self.shift.share
+            cut = lengths.prefix(target, end) if self.cutting.kind == "prefixes" else target
+            whole = document.finished and len(cut) == len(target)
+            torn = tear < self.cutting.anywhere
+            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, torn, chance)
+
+    def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:
+        kind, maximum = self.cutting.kind, self.cutting.maximum
+        if kind in ("sentences", "prefixes") or len(sides[0]) == 1:
+            return [range(n, n + 1) for n in range(len(sides[0]))]
+        separator = len(self._plain_ids([self.cutting.separator])[0]) if self.cutting.separator.strip() else 0
+        sizes = [[len(ids) + separator for ids in self._plain_ids(side)] for side in sides]
+        if self.characters:
+            sizes[1] = [len(text) + 1 for text in sides[1]]
+        if kind == "resolutions":
+            return lengths.resolutions(sizes[0], sizes[1], maximum)
+        drawn: Iterator[int] = repeat(maximum)
+        if kind == "dynamic":
+            drawn = lengths.drawn_lengths(maximum, lengths.temperature(time, self.cutting.gamma), random)
+        return lengths.cut(sizes[0], sizes[1], drawn)
+
+    # ---- texts to ids
+
+    def _plain_ids(self, texts: list[str]) -> list[Ids]:
+        ids: list[Ids] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _source_ids(self, texts: list[str]) -> list[Ids]:
+        """As `Writer` reads a text: the encoder's input, or a prompt in the model's own format."""
+        if not texts:
+            return []
+        ids: list[Ids]
+        if self.encoder_decoder or not self.tokenizer.chat_template:
+            ids = self.tokenizer(texts)["input_ids"]
+            return ids
+        talks = [[{"role": "user", "content": text}] for text in texts]
+        return self._plain_ids(self.tokenizer.apply_chat_template(talks, add_generation_prompt=True, tokenize=False))
+
+    def _target_ids(self, texts: list[str]) -> list[Ids]:
+        if not texts:
+            return []
+        if self.characters:
+            return [spell(text, self._letters) for text in texts]
+        if not self.encoder_decoder:
+            return self._plain_ids(texts)
+        ids: list[Ids] = self.tokenizer(text_target=texts)["input_ids"]
+        return [row[:-1] if row and row[-1] == self.end else row for row in ids]
+
+
+def spell(text: str, known: dict[str, int]) -> Ids:
+    """One token a character, but for the separator; a character the vocabulary lacks is spelled in bytes."""
+    ids: Ids = []
+    for n, part in enumerate(text.split(SEPARATOR)):
+        if n:
+            ids += [known[SEPARATOR], known["▁"]]  # the tokenizer, too, starts a word after it
+        for character in part.replace(" ", "▁"):
+            found = known.get(character)
+            ids.extend([found] if found is not None else [known[f"<0x{byte:02X}>"] for byte in character.encode()])
+    return ids
+
+
+SEPARATOR = "<sep>"  # between the sentences of a document, in tokenizers of our own
+
+
+def running_counts(meter: Meter, rows: Sequence[Ids]) -> list[Ids]:
+    """Units written after each token of each row. Rows of like length are counted together."""
+    counts: list[Ids] = [[] for _ in rows]
+    order = sorted((n for n, row in enumerate(rows) if row), key=lambda n: len(rows[n]))
+    for first in range(0, len(order), _AT_ONCE):
+        chosen = order[first : first + _AT_ONCE]
+        widest = len(rows[chosen[-1]])
+        # Filled up with each row's own last token: it makes no row harder to count than it is.
+        ids = torch.tensor([rows[n] + rows[n][-1:] * (widest - len(rows[n])) for n in chosen])
+        for n, row in zip(chosen, meter.running(ids).tolist(), strict=True):
+            counts[n] = row[: len(rows[n])]
+    return counts

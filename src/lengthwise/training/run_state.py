@@ -1,0 +1,142 @@
+"""Checkpoints of a run: all that is needed to go on as if it had never stopped, there whole or not at all.
+
+  checkpoints/step-00000500/   weights.pt (what is trained), optimiser.pt, random-0.pt (one a process), progress.json
+A folder is written under another name and renamed when complete. Frozen weights are not stored: the recipe makes them.
+"""
+
+import json
+import os
+import re
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+
+from .data_stream import Place
+
+_NAME = re.compile(r"step-(\d{8})")
+Weights = dict[str, Tensor]
+
+
+@dataclass
+class Progress:
+    """How far a run has come."""
+
+    step: int = 0
+    place: Place = field(default_factory=Place)
+    tokens: int = 0  # read, padding aside
+    seconds: float = 0.0
+    best: float | None = None  # dev loss
+    best_step: int = 0
+    stale: int = 0  # evaluations since the best
+    done: bool = False
+    interrupted: bool = False  # saved because somebody stopped the run: no part of it once there is a later one
+
+
+def checkpoints(run: Path) -> list[Path]:
+    """The complete checkpoints of a run, oldest first."""
+    folder = run / "checkpoints"
+    return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)) if folder.is_dir() else []
+
+
+def step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def save_checkpoint(run: Path, progress: Progress, model: Any, optimizer: Any, accelerator: Any) -> Path:
+    """Writes a checkpoint. Every process calls it; with sharded weights each holds a part of what is gathered here."""
+    place = run / "checkpoints" / f"step-{progress.step:08d}"
+    partial = place.with_name(f".{place.name}.partial")
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=True)
+    # PyTorch overlooks a frozen weight's second name, that of an output layer tied to frozen embeddings.
+    frozen = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
+    state = get_model_state_dict(model, options=options)
+    weights = {name: value for name, value in state.items() if name not in frozen}
+    moments = get_optimizer_state_dict(model, optimizer, options=options)
+    if accelerator.is_main_process:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        torch.save(weights, partial / "weights.pt")
+        torch.save(moments, partial / "optimiser.pt")
+        (partial / "progress.json").write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")
+    accelerator.wait_for_everyone()
+    torch.save(_random_state(), partial / f"random-{accelerator.process_index}.pt")
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        shutil.rmtree(place, ignore_errors=True)
+        os.replace(partial, place)
+    accelerator.wait_for_everyone()
+    return place
+
+
+def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any, accelerator: Any) -> Progress:
+    """Puts model, optimiser and random numbers where they were; returns how far the run had come."""
+    options = StateDictOptions(full_state_dict=True, strict=False)
+    set_model_state_dict(model, dict[str, Any](read_weights(checkpoint)), options=options)
+    moments = torch.load(checkpoint / "optimiser.pt", map_location="cpu", weights_only=True)
+    options = StateDictOptions(full_state_dict=True, ignore_frozen_params=True)
+    set_optimizer_state_dict(model, optimizer, moments, options=options)
+    random = checkpoint / f"random-{accelerator.process_index}.pt"
+    if random.exists():  # else there were fewer processes; the new ones start from their seeds
+        _set_random_state(torch.load(random, map_location="cpu", weights_only=True))
+    return read_progress(checkpoint)
+
+
+def read_progress(checkpoint: Path) -> Progress:
+    values = json.loads((checkpoint / "progress.json").read_text("utf-8"))
+    return Progress(**(values | {"place": Place(**values["place"])}))
+
+
+def read_weights(checkpoint: Path) -> Weights:
+    weights: Weights = torch.load(checkpoint / "weights.pt", map_location="cpu", weights_only=True)
+    return weights
+
+
+def average(weights: list[Weights]) -> Weights:
+    """The mean of each tensor; what is no floating number, or stands still, is the last one's."""
+    mean: Weights = {}
+    for name, last in weights[-1].items():
+        if last.is_floating_point() and len(weights) > 1:
+            total = torch.stack([w[name].double() for w in weights]).mean(0)
+            mean[name] = last if all(torch.equal(w[name], last) for w in weights) else total.to(last.dtype)
+        else:
+            mean[name] = last
+    return mean
+
+
+def prune(run: Path, keep: int, best: int) -> None:
+    """Removes all checkpoints but the last `keep` and the best, and what killed runs left half written.
+
+    Those of interrupts are not counted and go with the next, or a run that was stopped would end with other averages.
+    """
+    found = checkpoints(run)
+    extra = [path for path in found if read_progress(path).interrupted]
+    regular = [path for path in found if path not in extra]
+    for old in [*regular[:-keep], *(path for path in extra if path != found[-1])]:
+        if step_of(old) != best:
+            shutil.rmtree(old)
+    for litter in (run / "checkpoints").glob(".step-*.partial"):
+        shutil.rmtree(litter, ignore_errors=True)
+
+
+def _random_state() -> dict[str, Any]:
+    state: dict[str, Any] = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        state["cuda"] = torch.cuda.get_rng_state()
+    return state
+
+
+def _set_random_state(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["cpu"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])

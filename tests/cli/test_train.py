@@ -1,0 +1,195 @@
+"""`lengthwise train` as a user runs it: what it prints, what it leaves, how it fails."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from lengthwise.cli import main
+from lengthwise.training.run_state import checkpoints, read_progress, read_weights, step_of
+
+RECIPE = """\
+name: toy
+out: {out}
+model:
+  fresh: {{size: tiny, vocabulary: 310, max_positions: 128}}
+controls:
+  - {{control: encoding, scale: 1.0}}
+data:
+  train: {data}
+  max_tokens: 64
+batch: {{tokens: 256, workers: 0}}
+train: {{steps: 4, lr: 1.0e-3, warmup: 2}}
+"""
+
+
+@pytest.fixture
+def cli(capfd):
+    def run(*args):
+        return main([str(arg) for arg in args]), *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    rows = [{"source": f"The cat number {n} sleeps.", "target": f"Il gatto numero {n} dorme."} for n in range(60)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE.format(out=tmp_path / "run", data=tmp_path / "train.jsonl"))
+    return path
+
+
+def test_a_dry_run_says_what_it_costs_and_writes_nothing(cli, recipe, tmp_path):
+    code, out, _ = cli("train", recipe, "--dry-run")
+    assert (code, out.startswith("toy\n  parameters ")) == (0, True)
+    code, out, _ = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--json")
+    cost = json.loads(out)
+    assert (code, cost["steps"]) == (0, 7)
+    assert re.match(r"time from \d steps of [\d,]+ tokens timed here", cost["basis"])
+    assert "dev set" not in cost["basis"]
+    with_dev = cli("train", recipe, "--dry-run", "--set", f"data.dev={tmp_path / 'train.jsonl'}", "--json")[1]
+    assert "without the dev set" in json.loads(with_dev)["basis"]
+    assert cost["warning"] == ""
+    out = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--set", "train.warmup=7")[1]
+    assert re.search(r"^  steps +7; train.warmup = 7 is not over then", out, re.MULTILINE)
+    longer = json.loads(cli("train", recipe, "--dry-run", "--set", "train.steps=7000", "--json")[1])
+    assert 50 < longer["seconds"] / cost["seconds"] < 20_000  # a thousand times as many steps, on a noisy machine
+    assert not (tmp_path / "run").exists()
+
+
+def test_trains_a_model_that_writes(cli, recipe, tmp_path):
+    code, out, err = cli("train", recipe, "--out", tmp_path / "other")
+    assert (code, out) == (0, f"{tmp_path / 'other' / 'model'}\n")
+    assert not (tmp_path / "run").exists()
+    ask = ["write", "The cat sleeps.", "--length", "at most 9 chars", "--model", out.strip(), "--beams", "5"]
+    assert cli(*ask)[0] == 0
+    made = (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns
+    code, again, err = cli("train", recipe, "--out", tmp_path / "other", "--json")  # all of it is done
+    assert (code, json.loads(again)) == (0, {"model": out.strip()})
+    assert err.startswith(f"this run is finished: the model is in {out}to train anew, or longer (train.steps), ")
+    assert "going on" not in err
+    assert (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns == made
+    code, _, err = cli("train", recipe, "--out", tmp_path / "other", "--no-resume")
+    assert code == 2
+    assert re.search(r"^lengthwise: .+ holds a run already", err, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--set", "train.lrr=1"], "did you mean 'lr'?"),
+        (["--set", "train.lr"], "section.key=value"),
+        (["--set", "unit=ells"], "unknown unit 'ells'"),
+    ],
+)
+def test_bad_usage_is_one_line(cli, recipe, args, says):
+    code, out, err = cli("train", recipe, *args)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"lengthwise: .+\n", err)
+    assert says in err
+
+
+def test_data_that_are_not_there_send_the_reader_to_the_recipe(cli, recipe):
+    code, _, err = cli("train", recipe, "--dry-run", "--set", "data.train=nowhere.jsonl")
+    assert code == 2
+    assert "no file 'nowhere.jsonl'" in err
+    assert err.endswith(f"; the top of {recipe} may say how its own data are made\n")
+
+
+@pytest.mark.parametrize("only_plan", [["--dry-run"], []])
+def test_all_data_that_are_not_there_are_named_at_once(cli, recipe, tmp_path, monkeypatch, only_plan):
+    monkeypatch.chdir(tmp_path)
+    files = "[a.jsonl, train.jsonl, b.en, {files: [train.jsonl, 'c*.tsv', 'd.en,d.it'], weight: 2}]"
+    code, _, err = cli("train", recipe, *only_plan, "--set", f"data.train={files}", "--set", "data.dev=a.jsonl")
+    assert (code, f"no files 'a.jsonl', 'b.en', 'c*.tsv', 'd.en', 'd.it' (looked from {tmp_path});" in err) == (2, True)
+
+
+def test_no_such_recipe(cli):
+    code, _, err = cli("train", "nowhere.yaml")
+    assert (code, "cannot read the recipe nowhere.yaml" in err) == (2, True)
+
+
+# ---- Ctrl-C
+
+
+def started(*command):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, start_new_session=True, **pipes)
+
+
+def press_ctrl_c(running):
+    os.killpg(running.pid, signal.SIGINT)  # a terminal sends it to workers, too
+
+
+def wait_for_steps(run, running, least):
+    """Until so many steps are logged."""
+    deadline = time.monotonic() + 240
+    while not (run / "metrics.jsonl").exists() or (run / "metrics.jsonl").read_text().count('"loss"') < least:
+        assert running.poll() is None, "it ended before it could be interrupted"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize(("workers", "dropout"), [(0, 0.3), (1, 0.3)])
+def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(cli, recipe, tmp_path, workers, dropout):
+    """And the run ends as if it had never been stopped."""
+    long = ["--set", "train.steps=60", "--set", "train.log_every=1", "--set", "train.average=2"]
+    long += [
+        "--set",
+        "train.save_every=25",
+        "--set",
+        f"batch.workers={workers}",
+        "--set",
+        f"model.fresh.dropout={dropout}",
+    ]
+    long += ["--set", f"model.fresh.attention_dropout={dropout}"]
+    run = tmp_path / "run"
+    running = started(sys.executable, "-m", "lengthwise", "train", recipe, *long)
+    wait_for_steps(run, running, 4)
+    press_ctrl_c(running)
+    out, err = running.communicate(timeout=240)
+    assert (running.returncode, out) == (130, "")
+    [left] = checkpoints(run)
+    step = step_of(left)
+    assert 4 <= step < 25
+    first, last = err.splitlines()[-2:]
+    assert first == "stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once"
+    assert last.startswith(f"lengthwise: stopped after step {step}, with a checkpoint in {run}; run the same command")
+    code, _, err = cli("train", recipe, *long)
+    assert (code, f"going on from step {step}\n" in err) == (0, True)
+    assert cli("train", recipe, *long, "--out", tmp_path / "whole")[0] == 0
+    assert [path.name for path in checkpoints(run)] == [path.name for path in checkpoints(tmp_path / "whole")]
+    for mine, other in zip(checkpoints(run), checkpoints(tmp_path / "whole"), strict=True):
+        assert not read_progress(mine).interrupted
+        weights, others = read_weights(mine), read_weights(other)
+        assert all(torch.equal(weights[name], others[name]) for name in others)
+    models = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, tmp_path / "whole")]
+    assert models[0] == models[1]
+
+
+def test_a_second_ctrl_c_quits_at_once(recipe, tmp_path):
+    """In the middle of a step that would take for ever."""
+    script = tmp_path / "slow.py"
+    script.write_text(
+        "import sys, time\n"
+        "from lengthwise.cli import main\n"
+        "from lengthwise.training import loop\n"
+        "loop._Run._step = lambda *_: (print('stepping', file=sys.stderr, flush=True), time.sleep(240))\n"
+        f"sys.exit(main(['train', {str(recipe)!r}]))\n"
+    )
+    running = started(sys.executable, script)
+    for word in ("stepping", "stopping"):
+        while not (line := running.stderr.readline()).startswith(word):
+            assert line, f"it ended before it said {word}"
+        press_ctrl_c(running)
+    out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (130, "")
+    assert "stopped at once; the same command goes on from the last checkpoint" in err
+    assert checkpoints(tmp_path / "run") == []

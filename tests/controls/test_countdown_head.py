@@ -1,0 +1,167 @@
+"""The planner: silent at first, the same with and without a cache, kept apart from the model it edits_hidden."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from families import tiny
+from lengthwise.controls import CountdownHead
+from lengthwise.controls.attach import attach, controls_of, detach
+from lengthwise.controls.countdown_head import bucket
+from lengthwise.models.checkpoint import load_model, save
+from lengthwise.training import RecipeError, train
+from lengthwise.training.recipe import parse_recipe
+from lengthwise.training.run_state import checkpoints, read_weights
+from training.test_loop import values
+
+UNITS = ("tokens", "words", "chars")
+FAMILIES = ["llama", "gpt2", "marian", "t5"]
+
+
+def planned(family: str, tokenizer: Any, *, loud: bool = True) -> Any:
+    model = attach(tiny(family, tokenizer), CountdownHead(UNITS, at_most=True, hidden=8), tokenizer)
+    if loud:
+        torch.manual_seed(1)
+        for weight in controls_of(model)[0].parameters():
+            weight.data.normal_()
+    return model.eval()
+
+
+def asked(model: Any, tokenizer: Any, length: int, **more: Any) -> dict[str, Any]:
+    ids = torch.tensor([tokenizer("It was a bright cold day.")["input_ids"]])
+    start = {"decoder_start": torch.tensor([ids.shape[1]])}
+    if model.config.is_encoder_decoder:
+        ids = {"input_ids": ids, "decoder_input_ids": torch.tensor([[0, 7, 8, 9, 11]])}
+        return {**ids, "decoder_length": torch.tensor([length]), **more}
+    answer = torch.cat([ids, torch.tensor([[7, 8, 9, 11]])], 1)
+    return {"input_ids": answer, "decoder_length": torch.tensor([length]), **start, **more}
+
+
+def logits(model: Any, told: dict[str, Any]) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**told).logits[0]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_untaught_planner_changes_nothing_and_a_taught_one_the_answer_alone(byte_bpe: Any, family: str) -> None:
+    silent, loud = planned(family, byte_bpe, loud=False), planned(family, byte_bpe)
+    told = asked(loud, byte_bpe, 5)
+    free = {key: value for key, value in told.items() if key not in ("decoder_length", "decoder_start")}
+    plain = logits(tiny(family, byte_bpe).eval(), free)
+    assert torch.allclose(logits(silent, told), plain, atol=1e-5)
+    assert torch.equal(logits(loud, free), plain)
+    first = 0 if loud.config.is_encoder_decoder else int(told["decoder_start"]) - 1
+    same = torch.isclose(logits(loud, told), plain, atol=1e-5).all(1)
+    assert same[:first].all()
+    assert not same[first:].any()
+    assert torch.equal(logits(detach(loud), free), plain)
+
+
+@pytest.mark.parametrize("more", [{"decoder_unit": torch.tensor([2])}, {"decoder_at_most": torch.tensor([True])}])
+def test_it_hears_the_unit_and_a_limit(byte_bpe: Any, more: dict[str, torch.Tensor]) -> None:
+    model = planned("llama", byte_bpe)
+    assert not torch.allclose(
+        logits(model, asked(model, byte_bpe, 5)), logits(model, asked(model, byte_bpe, 5, **more))
+    )
+
+
+def test_far_is_far(byte_bpe: Any) -> None:
+    """From 120 on all counts are alike, and below 0 it is over."""
+    model = planned("llama", byte_bpe)
+    far, further, short = (logits(model, asked(model, byte_bpe, length)) for length in (140, 9000, 7))
+    assert torch.equal(far, further)
+    assert not torch.equal(far, short)
+    assert torch.equal(logits(model, asked(model, byte_bpe, 1))[-2:], logits(model, asked(model, byte_bpe, 2))[-2:])
+
+
+def test_the_nearer_the_finer() -> None:
+    found = bucket(torch.arange(-2, 300)).tolist()
+    assert found[:19] == [0, 0, *range(16), 16]
+    assert max(found) == found[-1] == found[122] == 39 > found[121]
+    assert set(found) == set(range(40))
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_with_a_cache_and_without(byte_bpe: Any, family: str, beams: int) -> None:
+    model = planned(family, byte_bpe)
+    prompts = byte_bpe(["It was a bright day.", "Text."], padding=True, padding_side="left", return_tensors="pt")
+    how = {"max_new_tokens": 8, "num_beams": beams, "do_sample": False, "output_scores": True, "pad_token_id": 0}
+    told = {"decoder_length": [6, 20], "decoder_unit": [0, 2], "decoder_at_most": [False, True]}
+    inputs = {"input_ids": prompts["input_ids"], "attention_mask": prompts["attention_mask"]}
+    quick, slow = (
+        model.generate(**inputs, **told, **how, use_cache=cached, return_dict_in_generate=True)
+        for cached in (True, False)
+    )
+    assert torch.equal(quick.sequences, slow.sequences)
+    for one, other in zip(quick.scores, slow.scores, strict=True):
+        assert torch.allclose(one, other, atol=1e-4)
+    free = model.generate(**inputs, **how, return_dict_in_generate=True)
+    assert not torch.equal(free.scores[0], quick.scores[0])
+
+
+def test_a_folder_with_a_planner_alone(byte_bpe: Any, tmp_path: Path) -> None:
+    save(tiny("llama", byte_bpe), byte_bpe, tmp_path / "base")
+    model = planned("llama", byte_bpe)
+    save(model, byte_bpe, tmp_path / "planner", base=str(tmp_path / "base"), weights=False)
+    assert not list((tmp_path / "planner").glob("*model*"))
+    loaded, _ = load_model(tmp_path / "planner")
+    told = asked(model, byte_bpe, 5)
+    assert torch.equal(logits(loaded, told), logits(model, told))
+    save(model, byte_bpe, tmp_path / "upon", base=str(tmp_path / "planner"), weights=False)
+    with pytest.raises(ValueError, match="has a base itself"):
+        load_model(tmp_path / "upon")
+    with pytest.raises(ValueError, match="name it"):
+        save(model, byte_bpe, tmp_path / "other", weights=False)
+    (tmp_path / "planner" / "lengthwise.safetensors").unlink()
+    with pytest.raises(ValueError, match="missing or damaged"):
+        load_model(tmp_path / "planner")
+
+
+PLANNER = [{"control": "planner", "hidden": 8}]
+
+
+def test_only_the_planner_learns(byte_bpe: Any, tmp_path: Path) -> None:
+    save(tiny("llama", byte_bpe), byte_bpe, tmp_path / "base")
+    base = {"base": str(tmp_path / "base"), "frozen": True}
+    settings = values(tmp_path, controls=PLANNER, train={"lr": 0.02, "average": 2, "save_every": 6, "half": True}) | {
+        "model": base
+    }
+    folder = train(parse_recipe(settings))
+    model, _ = load_model(folder)
+    plain, _ = load_model(tmp_path / "base")
+    assert all("length_control." in name for name in read_weights(checkpoints(tmp_path / "run")[-1]))
+    assert all(weight.abs().sum() > 0 for weight in controls_of(model)[0].parameters())
+    assert sum(file.stat().st_size for file in folder.glob("*.safetensors")) < 60_000
+
+    settings |= {"out": str(tmp_path / "more"), "model": {"base": str(folder), "frozen": True}, "controls": []}
+    more, _ = load_model(train(parse_recipe(settings)))  # it learns on, from where it was
+    assert torch.equal(more.get_input_embeddings().weight, plain.get_input_embeddings().weight)
+    old, new = (controls_of(one)[0].learnt["choice"] for one in (model, more))
+    assert 0 < (new - old).norm() < old.norm()
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"controls": [{"control": "prompt"}]}, "nothing to learn"),
+        ({"controls": [*PLANNER, {"control": "tokens"}]}, "cannot teach length tokens"),
+        ({"controls": PLANNER, "batch": {"packing": True}}, "packing"),
+        ({"controls": PLANNER, "model": {"lora": {"rank": 4}}}, "leave fresh and lora out"),
+    ],
+)
+def test_what_cannot_be(byte_bpe: Any, tmp_path: Path, changes: dict[str, Any], match: str) -> None:
+    save(tiny("llama", byte_bpe), byte_bpe, tmp_path / "base")
+    settings = values(tmp_path, controls=changes["controls"], batch=changes.get("batch", {}))
+    settings["model"] = {"base": str(tmp_path / "base"), "frozen": True, **changes.get("model", {})}
+    with pytest.raises(RecipeError, match=match):
+        train(parse_recipe(settings))
+
+
+@pytest.mark.parametrize("options", [{"unit": ("chars", "chars")}, {"hidden": 0}, {"unit": "miles"}])
+def test_bad_options(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="unit"):
+        CountdownHead(**options)

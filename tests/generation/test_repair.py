@@ -1,0 +1,499 @@
+"""Ends that are written again: which texts, from where on, and the same whatever else is written beside them."""
+
+from typing import Any
+
+import pytest
+import torch
+import transformers as hf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from families import tiny
+from length.test_meter import TEXTS as SCRIPTS
+from length.test_meter import everything, meters
+from lengthwise import CountdownHead, EncodingControl, Writer, attach
+from lengthwise.constraint.length_state import LengthState
+from lengthwise.constraint.mask import LengthBudgetLogitsProcessor
+from lengthwise.controls import Control, Signal
+from lengthwise.engines.prefill import read
+from lengthwise.generation import generator as write
+from lengthwise.generation.endings import Draft, free_ends
+from lengthwise.generation.repair import TAILS, beginning
+from lengthwise.generation.streaming import SentenceStreamer, spelled
+from lengthwise.length.budget import Budget
+from lengthwise.length.meter import Meter
+from lengthwise.length.units import UNITS, measure
+
+KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
+SAID = """The dog has the fox. It is a cold day in the text. A line that fits is quick. The clocks are over the lazy
+small screen. People read it. The fox jumps and the dog is striking. It was a bright day. A title is a caption."""
+PROMPTS = ["A dog.", "Tell me about the fox, and all that he was.", "x", "It is", "Where? Où est-il ?", "The lazy dog"]
+GREEDY, DRAWN = {}, {"temperature": 1.0, "seed": 3}
+
+
+def talking(model: Any, tokenizer: Any, said: str = SAID, *, own: float = 0.3, rare: float = 0.0003) -> Any:
+    """`model` as one that says what is in `said`: there, a token is mostly followed by one that follows it there.
+
+    What it would say by itself, which depends on all that it has read, counts by `own`; the `rare`, the more often its
+    text has come to no end when its room is at an end.
+    """
+    ids = tokenizer(said.replace("\n", " "))["input_ids"]
+    counts = torch.full((model.get_input_embeddings().num_embeddings,) * 2, rare)
+    counts.index_put_((torch.tensor(ids[:-1]), torch.tensor(ids[1:])), torch.ones(len(ids) - 1), accumulate=True)
+    follows, read = counts.log() - counts.sum(1, keepdim=True).log(), []
+
+    def say(module, args, output):
+        output.logits = own * output.logits + follows[read[-1]][:, -output.logits.shape[1] :]
+
+    model.get_input_embeddings().register_forward_hook(lambda module, args, output: read.append(args[0]))
+    model.register_forward_hook(say)
+    return model
+
+
+@pytest.fixture(scope="module")
+def writer(byte_bpe):
+    return Writer(talking(tiny("llama", byte_bpe), byte_bpe), byte_bpe, batch_size=96)
+
+
+def texts(written):
+    return [[w.text, *(other.text for other in w.candidates)] for w in written]
+
+
+def listened(monkeypatch, writer):
+    """The width of each prompt that goes to `generate` from now on."""
+    generate, widths = writer.model.generate, []
+
+    def listen(**options):
+        widths.append(options["input_ids"].shape)
+        return generate(**options)
+
+    monkeypatch.setattr(writer.model, "generate", listen)
+    return widths
+
+
+# ---- beginnings
+
+
+def drafted(meter, ids):
+    text, reach = spelled(meter, ids)
+    return Draft(text, reach, [1.0] * len(ids), 0.0, 0.0, ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tail", [1, 3, 12, 24])
+def test_a_beginning_ends_where_a_word_begins(request, kind, tail):
+    meter = meters(request, kind, "chars")
+    ids = meter.tokenizer(SAID, add_special_tokens=False)["input_ids"]
+    for n in range(tail + 1, len(ids) + 1):
+        kept = beginning(drafted(meter, ids[:n]), tail, meter.pieces)
+        cut = len(kept.ids)
+        words = [i for i in range(n - tail, n) if meter.pieces[ids[i]][:1].isspace()]
+        assert cut == (words[0] if words else n - tail)
+        assert (kept.ids, list(kept.reach)) == (ids[:cut], spelled(meter, ids[:cut])[1])
+        assert len(kept.freedom) == cut
+
+
+def test_nothing_is_kept_of_a_draft_that_is_no_longer_than_what_is_taken_back(byte_bpe):
+    meter, ids = Meter(byte_bpe, "chars"), byte_bpe(SAID)["input_ids"]
+    for n in range(13):
+        assert beginning(drafted(meter, ids[:n]), 12, meter.pieces).ids == []
+    assert beginning(drafted(meter, ids[:20]), 12, meter.pieces).ids
+
+
+def test_what_was_shown_is_kept(byte_bpe):
+    meter, ids = Meter(byte_bpe, "chars"), byte_bpe(SAID)["input_ids"]
+    draft = drafted(meter, ids)
+    for shown in range(1, len(draft.text)):
+        assert beginning(draft, 200, meter.pieces, shown).reach[-1] >= shown
+
+
+# ---- rows that begin in different columns
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(some=st.lists(st.one_of(everything, st.sampled_from(SCRIPTS)), min_size=2, max_size=4), steps=st.integers(0, 12))
+def test_rows_that_begin_later_stand_as_each_alone(request, kind, unit, some, steps):
+    meter = meters(request, kind, unit)
+    rows = [meter.tokenizer(text, add_special_tokens=False)["input_ids"] for text in some]
+    wide = max(map(len, rows))
+    steps = min(steps, wide)
+    skip = torch.tensor([max(0, wide - len(row) - steps) for row in rows])  # what a row begins with, but not its end
+    before = byte_words(meter, wide)
+    rows = [[*before[:first], *row, *before][:wide] for first, row in zip(skip.tolist(), rows, strict=True)]
+    ids = torch.tensor(rows, dtype=torch.long).reshape(len(rows), wide)
+    carried = LengthState(meter, ids[:, : wide - steps], skip.clamp(max=wide - steps).numpy())
+    for at in range(wide - steps, wide + 1):
+        fresh = LengthState(meter, ids[:, :at], skip.numpy())
+        alone = [LengthState(meter, row[first:at].unsqueeze(0)) for row, first in zip(ids, skip.tolist(), strict=True)]
+        for name in ("used", "settled", "begun", "open", "character", "tokens"):
+            expected = [getattr(one, name).item() for one in alone]
+            assert getattr(fresh, name).tolist() == expected, (name, at)
+            assert getattr(carried, name).tolist() == expected, (name, at)
+        assert [fresh.written(n) for n in range(len(rows))] == [one.written(0) for one in alone]
+        if at < wide:
+            carried.advance(ids[:, at])
+
+
+def byte_words(meter, many):
+    """Tokens that would count if they were text, and join what follows them."""
+    ids = meter.tokenizer("e. The dog is ok.com e", add_special_tokens=False)["input_ids"]
+    return (ids * (many // len(ids) + 1))[:many]
+
+
+@pytest.mark.parametrize("finish", [True, False])
+@pytest.mark.parametrize("unit", ["tokens", "words", "chars", "graphemes", "bytes"])
+def test_budgets_hold_for_rows_that_go_on_and_each_is_masked_as_alone(byte_bpe, unit, finish):
+    meter, generator = Meter(byte_bpe, unit), torch.Generator().manual_seed(0)
+    begun = [byte_bpe(text)["input_ids"] for text in ("The dog", "", "Über 👍🏽 it", "It is. The fox is")] * 2
+    begun.append(begun[0])  # this one may write nine tokens more
+    asked = [*["exactly 40 {}", "at most 25 {}", "30-33 {}", "exactly 27 {}"] * 2, "at most 300 {}"]
+    budgets = [Budget.parse(budget.format(unit)) for budget in asked]
+    low, high = (torch.tensor([getattr(budget, name) for budget in budgets]) for name in ("low", "high"))
+    kept = torch.tensor([len(row) for row in begun])
+    most, limit = int(kept.max()), kept + torch.tensor([400] * 8 + [9])
+    prompt = byte_words(meter, most + 3)
+    ids = torch.tensor([[*prompt[: most + 3 - len(row)], *row] for row in begun])
+    how = {"eos": [2], "finish": finish, "observe": True}
+    fit = LengthBudgetLogitsProcessor(meter, low, high, start=3, skip=most - kept, limit=limit, **how)
+    alone = [
+        LengthBudgetLogitsProcessor(
+            meter, low[n : n + 1], high[n : n + 1], start=ids.shape[1] - int(kept[n]), limit=limit[n : n + 1], **how
+        )
+        for n in range(len(begun))
+    ]
+    while not (ended := (ids[:, most + 3 :] == 2).any(1)).all():
+        scores = 3 * torch.randn(len(ids), len(byte_bpe), generator=generator)
+        scores[:, 2] += 4.0
+        masked = fit(ids, scores)
+        for n, one in enumerate(alone):
+            assert ended[n] or torch.equal(masked[n : n + 1], one(ids[n : n + 1], scores[n : n + 1])), n
+        token = torch.multinomial(masked.softmax(1), 1, generator=generator)
+        ids = torch.cat([ids, torch.where(ended.unsqueeze(1), 0, token)], 1)
+    for row, first, budget in zip(ids.tolist(), kept.tolist(), budgets, strict=True):
+        new = row[most + 3 - first :]
+        text = byte_bpe.decode(new[: new.index(2)], clean_up_tokenization_spaces=False)
+        assert budget.fits(new.index(2) if unit == "tokens" else measure(text, unit)), (budget, text)
+
+
+# ---- which texts are written again
+
+
+def test_a_complete_text_is_not_written_again_and_a_torn_one_is(writer, monkeypatch):
+    widths = listened(monkeypatch, writer)
+    [whole] = writer.write("A dog.", "at most 60 chars")
+    assert whole.complete
+    assert len(widths) == 1
+    [ended] = writer.write("A dog.", "exactly 30 tokens")
+    assert (ended.complete, ended.length) == (True, 30)
+    rows, width = widths[2]
+    assert rows > 1
+    assert width >= widths[1][1] + 30 - TAILS[0]  # it goes on from where 12 tokens are taken back
+    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    [torn] = writer.write("A dog.", "exactly 30 tokens")
+    assert not torn.complete
+    assert torn.text[:40] == ended.text[:40] != ended.text
+
+
+@pytest.mark.parametrize("how", [{"finish": False}, {"num_beams": 2}])
+def test_who_does_not_look_for_an_end_gets_none_written_again(writer, monkeypatch, how):
+    widths = listened(monkeypatch, writer)
+    assert not writer.write("A dog.", "exactly 30 tokens", **how)[0].complete
+    assert len(widths) == 1
+
+
+@pytest.mark.parametrize(
+    ("family", "budget"), [("llama", "exactly 50 chars"), ("llama", "exactly 9 words"), ("gpt2", "exactly 40 tokens")]
+)
+def test_ends_do_not_depend_on_what_else_is_written(byte_bpe, monkeypatch, family, budget):
+    """Alone, in a batch of prompts and beginnings of other lengths, in another place of it, and in another call."""
+    model = talking(tiny(family, byte_bpe), byte_bpe, own=1.0)
+    writer = Writer(model, byte_bpe, batch_size=96)
+    together = writer.write(PROMPTS[:4], budget)
+    assert texts(together) == [text for prompt in PROMPTS[:4] for text in texts(writer.write(prompt, budget))]
+    assert texts(together)[::-1] == texts(writer.write(PROMPTS[3::-1], budget))
+    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    before = writer.write(PROMPTS[:4], budget)
+    assert sum(w.complete for w in together) > sum(w.complete for w in before)
+    assert all(now.complete or not then.complete for now, then in zip(together, before, strict=True))
+
+
+def test_drawn_ends_are_those_of_the_seed_and_the_place(writer):
+    first = writer.write(PROMPTS[:4], "exactly 60 chars", **DRAWN)
+    assert first == writer.write(PROMPTS[:4], "exactly 60 chars", **DRAWN)
+    assert texts(first)[:1] == texts(writer.write(PROMPTS[0], "exactly 60 chars", **DRAWN))
+
+
+@pytest.mark.parametrize("search", [GREEDY, DRAWN, {"candidates": 3, "seed": 0}])
+@pytest.mark.parametrize("unit", ["tokens", "words", "chars", "graphemes"])
+def test_every_budget_holds_and_as_many_candidates_come_as_were_asked_for(writer, unit, search):
+    budgets = [f"exactly 15 {unit}", f"exactly 9 {unit}", f"18-20 {unit}", f"at most 20 {unit}"]
+    for written in writer.write(PROMPTS[:4], budgets, **search):
+        assert len(written.candidates) == search.get("candidates", 1) - 1
+        for one in (written, *written.candidates):
+            assert one.fits, one
+            assert unit == "tokens" or one.length == measure(one.text, unit)
+
+
+def test_rows_that_go_on_stay_inside_the_window(byte_bpe):
+    """One that has kept much is padded while one that has kept nothing is written from its beginning."""
+    model = tiny("gpt2", byte_bpe)  # it can read 128 tokens, and no more
+    with torch.no_grad():
+        model.transformer.ln_f.weight.mul_(3)  # so sure of itself that an end suits it rarely
+    written = Writer(model, byte_bpe, batch_size=96).write(PROMPTS, "exactly 12 words")
+    assert all(w.fits for w in written)
+
+
+# ---- streams
+
+
+@pytest.mark.parametrize(
+    ("budget", "search"),
+    [
+        ("exactly 120 tokens", GREEDY),
+        ("exactly 120 tokens", DRAWN),
+        ("exactly 90 chars", DRAWN),
+        ("exactly 9 words", GREEDY),
+    ],
+)
+def test_a_stream_whose_end_is_written_again_is_the_text(byte_bpe, budget, search):
+    model = talking(tiny("llama", byte_bpe), byte_bpe)
+    model.config.max_position_embeddings = 400
+    writer = Writer(model, byte_bpe)
+    for prompt in PROMPTS[:2]:
+        [written] = writer.write(prompt, budget, **search)
+        parts = list(writer.stream(prompt, budget, **search))
+        assert "".join(parts) == written.text
+        assert (len(parts) > 1) == (written.length == 120)
+
+
+def test_a_stream_of_a_model_that_was_told_a_length_is_the_text(byte_bpe):
+    """Told, it puts full stops where it would not untold: no end is let go that `write` does not take for one."""
+    control = CountdownHead("words", at_most=True, hidden=8)
+    model = attach(tiny("llama", byte_bpe), control, byte_bpe)
+    stop = model.get_output_embeddings().weight[byte_bpe(".")["input_ids"][0]]
+    control.learnt["choice"].data[:] = 20 * stop / stop.norm() ** 2
+    writer = Writer(talking(model, byte_bpe), byte_bpe)
+    streamed = {prompt: list(writer.stream(prompt, "at most 20 words")) for prompt in PROMPTS[2:]}
+    for prompt, parts in streamed.items():
+        assert "".join(parts) == writer.write(prompt, "at most 20 words")[0].text
+    assert max(map(len, streamed.values())) > 1
+
+
+def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
+    """A text may be taken back by 12 tokens, end there, be taken back by 24 and then by 48."""
+    meter = Meter(byte_bpe, "chars")
+    ids = byte_bpe(" ".join([SAID] * 3))["input_ids"]
+    tap = SentenceStreamer(meter, Budget.parse("exactly 4000 chars"), lambda text, tokens: len(text))
+    tap.fit = type("Free", (), {"freedom": lambda self: [1.0] * (len(tap._ids) - 1)})()
+    tap.sober = lambda ids, freedom: freedom
+    tap.put(torch.tensor([[1, 2]]))  # the prompt
+    shown = set()
+    for n, token in enumerate(ids, 1):
+        tap.put(torch.tensor([token]))
+        draft = drafted(meter, ids[:n])
+        for tail in TAILS:
+            draft = beginning(draft, tail, meter.pieces)
+        assert tap.shown <= max(draft.reach, default=0)
+        shown.add(tap.shown)
+    assert len(shown) > 3
+    assert shown <= {0, *(end for end, _ in free_ends(drafted(meter, ids), drafted(meter, ids).text))}
+
+
+def test_of_an_abandoned_stream_no_end_is_written_again(byte_bpe, monkeypatch):
+    model = talking(tiny("llama", byte_bpe), byte_bpe)
+    model.config.max_position_embeddings = 400
+    writer = Writer(model, byte_bpe)
+    widths = listened(monkeypatch, writer)
+    parts = writer.stream("A dog.", "exactly 250 tokens")
+    next(parts)
+    parts.close()
+    assert len(widths) == 1
+
+
+# ---- prompts that are read once
+
+
+def planned():
+    control = CountdownHead(("words", "chars"), at_most=True, hidden=8)
+    control.settle(1.0, 32)
+    torch.manual_seed(1)
+    for weight in control.parameters():
+        weight.data.normal_(std=0.3)
+    return control
+
+
+@pytest.mark.parametrize(
+    "control",
+    [
+        None,
+        lambda: EncodingControl(unit="chars", placement="whole", end_index=1, scale=0.5),
+        lambda: EncodingControl(unit=("words", "chars"), placement="answer", at_most=True, scale=0.5),
+        planned,
+    ],
+    ids=["plain", "whole", "answer", "planner"],
+)
+def test_prompts_read_once_make_the_same_texts(byte_bpe, monkeypatch, control):
+    model = tiny("llama", byte_bpe)
+    if control is not None:
+        attach(model, control(), byte_bpe)
+    with torch.no_grad():
+        model.model.norm.weight.mul_(2)  # it minds what it reads
+    writer = Writer(talking(model, byte_bpe, own=1.0), byte_bpe, batch_size=96)
+    shared = []
+
+    def both():
+        drawn = writer.write(PROMPTS[:2], "exactly 20 chars", candidates=3, seed=1)
+        return texts(drawn) + texts(writer.write(PROMPTS[:2], "exactly 20 chars"))
+
+    monkeypatch.setattr(write, "read", lambda *told: shared.append(read(*told)) or shared[-1])
+    once = both()
+    assert sum(cache is not None for cache in shared) > 1
+    monkeypatch.setattr(write, "read", lambda *told: None)
+    assert both() == once
+
+
+class Hearing(Control):
+    """Says nothing and notes where the rows of each step stand."""
+
+    name = "hearing"
+    units = ("tokens",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[list[int]] = []
+
+    def encode(self, signal: Signal, inputs: torch.Tensor) -> None:
+        self.heard.append(signal.position[:, -1].tolist())
+
+
+def test_a_control_counts_what_was_kept(byte_bpe, monkeypatch):
+    control = Hearing()
+    model = attach(tiny("llama", byte_bpe), control, byte_bpe)
+    writer = Writer(talking(model, byte_bpe), byte_bpe)
+    widths = listened(monkeypatch, writer)
+    writer.write("A dog.", "exactly 30 tokens")
+    (_, prompt), (rows, width) = widths[:2]
+    assert width > prompt
+    assert [width - prompt] * rows in control.heard
+
+
+def sliding(tokenizer: Any) -> Any:
+    config = hf.MistralConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, sliding_window=6, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    return hf.MistralForCausalLM(config)
+
+
+def stateful(tokenizer: Any) -> Any:
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    config = hf.MambaConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, state_size=4, **special)
+    torch.manual_seed(0)
+    return hf.MambaForCausalLM(config)
+
+
+def forgetful(tokenizer: Any) -> Any:
+    model = tiny("llama", tokenizer)
+    model.generation_config.use_cache = False  # as of many a model that was saved while it was trained
+    return model
+
+
+@pytest.mark.parametrize("make", [sliding, stateful, forgetful])
+def test_a_model_whose_memory_cannot_be_shared(byte_bpe, monkeypatch, make):
+    writer = Writer(talking(make(byte_bpe), byte_bpe, own=1.0), byte_bpe)
+    widths = listened(monkeypatch, writer)
+    greedy, drawn = (writer.write(PROMPTS[:2], "exactly 20 chars", **how) for how in ({}, {"candidates": 3, "seed": 1}))
+    assert len(widths) > 2
+    assert all(w.fits for w in greedy + drawn)
+    monkeypatch.setattr(write, "read", lambda *told: None)
+    assert texts(greedy) == texts(writer.write(PROMPTS[:2], "exactly 20 chars"))
+    assert texts(drawn) == texts(writer.write(PROMPTS[:2], "exactly 20 chars", candidates=3, seed=1))
+
+
+@pytest.mark.parametrize("how", [{"use_cache": False}, {"cache_implementation": "static"}])
+def test_a_cache_of_the_callers_choice(writer, how):
+    for more in (GREEDY, {"candidates": 2, "seed": 1}):
+        free = writer.write("The lazy dog", "exactly 30 tokens", **more)
+        assert texts(writer.write("The lazy dog", "exactly 30 tokens", **more, **how)) == texts(free)
+
+
+def test_a_prompt_of_one_token(writer):
+    assert len(writer.prompt_ids("x")) == 1
+    [written] = writer.write("x", "exactly 30 tokens", candidates=3, seed=0)
+    assert (written.fits, len(written.candidates)) == (True, 2)
+
+
+# ---- ends that were told
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(("then", "complete"), [(" and all", False), ("</s>", True)])
+def test_an_answer_that_ends_where_it_was_told_to_is_not_complete_for_that(
+    byte_bpe, monkeypatch, then, complete, beams
+):
+    """Only if the model would end there untold."""
+    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    control = CountdownHead("words", hidden=8)
+    model = attach(tiny("llama", byte_bpe), control, byte_bpe)
+    end = model.get_output_embeddings().weight[2]
+    control.learnt["choice"].data[0] = 60 * end / end.norm() ** 2  # where nothing remains to be written, it ends
+    model = talking(model, byte_bpe, f"A dog is quick in the day{then}")
+    [written] = Writer(model, byte_bpe).write("A dog", "exactly 5 words", num_beams=beams)
+    assert (written.text, written.complete) == ("is quick in the day", complete)
+
+
+class Told(Control):
+    """Adds nothing and notes which lengths were told."""
+
+    name = "told"
+    units = ("words",)
+    lengths: torch.Tensor
+
+    def encode(self, signal: Signal, inputs: torch.Tensor) -> None:
+        self.lengths = signal.length
+
+
+def taught(byte_bpe, said, length):
+    """A writer of a model that has learnt to put a full stop after "in" where so many words are to be written."""
+    [word], [stop] = byte_bpe(" in")["input_ids"], byte_bpe(".")["input_ids"]
+    control, read = Told(), []
+    model = talking(attach(tiny("llama", byte_bpe), control, byte_bpe), byte_bpe, said)
+
+    def stops(module, args, output):
+        if (control.lengths == length).all():
+            output.logits[..., stop] += 20.0 * (read[-1][:, -output.logits.shape[1] :] == word)
+
+    model.get_input_embeddings().register_forward_hook(lambda module, args, output: read.append(args[0]))
+    model.register_forward_hook(stops)
+    return Writer(model, byte_bpe)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(("said", "complete"), [("A dog is quick in the day.", False), ("A dog is quick in.", True)])
+def test_a_full_stop_that_an_encoding_has_taught_makes_no_complete_text(byte_bpe, monkeypatch, said, complete, beams):
+    """Only if the model would end its sentence there with more to write."""
+    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    [written] = taught(byte_bpe, said, 3).write("A dog", "exactly 3 words", num_beams=beams)
+    assert (written.text, written.complete) == ("is quick in.", complete)
+
+
+@pytest.mark.parametrize(("said", "parts"), [("A dog is quick in the day.", 1), ("A dog is quick in.", 2)])
+def test_a_stream_lets_no_full_stop_go_that_an_encoding_has_taught(byte_bpe, said, parts):
+    writer = taught(byte_bpe, f"{said} It was a cold line.", 10)
+    streamed = list(writer.stream("A dog", "at most 10 words"))
+    assert "".join(streamed) == writer.write("A dog", "at most 10 words")[0].text == "is quick in. It was a cold line."
+    assert len(streamed) == parts
+
+
+def test_an_end_that_is_written_again_is_judged_where_it_stands(byte_bpe, monkeypatch):
+    """What was kept of a text counts as written, for the judge as for the writer."""
+    writer, starts = taught(byte_bpe, SAID, 40), []
+    told = write.review
+    monkeypatch.setattr(write, "review", lambda of, inputs, *more: starts.append(inputs) or told(of, inputs, *more))
+    writer.write("A dog.", "exactly 40 words")
+    again = [inputs for inputs in starts if (inputs["decoder_start"] < inputs["input_ids"].shape[1]).any()]
+    assert again
+    assert all((inputs["decoder_start"] == len(byte_bpe("A dog.")["input_ids"])).all() for inputs in again)

@@ -1,0 +1,255 @@
+"""The models that ship: they need no network, keep to their lengths, and say what they are."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from runpy import run_path
+
+import pytest
+import torch
+
+import lengthwise
+from families import tiny
+from lengthwise.cli import main
+from lengthwise.controls import CountdownHead
+from lengthwise.controls.attach import attach, controls_of
+from lengthwise.length.sentences import finished
+from lengthwise.models import checkpoint
+from lengthwise.models.registry import BUNDLED, known, resolve
+from lengthwise.training import load_recipe
+from lengthwise.translation import Translator
+from lengthwise.translation.languages import prepare
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+SMOLLM2_RECIPE, EN_FR_RECIPE = str(RECIPES / "smollm2.yaml"), str(RECIPES / "opus-en-fr.yaml")
+STRINGS = [
+    "Cancel",
+    "Are you sure you want to delete %s?",
+    "Hello {name}, you have %d new messages.",
+    "Visit https://example.com/help for 3 more.",
+    "This package contains the documentation. Most users should not install it.",
+]
+
+
+@pytest.fixture(scope="module")
+def en_it():
+    return lengthwise.load("en-it", device="cpu")
+
+
+def test_it_is_listed_with_the_licences_of_its_data():
+    row = next(row for row in known() if row.name == "en-it")
+    assert (row.where, row.size < 20_000_000) == ("bundled", True)
+    assert row.description.startswith("English to Italian")
+    for word in ("Debian", "CC-BY 2.0 FR", "MPL-2.0"):
+        assert word in row.licence
+
+
+def test_its_recipe_can_be_read():
+    assert load_recipe(str(resolve("en-it") / "recipe.yaml"), []).name == "debian-en-it-compact"
+
+
+def test_a_command_in_an_empty_folder_without_a_network(tmp_path):
+    settings = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hub"), "LENGTHWISE_CACHE": str(tmp_path / "ours")}
+    ask = ["translate", "The file {name} could not be saved.", "--to", "it", "--length", "1.0x", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "lengthwise", *ask],
+        env={**os.environ, **settings},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    row = json.loads(done.stdout)
+    assert row["text"] == "Impossibile salvare il file {name}."
+    assert (row["fits"], row["complete"], row["intact"], row["model"]) == (True, True, True, "en-it")
+
+
+def test_it_translates(en_it):
+    rows = Translator(en_it, "en", "it").translate(["Cancel", "OPEN FILE", "Do you want to save the changes?", ""])
+    assert [row.text for row in rows] == ["Annulla", "APRI FILE", "Vuoi salvare le modifiche?", ""]
+
+
+@pytest.mark.parametrize("budget", ["at most 1.0x", "1.0x", "at most 5 words"])
+def test_it_fits_and_keeps_placeholders(en_it, budget):
+    for row in Translator(en_it, "en", "it").translate(STRINGS, budget):
+        assert row.fits, row
+        assert row.intact, row
+
+
+def test_a_limit_is_heard(en_it):
+    """Nothing holds it here: told that 40 characters are all, it writes less than when told of 200."""
+    from lengthwise.generation.unconstrained import PlainWriter
+
+    source = "This package contains the documentation and the examples."
+    short, free = PlainWriter(en_it, told=True, beams=5).write([source] * 2, ["at most 40 chars", "at most 200 chars"])
+    assert short.length <= 44 < free.length
+
+
+def test_what_is_torn_is_not_complete(en_it):
+    """Told a limit, it would end anywhere; whether that is an end, it says when it is told one that is far off."""
+    sources, budgets = ["Click <b>here</b> to continue.", "a small and fast text editor"], ["at most 30 chars", "1.0x"]
+    written = en_it.write([sources[0]], budgets[:1])
+    assert (written[0].fits, written[0].complete) == (True, False)
+    for one in Translator(en_it, "en", "it").translate(sources, budgets):
+        assert (one.fits, one.complete) == (True, True)
+        assert not one.text.endswith((" e", " per."))
+
+
+def test_words_are_left_out_where_nothing_whole_is_found(en_it):
+    [one] = Translator(en_it, "en", "it").translate(["Click <b>here</b> to continue."], "at most 30 chars")
+    assert (one.fits, one.complete, one.intact) == (True, True, True)
+    assert one.note.startswith("left out: ")
+
+
+def test_it_translates_nothing_else(en_it):
+    with pytest.raises(ValueError, match="en-it translates from en to it; asked for was from en to fr"):
+        prepare(en_it, "en", "fr")
+
+
+# ---- SmolLM2 that keeps to a length
+
+
+def test_smollm2_is_listed_and_small():
+    row = next(row for row in known() if row.name == "smollm2")
+    assert (row.where, row.licence, row.size < 12_000_000) == ("bundled", "Apache-2.0", True)
+    assert "smollm2-plain" in row.description
+
+
+def test_the_recipe_of_smollm2_can_be_read():
+    shipped, named = (load_recipe(path, []) for path in (str(resolve("smollm2") / "recipe.yaml"), SMOLLM2_RECIPE))
+    for part in ("unit", "model", "controls", "lengths", "shift", "loss"):
+        assert getattr(shipped, part) == getattr(named, part), part
+
+
+@pytest.mark.real
+def test_smollm2_stops_where_it_is_told_to():
+    from lengthwise.generation.unconstrained import PlainWriter
+
+    prompts = ["Why is the sky blue?", "Tell me about bicycles."]
+    writer = PlainWriter(lengthwise.load("smollm2", device="cpu"), told=True)
+    for length, unit, off in ((25, "tokens", 1), (20, "words", 1), (120, "chars", 8)):
+        for text in writer.write(prompts, f"exactly {length} {unit}"):
+            assert abs(text.length - length) <= off
+            assert text.complete == finished(text.text)  # that it stopped is no sign: it was told to
+
+
+@pytest.mark.real
+def test_smollm2_without_a_length_is_the_plain_model():
+    ours, plain = (lengthwise.load(name, device="cpu") for name in ("smollm2", "smollm2-plain"))
+    ids = torch.tensor([ours.prompt_ids("Why is the sky blue?")])
+    with torch.inference_mode():
+        assert torch.equal(ours.model(input_ids=ids).logits, plain.model(input_ids=ids).logits)
+
+
+@pytest.mark.real
+def test_the_plain_model_judges_where_a_sentence_can_end():
+    """What bench/length.py calls sound; long and short texts are judged in one batch."""
+    bench = run_path(str(RECIPES.parent / "bench/length.py"))
+    france = "What is the capital of France?"
+    rows = [
+        (france, "The capital of France is Paris", False),  # no full stop: not asked about
+        (france, "The capital of France is Paris.", True),
+        ("Who wrote Hamlet?", "Hamlet was written by William.", False),
+        (france, "The capital of France is Paris, which is achieved through a combination of.", False),
+        ("Who wrote Hamlet?", "Hamlet was written by William Shakespeare, an English playwright and poet.", True),
+        (france, "", False),
+        (france, "The capital of France is the.", False),
+    ]
+    prompts, texts, wanted = map(list, zip(*rows, strict=True))
+    assert bench["sound"](lengthwise.load("smollm2-plain", device="cpu"), prompts, texts) == wanted
+
+
+# ---- a control for a translator from the hub
+
+
+def test_en_fr_is_listed_and_small():
+    row = next(row for row in known() if row.name == "en-fr")
+    assert (row.where, row.size < 6_000_000) == ("bundled", True)
+    assert "Helsinki-NLP/opus-mt-en-fr" in row.description
+
+
+def test_the_recipe_of_en_fr_can_be_read():
+    shipped, named = (load_recipe(path, []) for path in (str(resolve("en-fr") / "recipe.yaml"), EN_FR_RECIPE))
+    for part in ("unit", "model", "controls", "shift", "batch"):
+        assert getattr(shipped, part) == getattr(named, part), part
+    assert (shipped.train.steps, shipped.train.lr) == (named.train.steps, named.train.lr)
+
+
+def test_without_its_translator_it_says_which_and_what_to_do(monkeypatch, capsys):
+    def unreachable(name, local):
+        raise OSError("no network here")
+
+    monkeypatch.setattr("lengthwise.models.registry._snapshot", unreachable)
+    assert main(["translate", "Hello", "--to", "fr", "--device", "cpu"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("lengthwise: en-fr stands upon Helsinki-NLP/opus-mt-en-fr, which is not here: no model")
+    assert "The hub: no network here. What to do: check" in last
+    assert "give its path" in last
+
+
+def test_it_is_found_by_its_translator(tmp_path, monkeypatch):
+    def translator(path, width=512):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "config.json").write_text(json.dumps({"vocab_size": 59514, "d_model": width}))
+        return tmp_path / path
+
+    def found(name, folder):
+        return checkpoint.bundled_for(name, folder) == BUNDLED / "en-fr"
+
+    there, wide, other = (
+        translator("opus-mt-en-fr"),
+        translator("wide/opus-mt-en-fr", 1024),
+        translator("opus-mt-en-de"),
+    )
+    assert found("Helsinki-NLP/opus-mt-en-fr", other)  # a hub id, wherever the hub keeps it
+    assert not found("somebody-else/opus-mt-en-fr", there)
+    assert found(f"{there}/", there)
+    assert not found(str(wide), wide)
+    assert not found(str(other), other)
+    monkeypatch.chdir(there)
+    assert found(".", there)
+    (there / "lengthwise.json").write_text("{}")  # it has its own
+    assert not found(".", there)
+
+
+def test_a_translator_gets_what_was_made_for_it(sp_unigram, tmp_path, monkeypatch):
+    """In small: a tiny translator, and a planner for it among the bundled models."""
+
+    def translator(folder, vocabulary):
+        tiny("marian", vocabulary).save_pretrained(folder)
+        sp_unigram.save_pretrained(folder)
+
+    translator(tmp_path / "tiny-en-fr", sp_unigram)
+    translator(tmp_path / "other" / "tiny-en-fr", range(len(sp_unigram) + 8))
+    controlled = attach(tiny("marian", sp_unigram), CountdownHead("chars", at_most=True, hidden=4), sp_unigram)
+    torch.nn.init.ones_(controls_of(controlled)[0].learnt["choice"])
+    checkpoint.save(controlled, sp_unigram, tmp_path / "bundled" / "en-fr", base="someone/tiny-en-fr", weights=False)
+    monkeypatch.setattr("lengthwise.models.registry.BUNDLED", tmp_path / "bundled")
+
+    def controls(path, **options):
+        return controls_of(lengthwise.load(str(tmp_path / path), device="cpu", **options).model)
+
+    [planner] = controls("tiny-en-fr", fitted=True)
+    assert planner.learnt["choice"].eq(1).all()
+    assert controls("tiny-en-fr") == []
+    assert controls("other/tiny-en-fr", fitted=True) == []  # of that name, and another model
+    ours, plain = (lengthwise.load(str(tmp_path / "tiny-en-fr"), device="cpu", fitted=both) for both in (True, False))
+    texts = ["The lazy dog.", "A file"]
+    free = [[row.text for row in Translator(one, "en", "fr", beams=2).translate(texts)] for one in (ours, plain)]
+    assert free[0] == free[1]  # nobody said how long
+    assert (ours.name, plain.name) == (f"en-fr upon {tmp_path / 'tiny-en-fr'}", str(tmp_path / "tiny-en-fr"))
+
+
+def test_plain_means_plain(sp_unigram, tmp_path, monkeypatch, capsys):
+    tiny("marian", sp_unigram).save_pretrained(tmp_path / "tiny-en-fr")
+    sp_unigram.save_pretrained(tmp_path / "tiny-en-fr")
+    controlled = attach(tiny("marian", sp_unigram), CountdownHead("chars", at_most=True, hidden=4), sp_unigram)
+    base = str(tmp_path / "tiny-en-fr")
+    ours = checkpoint.save(controlled, sp_unigram, tmp_path / "mine-en-fr", base=base, weights=False)
+    for options, name in ([], str(ours)), (["--plain"], base):
+        assert main(["translate", "A file", "--to", "fr", "--model", str(ours), "--json", *options]) in (0, 3)
+        assert json.loads(capsys.readouterr().out)["model"] == name
+    assert main(["translate", "A file", "--to", "it", "--plain"]) == 2
+    assert "en-it has learnt length with all its weights" in capsys.readouterr().err

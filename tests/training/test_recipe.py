@@ -1,0 +1,225 @@
+"""Recipes: what they refuse, and that every one in recipes/ still runs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from families import tiny
+from lengthwise.models.checkpoint import load_model
+from lengthwise.training import RecipeError, load_recipe, plan, train
+from lengthwise.training.recipe import parse_recipe
+from lengthwise.training.run_state import checkpoints
+from lengthwise.training.schedule import learning_rate
+from toy_corpora import corpus
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
+LEAST: dict[str, Any] = {
+    "name": "least",
+    "out": "runs/least",
+    "model": {"base": "smollm2"},
+    "data": {"train": "a.jsonl"},
+    "train": {"epochs": 1},
+}
+
+
+def test_least_recipe() -> None:
+    recipe = parse_recipe(LEAST)
+    assert recipe.data.train[0].files == "a.jsonl"
+    assert parse_recipe(yaml.safe_load(recipe.text())) == recipe
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"train": {"epochs": 1, "lrr": 1}}, "train: unknown key 'lrr'; did you mean 'lr'?"),
+        ({"model": {"base": "a", "lora": {"rnk": 4}}}, "model.lora: unknown key 'rnk'; did you mean 'rank'?"),
+        ({"optimizer": {}}, "unknown key 'optimizer'"),
+        ({"data": {"train": [{"files": "a", "wieght": 2}]}}, "unknown key 'wieght'; did you mean 'weight'?"),
+        ({"controls": [{"control": "encodin"}]}, "unknown control 'encodin'; did you mean 'encoding'?"),
+        ({"controls": [{"control": "encoding", "knid": "ratio"}]}, "does not take these options"),
+        ({"model": {}}, "either base"),
+        ({"model": {"base": "a", "fresh": {}}}, "either base"),
+        ({"model": {"fresh": {}, "lora": {}}}, "lora adapts a base model"),
+        ({"train": {}}, "either epochs or steps"),
+        ({"train": {"epochs": 1, "steps": 5}}, "either epochs or steps"),
+        ({"train": {"epochs": 0}}, "greater than or equal to 1; got 0"),
+        ({"train": {"epochs": 1, "schedule": "inverse_sqrt"}}, "give warmup"),
+        ({"train": {"epochs": 1, "patience": 3}}, "name data.dev files"),
+        ({"shift": {}, "model": {"fresh": {}}}, "shift moves the count of a 'difference' encoding"),
+        ({"unit": "parsecs"}, "unknown unit 'parsecs'"),
+        ({"controls": [{"control": "encoding", "at_most": True}]}, "at_most: true is taught by a shift"),
+        ({"shift": {"share": 0.5}, "controls": [{"control": "encoding"}]}, "a control must tell them: at_most: true"),
+        ({"unit": "words", "controls": [{"control": "encoding", "unit": "chars"}]}, "give the unit once"),
+        ({"batch": {"tokens": 100}}, "lower the one or raise the other"),
+        ({"batch": {"packing": True}, "controls": [{"control": "encoding", "scale": "frobenius"}]}, "norm over one"),
+    ],
+)
+def test_refusals_say_what_is_wrong(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(LEAST | changes)
+    assert said in str(caught.value)
+
+
+def test_all_faults_are_named_at_once() -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(LEAST | {"train": {"lrr": 1}, "model": {"bse": "a"}})
+    assert "lrr" in str(caught.value)
+    assert "'bse'; did you mean 'base'?" in str(caught.value)
+
+
+def test_overrides(tmp_path: Path) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(yaml.safe_dump(LEAST | {"controls": [{"control": "encoding"}]}), encoding="utf-8")
+    overrides = ["train.lr=3e-4", "controls.0.kind=ratio", "data.train=b.jsonl", "model.lora.rank=4", "batch.workers=0"]
+    recipe = load_recipe(file, overrides)
+    assert recipe.train.lr == 3e-4
+    assert recipe.build_controls()[0].config()["kind"] == "ratio"
+    assert recipe.data.train[0].files == "b.jsonl"
+    assert recipe.model.lora is not None
+    assert recipe.model.lora.rank == 4
+    for wrong in ("train.lr", "controls.3.kind=ratio", "name.first=x"):
+        with pytest.raises(RecipeError):
+            load_recipe(file, [wrong])
+    with pytest.raises(RecipeError, match=r"did you mean 'lr'"):
+        load_recipe(file, ["train.l_r=1"])
+    with pytest.raises(RecipeError, match="cannot read the recipe"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+def test_learning_rates() -> None:
+    adam = {"steps": 9, "lr": 1e-3, "schedule": "inverse_sqrt", "warmup": 4000, "warmup_from": 1e-7}
+    noam = parse_recipe(LEAST | {"train": adam}).train
+    rates = [learning_rate(noam, step, 0.0) for step in (0, 2000, 4000, 16000)]
+    assert rates == pytest.approx([1e-7, (1e-3 + 1e-7) / 2, 1e-3, 5e-4])
+    linear = parse_recipe(LEAST | {"train": {"steps": 100, "lr": 3e-4}}).train
+    assert [learning_rate(linear, n, n / 100) for n in (0, 50, 100)] == pytest.approx([3e-4, 1.5e-4, 0])
+
+
+# ---- every recipe, on a toy corpus
+
+
+@pytest.fixture(scope="module")
+def toy_base(tmp_path_factory: pytest.TempPathFactory, byte_bpe: Any) -> Path:
+    """A tiny random decoder-only model with a chat template, in the place of SmolLM2."""
+    folder = tmp_path_factory.mktemp("base")
+    tiny("llama", byte_bpe).save_pretrained(folder)
+    template = "{% for m in messages %}<s>{{ m['content'] }}</s>{% endfor %}"
+    byte_bpe.save_pretrained(folder)
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def toy_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the Lakew recipes start from: their own baseline, made of a toy corpus."""
+    folder = tmp_path_factory.mktemp("baseline")
+    return train(_toy(RECIPES[[r.stem for r in RECIPES].index("lakew-en-it-baseline")], folder, "", []), say=_mute)
+
+
+def _mute(text: str) -> None:
+    pass
+
+
+def _toy(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
+    """The recipe at a size that takes seconds: its corpora, model and steps are small, all else is as written."""
+    values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    kind = "title" if "titles" in recipe.stem else "prompt" if "smollm2" in recipe.stem else "segs"
+    data = corpus(folder / "toy.jsonl", 60, kind)
+    overrides = [f"out={folder / 'run'}", "batch.workers=0", "batch.multiple=8", "batch.tokens=1200"]
+    overrides += [
+        f"data.dev={data}",
+        "train.precision='no'",
+        "train.compile=false",
+        "train.epochs=null",
+        "train.steps=3",
+    ]
+    overrides += ["train.evaluate_every=2", "train.save_every=1", "train.log_every=1", "data.duplicates=true"]
+    train_files = values["data"]["train"]
+    if isinstance(train_files, list):
+        translated = corpus(folder / "translated.jsonl", 60, "translated")
+        for n, one in enumerate(train_files):
+            overrides.append(f"data.train.{n}.files={translated if 'text' in one.get('fields', ()) else data}")
+    else:
+        overrides.append(f"data.train={data}")
+    if "fresh" in values["model"]:
+        overrides += ["model.fresh.size=tiny", "model.fresh.vocabulary=400", "model.fresh.max_positions=1024"]
+    else:
+        overrides.append(f"model.base={base}")
+    if values["train"].get("warmup"):
+        overrides.append("train.warmup=2")
+    return load_recipe(recipe, overrides + more)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_runs(recipe: Path, tmp_path: Path, toy_base: Path, toy_translator: Path) -> None:
+    values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
+    assert values["paper"]
+    assert values["name"] == recipe.stem
+    small = _toy(recipe, tmp_path, str(toy_base if "smollm2" in recipe.stem else toy_translator), [])
+    folder = train(small, say=_mute)
+    model, tokenizer = load_model(folder)
+    assert load_recipe(folder / "recipe.yaml") == small
+    assert (folder.parent / "metrics.jsonl").exists()
+    assert len(checkpoints(tmp_path / "run")) >= 1
+    assert len(tokenizer) > 300
+    assert len(getattr(model, "length_control", None).controls if small.controls else []) == len(small.controls)
+
+
+PAPERS = [path for path in RECIPES if path.stem.startswith(("lakew", "takase", "zhang", "smollm2-"))]
+
+
+@pytest.mark.parametrize("recipe", PAPERS, ids=lambda path: path.stem)
+def test_a_header_says_where_the_data_come_from(recipe: Path) -> None:
+    text = recipe.read_text(encoding="utf-8")
+    header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    asked = load_recipe(recipe)
+    for corpus_ in [*asked.data.train, *(asked.data.dev or [])]:
+        name, _, _ = str(corpus_.files).removesuffix(".jsonl.gz").rpartition(".")
+        assert name.startswith("data/")
+        assert name in header
+    if "debian" in text:  # the command writes the files under these names
+        [pair] = set(re.findall(r"lengthwise data debian --pair (en-..) data\n", header))
+        made = {f"data/debian.{name}.{part}.jsonl.gz" for name in (pair, "titles") for part in ("train", "dev", "test")}
+        assert set(re.findall(r"data/debian\.[\w.-]+\.gz", text)) <= made
+    # In place of corpora that nobody can fetch, the header offers what its commands build.
+    instead = re.findall(r"--set (data\S+)", header)
+    assert all(str(one.files).startswith("data/") for one in load_recipe(recipe, instead).data.train)
+
+
+def test_separator_must_be_a_token(tmp_path: Path, toy_base: Path) -> None:
+    recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
+    odd = _toy(recipe, tmp_path, str(toy_base), ["lengths.kind=documents", "lengths.separator=<sep>"])
+    with pytest.raises(RecipeError, match="no token of this model"):
+        train(odd, say=_mute)
+
+
+def test_accelerate_reads_the_fsdp_config() -> None:
+    from accelerate.commands.config.config_args import load_config_from_file
+
+    config = load_config_from_file(str(RECIPES[0].parent / "accelerate" / "fsdp.yaml"))
+    assert config.distributed_type == "FSDP"
+    assert config.fsdp_config["fsdp_version"] == 2
+
+
+def test_plan(tmp_path: Path, toy_base: Path) -> None:
+    recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
+    small = _toy(
+        recipe, tmp_path, str(toy_base), ["train.steps=null", "train.epochs=2", "data.documents_per_epoch=null"]
+    )
+    cost = plan(small)
+    assert 0 < cost.trainable < cost.parameters
+    assert cost.documents == 180  # of three corpora
+    train(small, say=_mute)
+    steps = int(checkpoints(tmp_path / "run")[-1].name.removeprefix("step-"))
+    assert cost.steps == pytest.approx(steps, abs=1)
+    assert cost.memory > 4 * cost.parameters
+    for word in ("parameters", "steps", "tokens", "memory", "timed here"):
+        assert word in str(cost)
+
+
+def test_no_is_a_word(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(LEAST))
+    assert load_recipe(tmp_path / "r.yaml", ["train.precision=no"]).train.precision == "no"
