@@ -1,9 +1,11 @@
 # The everyday words. Each sets up what it needs: a machine with Python 3.11+, make and git is enough.
 #
 #   make demo    one question at three budgets, with a real model
-#   make test    lint, types, tests
-#   make check   lint and types only        make bench   speed and obedience, side by side with plain generate
-#   make docs    regenerate what the docs quote from the code          make clean
+#   make test    lint, types, tests         make check   lint and types only
+#   make bench   speed and obedience, side by side with plain generate
+#   make docs    what the docs quote from the code and the results, and the site in build/site
+#   make regression   texts, reports and losses beside those that are recorded (minutes)
+#   make wheel   build the wheel and try it in a clean environment            make clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,15 +14,15 @@ BIN := $(VENV)/bin
 TORCH ?= $(shell nvidia-smi >/dev/null 2>&1 && echo torch || echo torch==2.13.0)
 TORCH_OPTIONS ?=
 
-.PHONY: demo test check bench docs clean setup
+.PHONY: demo test check bench docs regression wheel clean setup
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -6
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
 
 setup: $(VENV)/.ready
 
-# What the program itself needs; .ready adds the tools of whoever works on it.
+# What the program itself needs; .ready adds the tools for development.
 $(VENV)/.base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Lengthwise needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
@@ -34,6 +36,11 @@ $(VENV)/.ready: $(VENV)/.base
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.ready
+	@echo "installing the tools for the site ..."
+	@$(BIN)/pip install --quiet --editable '.[docs]'
+	@touch $@
+
 demo: $(VENV)/.base
 	@echo "answering one question three times (the first time, SmolLM2 is fetched: 93 MB) ..."
 	@$(BIN)/lengthwise demo
@@ -44,14 +51,25 @@ check: setup
 	@$(BIN)/mypy
 
 test: check
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --durations=10
 
 bench: setup
 	@$(BIN)/python bench/fit.py
 	@$(BIN)/python bench/obey.py
 
-docs: setup
+docs: $(VENV)/.docs
+	@$(BIN)/python docs/results.py
 	@$(BIN)/python docs/make.py
+	@$(BIN)/mkdocs build --quiet && echo "see build/site/index.html"
+
+regression: setup
+	@$(BIN)/python tests/regression/record.py --check
+
+wheel: setup
+	@$(BIN)/pip install --quiet build && $(BIN)/python -m build --quiet --wheel --outdir dist
+	@rm -rf build/clean && $(PYTHON) -m venv build/clean
+	@build/clean/bin/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)" && build/clean/bin/pip install --quiet dist/*.whl
+	@cd build && clean/bin/lengthwise --version && clean/bin/lengthwise translate "Save the file." --to it --length 1.0x
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

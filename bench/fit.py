@@ -1,10 +1,10 @@
-"""What does the hard budget cost? Decoding steps of SmolLM2 at batch 32, plain and with `LengthBudgetLogitsProcessor`, in one run.
+"""Measure the share of the hard budget in a decoding step: SmolLM2 at batch 32, without and with `LengthConstraint`.
 
     python bench/fit.py [--device cuda] [--batch 32] [--threads 2] [--busy]
 
-Greedy `generate` of 64 tokens, plain and with the processor in turns. Two figures: the time spent inside the processor
-(the device waited for before and after) beside the time of a plain step, and the ratio of the whole runs. Budgets are
-such that no row ends early and the last steps need their masks.
+Greedy `generate` of 64 tokens, without and with the constraint in turns. Two figures: the time inside the constraint
+(synchronised with the device before and after) over the time of a plain step, and the ratio of the whole runs. Budgets
+are such that no row ends early and the last steps need their masks.
 """
 
 import argparse
@@ -13,22 +13,26 @@ import time
 from typing import Any
 
 import torch
+from transformers import LogitsProcessor
 
-from lengthwise.constraint.mask import LengthBudgetLogitsProcessor
-from lengthwise.models.checkpoint import load
+from lengthwise import load
+from lengthwise.constraint.mask import LengthConstraint
 
 
-class Timed(LengthBudgetLogitsProcessor):
-    """LengthBudgetLogitsProcessor with a stopwatch."""
+class Constrained(LogitsProcessor):
+    """The constraint as the decoding loop uses it: the last token is taken, then the scores are masked."""
 
-    seconds = 0.0
-    steps = 0
+    def __init__(self, constraint: LengthConstraint, timed: bool) -> None:
+        self.constraint, self.timed = constraint, timed
+        self.seconds, self.steps = 0.0, 0
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
+        began = now(scores.device) if self.timed else 0.0
+        if self.steps:
+            self.constraint.update(input_ids[:, -1])
+        kept = self.constraint.apply(scores)
+        self.seconds += now(scores.device) - began if self.timed else 0.0
         self.steps += 1
-        began = now(scores.device)
-        kept = super().__call__(input_ids, scores)
-        self.seconds += now(scores.device) - began
         return kept
 
 
@@ -44,12 +48,12 @@ def now(device: torch.device) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--model", default="smollm2-plain", help="a folder, say of random weights, measures as well")
+    parser.add_argument("--model", default="smollm2-plain", help="a model, or a folder; random weights will do")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--busy", action="store_true", help="others use this CPU: measure processor time, one thread")
+    parser.add_argument("--busy", action="store_true", help="for a busy CPU: measure processor time, on one thread")
     options = parser.parse_args()
     if options.busy:
         global clock
@@ -62,40 +66,35 @@ def main() -> None:
         [question] * options.batch, add_generation_prompt=True, return_dict=True, return_tensors="pt"
     ).to(device)
 
-    def step(fit: LengthBudgetLogitsProcessor | None) -> float:
-        """Seconds a step."""
+    def step(processor: Constrained | None) -> float:
+        """Return the seconds of a step."""
         began = now(device)
         with torch.inference_mode():
             written = model.generate(
                 **prompts,
-                logits_processor=[fit] if fit else None,
+                logits_processor=[processor] if processor else None,
                 do_sample=False,
-                min_new_tokens=None if fit else tokens,
+                min_new_tokens=None if processor else tokens,
                 max_new_tokens=tokens,
             )
         return (now(device) - began) / (written.shape[1] - prompts["input_ids"].shape[1])
 
+    def constrained(unit: str, high: int, timed: bool) -> Constrained:
+        low = [high - high // 8] * options.batch
+        return Constrained(
+            LengthConstraint(writer.meter(unit), low, [high] * options.batch, eos=writer.engine.eos), timed
+        )
+
     print(f"{options.model} ({model.dtype}) on {options.device}, {options.threads} threads, batch {options.batch}")
     print(f"{tokens} new tokens, median of {options.rounds} rounds")
-    print("| unit | plain step, ms | inside fit, ms | share % | step with fit / plain |\n|---|---|---|---|---|")
-    for unit, most in (
-        ("tokens", tokens),
-        ("chars", 5 * tokens),
-        ("words", tokens),
-        ("graphemes", 5 * tokens),
-        ("tweet", 5 * tokens),
-    ):
-        high = torch.full((options.batch,), most)
+    print("| unit | plain step, ms | constraint, ms | share % | constrained / plain |\n|---|---|---|---|---|")
+    for unit, per_token in {"tokens": 1, "chars": 5, "words": 1, "graphemes": 5, "tweet": 5}.items():
         rounds = []
         for _ in range(options.rounds + 1):
-            where = {"start": prompts["input_ids"].shape[1], "eos": writer.ends, "observe": True}
-            timed = Timed(writer.meter(unit), high - most // 8, high, **where)
-            plain, fitted = (
-                step(None),
-                step(LengthBudgetLogitsProcessor(writer.meter(unit), high - most // 8, high, **where)),
-            )
+            plain, whole = step(None), step(constrained(unit, per_token * tokens, timed=False))
+            timed = constrained(unit, per_token * tokens, timed=True)
             step(timed)
-            rounds.append((plain, timed.seconds / timed.steps, fitted / plain))
+            rounds.append((plain, timed.seconds / timed.steps, whole / plain))
         plain, inside, ratio = (statistics.median(column) for column in zip(*rounds[1:], strict=True))  # first: warm-up
         print(
             f"| {unit} | {1e3 * plain:.2f} | {1e3 * inside:.2f} | {100 * inside / plain:.1f} | {ratio:.3f} |",

@@ -27,27 +27,28 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 import lengthwise
-from lengthwise import Budget, Writer, Written, at_most, exactly, plots
+from lengthwise import Budget, Writer, Written, at_most, exactly
 from lengthwise.controls.attach import controls_of, core_of, units_of
 from lengthwise.corpora import Limits, read
-from lengthwise.generation.endings import FORCED
-from lengthwise.generation.unconstrained import PlainText, PlainWriter
+from lengthwise.evaluation import plots
+from lengthwise.evaluation.baselines import truncate
+from lengthwise.generation.endings import MIN_AGREEMENT
+from lengthwise.generation.requests import Request
+from lengthwise.generation.unconstrained import UnconstrainedText, UnconstrainedWriter
 from lengthwise.length.sentences import finished, finished_ends
 from lengthwise.length.units import measure
-from lengthwise.metrics import METRICS, Comparison, Score, Tally, Texts, truncate
+from lengthwise.metrics import Comparison, Score, Tally, Texts, tally_of
 from lengthwise.metrics.length_error import bins
-from lengthwise.metrics.perplexity import alike
 from lengthwise.metrics.tally import as_comparison, as_score, mean_of, ratio_of_sums
-from lengthwise.scoring.completeness import score_tokens
+from lengthwise.scoring.log_likelihood import log_probs
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
 CHOICES = [Path(__file__).with_name(name) for name in ("choices.jsonl", "sums.jsonl")]
@@ -90,21 +91,23 @@ QUESTIONS = [
 SPOKEN = {"chars": "characters"}
 PER_UNIT = {"tokens": 1.0, "words": 1.4, "chars": 0.25}  # tokens of English, roughly
 CUT, CUT_BACK = "base, cut", "base, cut back"
-BATCH = 16384  # tokens that the untouched model reads at once
 FREE = 512  # tokens past its length after which a text is a runaway
 
-left_padded = partial(pad_sequence, batch_first=True, padding_side="left")
 
 Pair = tuple[str, Budget]
 Line = dict[str, Any]  # a row of a table
 
 
-class Free(PlainWriter):
-    """Plain writing whose errors count in full: the token limit is far from the target, and as far in every unit."""
+def free(writer: Writer, *, receives_length: bool) -> UnconstrainedWriter:
+    """Return a writer without a hard budget whose errors count in full: its token limit is far from the target."""
 
-    def _limit(self, prompt: list[int], budget: Budget) -> int:
-        super()._limit(prompt, budget)  # complains of what the window cannot hold
-        return min(int(PER_UNIT[budget.unit] * budget.target) + FREE, self.window - self._taken(len(prompt)) - 1)
+    def token_limit(request: Request) -> int:
+        wanted = int(PER_UNIT[request.budget.unit] * request.budget.target) + FREE
+        return min(wanted, writer.engine.window - writer.requests.read(len(request.prompt)) - 1)
+
+    return UnconstrainedWriter(
+        writer, receives_length=receives_length, token_limit=token_limit, batch_size=writer.batch_size
+    )
 
 
 @dataclass
@@ -168,7 +171,7 @@ class Bench:
                 row = json.loads(line)
                 if "fits" in row:  # not a cut answer, which is made anew
                     system, prompt = row.pop("system"), row.pop("prompt")
-                    kind = PlainText if "runaway" in row else Written
+                    kind = UnconstrainedText if "runaway" in row else Written
                     texts.setdefault((file.stem, system), {})[prompt, row["budget"]] = kind(**row, model=system)
         return texts
 
@@ -180,11 +183,13 @@ class Bench:
                     file.write(json.dumps({"system": system, "prompt": prompt, **row}, ensure_ascii=False) + "\n")
 
     def soft(self, part: str, system: str, pairs: list[Pair]) -> list[Written]:
-        return self.write(part, system, Free(self.systems[system], told=True), pairs)
+        return self.write(part, system, free(self.systems[system], receives_length=True), pairs)
 
     def own(self, prompts: Sequence[str]) -> list[Written]:
         """What the untouched model answers when nobody says how long."""
-        return self.write("own", "base", Free(self.base, told=False), [(p, at_most(512, "tokens")) for p in prompts])
+        return self.write(
+            "own", "base", free(self.base, receives_length=False), [(p, at_most(512, "tokens")) for p in prompts]
+        )
 
     def told(self, part: str, units: Iterable[str]) -> list[tuple[str, str]]:
         """(unit, system) for every unit in which a system can be told a length."""
@@ -292,7 +297,7 @@ def asked(bench: Bench) -> None:
     for unit, targets in SOFT.items():
         pairs = crossed(bench.prompts, [exactly(n, unit) for n in targets])
         wishes = [(f"{p} Answer in exactly {b.target} {SPOKEN.get(unit, unit)}.", b) for p, b in pairs]
-        texts = bench.write("asked", "asked", Free(bench.base, told=False), wishes)
+        texts = bench.write("asked", "asked", free(bench.base, receives_length=False), wishes)
         lines += obedience(bench, "asked", "asked", pairs, texts)
     bench.show("asked", "The untouched model, asked in the prompt", lines)
 
@@ -313,7 +318,7 @@ def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: li
             tokenizer=bench.base.tokenizer,
         )
         names = ["mae", "relative-error", "exact", "overrun", "completeness"]
-        tallies = {name: METRICS[name].tally(scored, "") for name in names}
+        tallies = {name: tally_of(name, scored)[1] for name in names}
         error = by_prompt(tallies["mae"], [pairs[row][0] for row in rows])
         values = {name: tally.value() for name, tally in tallies.items()}
         near = [abs(text.length - aim) <= max(1, aim / 100) for text, aim in zip(some, aims, strict=True)]
@@ -340,19 +345,12 @@ def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: li
 def sound(base: Writer, prompts: Sequence[str], texts: Sequence[str]) -> list[bool]:
     """Does the text end as a sentence, and would the untouched model have let it end there?"""
     found = [finished(text) for text in texts]
-    rolls = {
-        row: torch.tensor([*base.prompt_ids(prompt), *base.tokenizer(text, add_special_tokens=False)["input_ids"]])
-        for row, (prompt, text) in enumerate(zip(prompts, map(str.rstrip, texts), strict=True))
-        if found[row]
-    }
-    rows = list(rolls)
-    for some in alike(list(map(len, rolls.values())), BATCH):
-        of = [rolls[rows[n]] for n in some]
-        ids, mask = (left_padded(side).to(base.model.device) for side in (of, list(map(torch.ones_like, of))))
-        before = {"input_ids": ids[:, :-1], "attention_mask": mask[:, :-1]}
-        last = score_tokens(base.model, before, ids, ids.shape[1] - 1, base.ends).freedom[:, 0]
-        for n, free in zip(some, (last >= FORCED).tolist(), strict=True):
-            found[rows[n]] = free
+    rows = [row for row, is_finished in enumerate(found) if is_finished]
+    engine = base.engine
+    ends = [engine.tokenizer(texts[row].rstrip(), add_special_tokens=False)["input_ids"] for row in rows]
+    before = [[*engine.prompt_ids(prompts[row]), *ids[:-1]] for row, ids in zip(rows, ends, strict=True)]
+    for n, last in log_probs(engine, before, [ids[-1:] for ids in ends]):
+        found[rows[n]] = bool((last.token - last.best).exp() >= MIN_AGREEMENT)
     return found
 
 
@@ -513,10 +511,7 @@ def _beside(
 def _tallied(systems: dict[str, Texts], metrics: list[str]) -> dict[str, dict[str, Tally]]:
     """Counted once, for the scores and for all comparisons; by the metric's name without its argument."""
     return {
-        system: {
-            name: METRICS[name].tally(texts, argument or METRICS[name].default)
-            for name, _, argument in (metric.partition(":") for metric in metrics)
-        }
+        system: {metric.partition(":")[0]: tally_of(metric, texts)[1] for metric in metrics}
         for system, texts in systems.items()
     }
 
@@ -623,7 +618,11 @@ def _answered(bench: Bench, writer: Writer, items: list[Line], countdown: bool) 
     lm = LengthwiseLM(core_of(writer.model), writer.tokenizer, countdown=countdown, batch_size=bench.options.batch)
     # In tokens, and not through the harness's own way to them: it would count the line break before the answer, too.
     requests = [
-        (None, writer.prompt_ids(item["prompt"]), writer.tokenizer(choice, add_special_tokens=False)["input_ids"])
+        (
+            None,
+            writer.engine.prompt_ids(item["prompt"]),
+            writer.tokenizer(choice, add_special_tokens=False)["input_ids"],
+        )
         for item in items
         for choice in item["choices"]
     ]

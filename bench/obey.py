@@ -17,7 +17,6 @@ import lengthwise
 from lengthwise.length.budget import Budget
 from lengthwise.length.sentences import finished
 from lengthwise.length.units import measure
-from lengthwise.models.checkpoint import load
 
 PROMPTS = Path(__file__).with_name("prompts.txt").read_text().splitlines()
 BUDGETS = ["at most 280 chars", "at most 40 words", "exactly 60 tokens", "50-80 words"]
@@ -72,7 +71,7 @@ def main() -> None:
     parser.add_argument("--only", choices=NAMES, action="append", help="this system; may be given again")
     parser.add_argument("--json", type=Path, help="also write every text here, as JSON lines")
     options = parser.parse_args()
-    writer = load(options.model, device=options.device)
+    writer = lengthwise.load(options.model, device=options.device)
     writer.batch_size = 64
     print(f"lengthwise {lengthwise.__version__}, {options.model}, {options.device}, {len(PROMPTS)} prompts, seed 0")
     print("| budget | system | within % | complete % | both % | mean length | s |\n|---|---|---|---|---|---|---|")

@@ -1,7 +1,8 @@
-"""Writes the parts of the docs that quote the program: `make docs`. A test checks that they are current.
+"""Write the parts of the docs that quote the program: `make docs`. Tests check that they are current.
 
-docs/cli.md      the help of every command
-docs/demo.svg    a real run of the demo (only with --demo: it runs the model)
+docs/cli.md             the help of every command
+docs/architecture.md    the tree, with the first sentence of every file
+docs/demo.svg           a run of the demo (only with --demo: it runs the model)
 """
 
 import ast
@@ -12,12 +13,17 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-TREE = "## The tree\n\n```\n"
+PACKAGE = ROOT / "src/lengthwise"
+# From top to bottom: a room imports only from rooms above it.
+ROOMS = (
+    *("length", "constraint", "controls", "models", "engines", "scoring", "generation", "translation"),
+    *("corpora", "distill", "training", "metrics", "evaluation", "cli"),
+)
 WIDTH = "100"
 
 
 def commands() -> list[list[str]]:
-    """The program and every command of it, commands of commands too."""
+    """Return the program and every command of it, subcommands too."""
     import typer
 
     from lengthwise.cli import app
@@ -34,7 +40,7 @@ def commands() -> list[list[str]]:
 
 
 def cli() -> str:
-    """docs/cli.md, as it should be."""
+    """Return docs/cli.md as it should be."""
     parts = ["# The command line\n\nMade by `make docs` from the program's own help.\n"]
     for path in commands():
         run = [sys.executable, "-m", "lengthwise", *path, "--help"]
@@ -45,38 +51,29 @@ def cli() -> str:
     return "\n".join(parts)
 
 
-FOLDERS = {
-    "src/lengthwise": "the package",
-    "recipes": "one commented YAML an experiment; accelerate/ has the settings for several GPUs",
-    "bench": "speed and obedience, beside plain `generate` and the Hugging Face Trainer",
-    "docs": "RESULTS.md (measured tables), LOG.md (what failed), HOWTOs, cli.md (every command's help)",
-    "tests": "mirrors src/",
-}
-
-
 def tree() -> str:
-    """The tree of the README, as it should be."""
-    lines = []
-    for folder, about in FOLDERS.items():
-        lines.append(f"{folder + '/':<22} {about}")
-        if folder in ("src/lengthwise", "bench"):
-            lines += _files(ROOT / folder, "  ")
-    return "\n".join(lines)
+    """Return the tree of docs/architecture.md as it should be."""
+    lines = ["```", "src/lengthwise/"]
+    lines += [_line(file, 1) for file in sorted(PACKAGE.glob("*.py")) if not file.name.startswith("__")]
+    for room in ROOMS:
+        lines += _room(PACKAGE / room, 1)
+    return "\n".join([*lines, "```"])
 
 
-def _files(folder: Path, indent: str) -> list[str]:
-    lines = []
-    for path in sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name)):
-        if path.suffix == ".py" and (path.name != "__init__.py" or folder.name == "lengthwise"):
-            lines.append(f"{indent + path.name:<22} {_about(path)}")
-        elif (path / "__init__.py").exists():
-            lines.append(f"{indent + path.name + '/':<22} {_about(path / '__init__.py')}")
-            lines += _files(path, indent + "  ")
+def _room(folder: Path, depth: int) -> list[str]:
+    lines = [f"{'  ' * depth}{folder.name + '/':<{26 - 2 * depth}}  {_about(folder / '__init__.py')}"]
+    lines += [_line(file, depth + 1) for file in sorted(folder.glob("*.py")) if file.name != "__init__.py"]
+    for inner in sorted(path for path in folder.iterdir() if (path / "__init__.py").exists()):
+        lines += _room(inner, depth + 1)
     return lines
 
 
+def _line(file: Path, depth: int) -> str:
+    return f"{'  ' * depth}{file.name:<{26 - 2 * depth}}  {_about(file)}"
+
+
 def _about(file: Path) -> str:
-    """The first sentence of a file's docstring, without the name that it may open with."""
+    """Return the first sentence of a file's docstring, without the name that it may open with."""
     first = (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
     first = " ".join(first.split())
     name, _, rest = first.partition(": ")
@@ -84,10 +81,15 @@ def _about(file: Path) -> str:
     return re.split(r"(?<!al)\. |; ", first)[0].rstrip(".")
 
 
+def with_tree(page: str) -> str:
+    """Return the page with the current tree between its markers."""
+    before, _, rest = page.partition("<!-- tree -->\n")
+    return f"{before}<!-- tree -->\n{tree()}\n<!-- /tree -->{rest.partition('<!-- /tree -->')[2]}"
+
+
 def main() -> None:
-    readme = ROOT / "README.md"
-    before, _, after = readme.read_text(encoding="utf-8").partition(TREE)
-    readme.write_text(before + TREE + tree() + "\n```" + after.partition("\n```")[2], encoding="utf-8")
+    page = HERE / "architecture.md"
+    page.write_text(with_tree(page.read_text(encoding="utf-8")), encoding="utf-8")
     (HERE / "cli.md").write_text(cli(), encoding="utf-8")
     if "--demo" in sys.argv:
         subprocess.run([sys.executable, "-m", "lengthwise", "demo", "--svg", str(HERE / "demo.svg")], check=True)

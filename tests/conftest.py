@@ -3,15 +3,19 @@
 import copy
 import io
 import signal
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
 import sentencepiece as spm
 import torch
+from hypothesis import settings
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 torch.set_num_threads(1)
+settings.register_profile("lengthwise", deadline=None)  # a busy machine is no failure
+settings.load_profile("lengthwise")
 # Of tests that are started in the background, too, Ctrl-C must reach the programs they run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -87,6 +91,14 @@ def _sentencepiece(kind: str, **options: object) -> PreTrainedTokenizerFast:
         unk_token="<unk>",
         padding_side="left",
     )
+
+
+@pytest.fixture(autouse=True)
+def onednn_restored() -> Iterator[None]:
+    """Undo what PyTorch does on an ARM CPU without bfloat16: the first product in it disables oneDNN for good."""
+    before = torch.backends.mkldnn.enabled
+    yield
+    torch.backends.mkldnn.enabled = before
 
 
 # Each test file has its own copy: `attach` may add tokens to it.

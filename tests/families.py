@@ -1,4 +1,4 @@
-"""Tiny random models of eight families, and controls to join to them, for the cross products."""
+"""Tiny random models of eight families, and controls to attach to them, for the cross products."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import transformers as hf
 
-from lengthwise.controls import Control, EncodingControl, LengthTokens
+from lengthwise.controls import Control, CountdownHead, EncodingControl, LengthTokens
 
 ENCODER_DECODERS = ("marian", "bart", "m2m100", "t5")
 DECODERS = ("llama", "mistral", "qwen2", "gpt2")
@@ -19,6 +19,7 @@ CONTROLS: dict[str, Callable[[], list[Control]]] = {
     "progress+tokens": lambda: [LengthTokens(), EncodingControl("progress", "words")],
     "whole": lambda: [EncodingControl(unit="tokens", placement="whole", end_index=1, scale=0.5)],
     "units": lambda: [EncodingControl(unit=("tokens", "words", "chars"), at_most=True, scale=0.5, reader=8)],
+    "countdown_head": lambda: [CountdownHead(("tokens", "words", "chars"), at_most=True, hidden=8)],
     "replace": lambda: [EncodingControl(scale=0.5, positions="replace", layout="fairseq")],
 }
 
@@ -75,7 +76,7 @@ _MAKE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 
 
 def tiny(family: str, vocabulary: Any) -> Any:
-    """A random model of this family with a row for each entry of `vocabulary`, large enough weights to be fickle."""
+    """Return a random model of this family with `len(vocabulary)` tokens; its weights are large, so outputs vary."""
     kind, config, options = _MAKE[family]
     torch.manual_seed(0)
     model = kind(config(vocab_size=len(vocabulary), **_SPECIAL, **options))

@@ -3,12 +3,14 @@
 import importlib.util
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def make():
@@ -18,16 +20,37 @@ def make():
     return module
 
 
-def test_the_tree_names_every_file():
-    assert make().tree() in README, "run `make docs`"
-    for file in (ROOT / "src/lengthwise").rglob("*.py"):
-        assert file.name == "__init__.py" or file.name in README
+def test_the_tree_is_current():
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    assert make().with_tree(page) == page, "run `make docs`"
 
 
-def test_links_lead_somewhere():
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 120
+
+
+def test_the_tables_are_those_of_the_results():
+    done = subprocess.run([sys.executable, ROOT / "docs/results.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!http)([^)]+)\)", text):
+        name, _, anchor = target.partition("#")
+        other = (page.parent / name) if name else page
+        assert other.exists(), f"{page.name} links to {target}"
+        if anchor:
+            heads = re.findall(r"^#+ (.+)$", other.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert anchor in slugs, f"{page.name} links to {target}"
+
+
+def test_every_page_is_in_the_site():
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert page.relative_to(ROOT / "docs").as_posix() in nav, page
 
 
 def test_the_help_in_the_docs_is_the_programs():
@@ -36,7 +59,7 @@ def test_the_help_in_the_docs_is_the_programs():
 
 def test_make_help_names_its_words():
     shown = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for word in ("demo", "test", "check", "bench", "docs", "clean"):
+    for word in ("demo", "test", "check", "bench", "docs", "regression", "wheel", "clean"):
         assert f"make {word}" in shown
 
 

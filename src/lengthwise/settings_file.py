@@ -1,22 +1,45 @@
-"""Settings: how the rows of a file were made, written beside it. Knows nothing of what they mean."""
+"""Settings of a run, kept in a file beside its rows: were these rows made with the same settings?
+
+This module does not know what a setting means.
+"""
 
 import json
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 
 class SettingsMismatch(ValueError):
-    """Rows were begun with other settings; the text says which."""
+    """The rows were begun with other settings. `changed`: name -> (before, now)."""
+
+    def __init__(self, path: Path, changed: dict[str, tuple[Any, Any]]) -> None:
+        self.path, self.changed = path, changed
+        super().__init__(f"{path.name} says that these rows were begun with {self.listed}; name another file")
+
+    @property
+    def listed(self) -> str:
+        return ", ".join(f"{name} {before!r}, now {now!r}" for name, (before, now) in self.changed.items())
 
 
-def claim(path: Path, settings: dict[str, Any], begun: bool) -> None:
-    """Writes `settings` to `path`. Rows of two minds in one file would be nobody's: one that is `begun` goes on with
-    the settings that it began with.
+def check_settings(
+    path: Path,
+    settings: Mapping[str, Any],
+    *,
+    read: Callable[[str], dict[str, Any]] = json.loads,
+    renamed: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
+) -> None:
+    """Raise `SettingsMismatch` if `path` exists and its settings differ from `settings`.
+
+    `read`: from the file's text to settings. `renamed`: the current names of settings that older files have under
+    another name. `ignore`: settings that change no row.
     """
-    if begun and path.exists():
-        before = json.loads(path.read_text("utf-8"))
-        names = dict.fromkeys([*settings, *before])
-        if changed := [name for name in names if before.get(name) != settings.get(name)]:
-            told = ", ".join(f"{name} {before.get(name)!r}, now {settings.get(name)!r}" for name in changed)
-            raise SettingsMismatch(f"{path.name} says that these rows were begun with {told}; name another file")
-    path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
+    if not path.exists():
+        return
+    current = renamed or {}
+    before = {current.get(name, name): value for name, value in read(path.read_text("utf-8")).items()}
+    now = json.loads(json.dumps(dict(settings)))  # a tuple is a list in the file
+    names = [name for name in dict.fromkeys([*now, *before]) if name not in ignore]
+    changed = {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
+    if changed:
+        raise SettingsMismatch(path, changed)

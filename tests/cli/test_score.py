@@ -6,19 +6,9 @@ import re
 import pytest
 import sacrebleu
 
-from lengthwise.cli import main
-
 HYPS = ["Il gatto dorme.", "Dov'è la casa?", "Buongiorno a tutti"]
 REFS = ["Il gatto sta dormendo.", "Dov'è la casa?", "Buongiorno a tutti!"]
 SRCS = ["The cat is sleeping.", "Where is the house?", "Good morning everyone!"]
-
-
-@pytest.fixture
-def cli(capfd):
-    def run(*args):
-        return main([str(arg) for arg in args]), *capfd.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -210,3 +200,9 @@ def test_rows_that_were_translated_without_a_length_have_no_budget(cli, files):
     assert (code, err) == (0, "")
     assert "lr-src" in values(out)
     assert "mae" not in values(out)
+
+
+def test_a_reverse_model_that_is_not_there_is_one_short_line(cli, files):
+    code, out, err = cli(*ask(files), "--reverse", "nosuch")
+    assert (code, out) == (2, "")
+    assert err.startswith("lengthwise: no model called 'nosuch'. What to do: use one of")

@@ -11,7 +11,6 @@ import time
 import pytest
 import torch
 
-from lengthwise.cli import main
 from lengthwise.training.run_state import checkpoints, read_progress, read_weights, step_of
 
 RECIPE = """\
@@ -27,14 +26,6 @@ data:
 batch: {{tokens: 256, workers: 0}}
 train: {{steps: 4, lr: 1.0e-3, warmup: 2}}
 """
-
-
-@pytest.fixture
-def cli(capfd):
-    def run(*args):
-        return main([str(arg) for arg in args]), *capfd.readouterr()
-
-    return run
 
 
 @pytest.fixture

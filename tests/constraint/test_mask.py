@@ -1,10 +1,16 @@
-"""The hard budget holds whatever the model wants: here it wants noise."""
+"""The hard budget holds whatever the model prefers: here its scores are noise."""
 
+import subprocess
+import sys
+from enum import Enum
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
-from families import tiny
-from lengthwise.constraint.mask import UNLIMITED, LengthBudgetLogitsProcessor
+from constraint.test_length_state import byte_words
+from lengthwise.constraint.mask import UNLIMITED, LengthConstraint
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import UNITS, measure
@@ -14,33 +20,38 @@ BUDGETS = ["exactly 1 {}", "exactly 7 {}", "exactly 20 {}", "at most 5 {}", "at 
 COUNTED = [name for name in UNITS if name != "tweet"]  # a link can make a tweet longer all at once: see below
 
 
-def limits(budgets: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+def limits(budgets):
     read = [Budget.parse(b) for b in budgets]
-    return torch.tensor([b.low for b in read]), torch.tensor([UNLIMITED if b.high is None else b.high for b in read])
+    return {"low": [b.low for b in read], "high": [b.high for b in read]}
 
 
-def write_noise(tokenizer, unit, budgets, *, seed=0, finish=True, steps=1500, favour=None):
-    """What a model without any sense writes under `LengthBudgetLogitsProcessor`: the ids of each row, and whether each has ended."""
+def noise(generator, rows, width, favour=(), eos=2):
+    scores = 3 * torch.randn(rows, width, generator=generator)
+    scores[:, eos] += 4.0
+    scores[:, favour] += 8.0
+    return scores
+
+
+def write_noise(tokenizer, unit, budgets, *, seed=0, finish=True, steps=1500, favour=()):
+    """Return the ids that noise writes under a constraint, (rows, time), and whether each row has ended."""
     generator = torch.Generator().manual_seed(seed)
-    low, high = limits(budgets)
-    eos = tokenizer.eos_token_id
-    fit = LengthBudgetLogitsProcessor(
-        Meter(tokenizer, unit), low, high, start=1, eos=[eos], finish=finish, limit=torch.full_like(low, steps)
+    eos, many = tokenizer.eos_token_id, len(budgets)
+    constraint = LengthConstraint(
+        Meter(tokenizer, unit), **limits(budgets), eos=[eos], finish=finish, limit=[steps] * many
     )
-    ids = torch.full((len(budgets), 1), tokenizer.bos_token_id)
+    ids = torch.zeros((many, 0), dtype=torch.long)
     for _ in range(steps):
-        scores = 3 * torch.randn(len(budgets), len(tokenizer), generator=generator)
-        scores[:, eos] += 4.0
-        if favour is not None:
-            scores[:, favour] += 8.0
-        kept = fit(ids, scores)
+        kept = constraint.apply(noise(generator, many, len(tokenizer), favour, eos))
         assert not kept.isnan().any()
-        token = torch.multinomial(kept.softmax(1), 1, generator=generator)
-        ended = (ids == eos).any(1, keepdim=True)
-        ids = torch.cat([ids, torch.where(ended, tokenizer.pad_token_id, token)], 1)
+        ended = (ids == eos).any(1)
+        token = torch.where(
+            ended, tokenizer.pad_token_id, torch.multinomial(kept.softmax(1), 1, generator=generator)[:, 0]
+        )
+        ids = torch.cat([ids, token[:, None]], 1)
         if (ids == eos).any(1).all():
             break
-    return ids[:, 1:], (ids == eos).any(1)
+        constraint.update(token)
+    return ids, (ids == eos).any(1)
 
 
 def text_and_length(tokenizer, unit, row):
@@ -60,12 +71,12 @@ def test_noise_fits_every_budget_in_every_unit(request, kind, unit, finish):
     for row, budget in zip(ids, budgets, strict=True):
         text, length = text_and_length(tokenizer, unit, row)
         assert Budget.parse(budget).fits(length), (budget, length, text)
-        assert "\ufffd" not in text  # no half character, at the end or elsewhere
+        assert "\ufffd" not in text  # no incomplete character, at the end or elsewhere
 
 
 @pytest.mark.parametrize("unit", ["chars", "graphemes", "bytes", "cells"])
 def test_split_characters_and_marks_are_counted_as_they_come(byte_bpe, unit):
-    """Bytes of emoji, Japanese and combining marks, thrown together."""
+    """Bytes of emoji, Japanese and combining marks, in random order."""
     pieces = {p: i for i, p in enumerate(Meter(byte_bpe, "bytes").pieces) if len(p) == 1}
     favour = [pieces[bytes([b])] for b in "猫é👍🏽e\u0301".encode()]
     budgets = [b.format(unit) for b in BUDGETS for _ in range(4)]
@@ -79,8 +90,8 @@ def test_split_characters_and_marks_are_counted_as_they_come(byte_bpe, unit):
     assert fitting / len(budgets) > 0.9  # a mark that merges at the very end may leave a text one short
 
 
-def test_an_end_before_the_minimum_is_impossible_however_much_it_is_wanted(byte_bpe):
-    ids, _ = write_noise(byte_bpe, "words", ["at least 20 words"] * 4, favour=byte_bpe.eos_token_id, steps=600)
+def test_no_end_before_the_minimum_however_likely(byte_bpe):
+    ids, _ = write_noise(byte_bpe, "words", ["at least 20 words"] * 4, favour=[byte_bpe.eos_token_id], steps=600)
     assert all(text_and_length(byte_bpe, "words", row)[1] >= 20 for row in ids)
 
 
@@ -93,39 +104,22 @@ def test_finish_ends_on_a_full_stop(byte_bpe):
             assert text.rstrip("'\"”’)»]")[-1] in ".!?…", text
 
 
-def test_rows_are_independent(byte_bpe):
-    """A row in a batch is masked as it is alone."""
-    meter = Meter(byte_bpe, "chars")
-    low, high = limits(["exactly 9 chars", "at most 40 chars", "3-5 chars"])
-    ids = torch.tensor([byte_bpe("The quick brown dog.")["input_ids"][:5]] * 3)
-    scores = torch.randn(3, len(byte_bpe), generator=torch.Generator().manual_seed(1))
-    together = LengthBudgetLogitsProcessor(meter, low, high, start=0, eos=[2])(ids, scores)
-    for n in range(3):
-        alone = LengthBudgetLogitsProcessor(meter, low[n : n + 1], high[n : n + 1], start=0, eos=[2])(
-            ids[n : n + 1], scores[n : n + 1]
-        )
-        torch.testing.assert_close(together[n : n + 1], alone)
-
-
 @pytest.mark.parametrize("finish", [True, False])
 @pytest.mark.parametrize("unit", ["tokens", "chars", "words", "bytes"])
-def test_a_row_that_is_hard_pressed_leaves_the_others_alone(byte_bpe, unit, finish):
+def test_rows_are_independent(byte_bpe, unit, finish):
     """Ample room, hardly any, none, few tokens left, inside a character, after a full stop: together and each alone."""
     meter = Meter(byte_bpe, unit)
     byte = {piece: i for i, piece in enumerate(meter.pieces) if len(piece) == 1}
     plain = byte_bpe("The quick brown dog and others")["input_ids"][:6]
     rows = [plain, plain, plain, plain, [*plain[:4], byte[b"\xf0"], byte[b"\x9f"]], [*plain[:5], byte[b"."]], [0] * 6]
     many = ["at most 5000 {}", "at least 40 {}", "at most 9 {}", "at least 90 {}", "at least 1 {}", "4-30 {}", "4-9 {}"]
-    low, high = limits([budget.format(unit) for budget in many])
-    limit = torch.tensor([900, 900, 900, 40, 10, 900, 900])
-    ids = torch.tensor(rows)
+    limit = [900, 900, 900, 40, 10, 900, 900]
     scores = torch.randn(len(rows), len(byte_bpe), generator=torch.Generator().manual_seed(1))
 
     def kept(which):
-        fit = LengthBudgetLogitsProcessor(
-            meter, low[which], high[which], start=0, eos=[2], limit=limit[which], finish=finish
-        )
-        return fit(ids[which], scores[which])
+        budgets = limits([budget.format(unit) for budget in many[which]])
+        constraint = LengthConstraint(meter, **budgets, eos=[2], limit=limit[which], finish=finish, written=rows[which])
+        return constraint.apply(scores[which])
 
     together = kept(slice(None))
     for n in range(len(rows)):
@@ -133,89 +127,208 @@ def test_a_row_that_is_hard_pressed_leaves_the_others_alone(byte_bpe, unit, fini
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_rows_carried_on_are_masked_as_rows_read_afresh(byte_bpe, unit):
+def test_rows_that_are_updated_are_masked_as_rows_that_are_read_whole(byte_bpe, unit):
+    """And torch tensors as numpy arrays; neither is changed."""
     generator = torch.Generator().manual_seed(2)
-    low, high = limits([budget.format(unit) for budget in BUDGETS])
-    meter, where = Meter(byte_bpe, unit), {"start": 0, "eos": [2], "limit": torch.full_like(low, 60)}
-    carried = LengthBudgetLogitsProcessor(meter, low, high, observe=True, **where)
+    budgets = [budget.format(unit) for budget in BUDGETS]
+    meter, options = Meter(byte_bpe, unit), limits(budgets) | {"eos": [2], "limit": [60] * len(BUDGETS)}
+    updated = LengthConstraint(meter, **options)
     byte = {piece: i for i, piece in enumerate(meter.pieces) if len(piece) == 1}
-    favour = [byte[bytes([b])] for b in "  ..comé👍".encode()]  # links, marks and characters in pieces come up
-    ids = torch.zeros((len(low), 0), dtype=torch.long)
+    favour = [byte[bytes([b])] for b in "  ..comé👍".encode()]  # links, marks and split characters come up
+    ids = torch.zeros((len(BUDGETS), 0), dtype=torch.long)
     for _ in range(60):
-        scores = 3 * torch.randn(len(low), len(byte_bpe), generator=generator)
+        scores = 3 * torch.randn(len(ids), len(byte_bpe), generator=generator)
         scores[:, favour] += 5.0
-        kept = carried(ids, scores)
-        assert torch.equal(kept, LengthBudgetLogitsProcessor(meter, low, high, **where)(ids, scores))
-        ids = torch.cat([ids, torch.multinomial(kept.softmax(1), 1, generator=generator)], 1)
+        before = scores.clone()
+        kept = updated.apply(scores)
+        whole = LengthConstraint(meter, **options, written=ids.tolist())
+        assert torch.equal(kept, whole.apply(scores))
+        assert np.array_equal(kept.numpy(), whole.apply(scores.numpy()))
+        assert torch.equal(scores, before)
+        token = torch.multinomial(kept.softmax(1), 1, generator=generator)
+        ids = torch.cat([ids, token], 1)
+        updated.update(token[:, 0])
 
 
-def test_a_favourite_that_is_never_allowed_takes_the_freedom_of_what_is_taken_instead(byte_bpe):
-    low, high = limits(["at most 5000 chars"] * 2)
-    fit = LengthBudgetLogitsProcessor(Meter(byte_bpe, "chars"), low, high, start=0, eos=[2], observe=True)
-    ids = torch.tensor([byte_bpe("The quick")["input_ids"]] * 2)
+@pytest.mark.parametrize("finish", [True, False])
+@pytest.mark.parametrize("unit", ["tokens", "words", "chars", "graphemes", "bytes"])
+def test_texts_that_are_continued_fit(byte_bpe, unit, finish):
+    generator = torch.Generator().manual_seed(0)
+    begun = [byte_bpe(text)["input_ids"] for text in ("The dog", "", "Über 👍🏽 it", "It is. The fox is")] * 2
+    begun.append(begun[0])  # this one may have nine tokens more
+    asked = [*["exactly 40 {}", "at most 25 {}", "30-33 {}", "exactly 27 {}"] * 2, "at most 300 {}"]
+    budgets = [budget.format(unit) for budget in asked]
+    limit = [len(row) + more for row, more in zip(begun, [400] * 8 + [9], strict=True)]
+    constraint = LengthConstraint(
+        Meter(byte_bpe, unit), **limits(budgets), eos=[2], limit=limit, finish=finish, written=begun
+    )
+    rows = [list(row) for row in begun]
+    while not all(2 in row for row in rows):
+        kept = constraint.apply(noise(generator, len(rows), len(byte_bpe)))
+        token = torch.multinomial(kept.softmax(1), 1, generator=generator)[:, 0]
+        rows = [[*row, 0 if 2 in row else new] for row, new in zip(rows, token.tolist(), strict=True)]
+        constraint.update(np.array([row[-1] for row in rows]))
+    for row, budget in zip(rows, budgets, strict=True):
+        text = byte_bpe.decode(row[: row.index(2)], clean_up_tokenization_spaces=False)
+        assert Budget.parse(budget).fits(row.index(2) if unit == "tokens" else measure(text, unit)), (budget, text)
+
+
+def test_the_likeliest_token_is_banned_where_it_can_never_be_part_of_a_text(byte_bpe):
+    constraint = LengthConstraint(
+        Meter(byte_bpe, "chars"), [0, 0], [5000, 5000], eos=[2], written=[byte_bpe("The quick")["input_ids"]] * 2
+    )
     scores = torch.zeros(2, len(byte_bpe))
     scores[0, 0] = 3.0  # the padding
     word = byte_bpe(" brown")["input_ids"][0]
     scores[:, word] = 1.0
-    kept = fit(ids, scores)
+    kept = constraint.apply(scores)
     assert kept.argmax(1).tolist() == [word, word]
     assert kept[:, 0].eq(-torch.inf).all()
-    torch.testing.assert_close(fit.notes(torch.tensor([word, word])).freedom[:, 0], torch.tensor([-2.0, 0.0]).exp())
 
 
-def test_every_end_waits_for_the_minimum_and_comes_back_behind_it(byte_bpe):
-    """Two ids end a text here; one is a token of its own right, and is banned like the other before its time."""
+def test_every_end_waits_for_the_minimum_and_is_allowed_after_it(byte_bpe):
+    """Two ids end a text here; one is an ordinary token otherwise, and is banned like the other before the minimum."""
     full_stop, colon = (byte_bpe(mark)["input_ids"][0] for mark in ".:")
-    ids = torch.tensor([[*byte_bpe("The quick brown dog")["input_ids"][:4], full_stop]] * 2)
-    low, high = limits(["at least 4000 chars", "2-5000 chars"])
-    fit = LengthBudgetLogitsProcessor(Meter(byte_bpe, "chars"), low, high, start=0, eos=[2, colon])
-    scores = torch.zeros(2, len(byte_bpe))
-    kept = fit(ids, scores)[:, [2, colon]]
+    written = [[*byte_bpe("The quick brown dog")["input_ids"][:4], full_stop]] * 2
+    constraint = LengthConstraint(
+        Meter(byte_bpe, "chars"), **limits(["at least 4000 chars", "2-5000 chars"]), eos=[2, colon], written=written
+    )
+    kept = constraint.apply(torch.zeros(2, len(byte_bpe)))[:, [2, colon]]
     assert kept[0].eq(-torch.inf).all()
     assert kept[1].eq(0).all()
 
 
 def test_an_ample_room_changes_nothing_but_impossible_tokens(byte_bpe):
     meter = Meter(byte_bpe, "chars")
-    low, high = limits(["at most 5000 chars"])
-    ids = torch.tensor([byte_bpe("The quick")["input_ids"]])
+    constraint = LengthConstraint(meter, [0], [5000], eos=[2], written=[byte_bpe("The quick")["input_ids"]])
     scores = torch.randn(1, len(byte_bpe), generator=torch.Generator().manual_seed(1))
-    kept = LengthBudgetLogitsProcessor(meter, low, high, start=0, eos=[2])(ids, scores)
-    same = kept == scores
+    same = constraint.apply(scores) == scores
     banned = {i for i in range(len(byte_bpe)) if not same[0, i]}
     control = {bytes([b]) for b in (*range(32), 127)}
     assert all(i in (0, 1, 2) or meter.utf8[0, i] < 0 or meter.pieces[i] in control for i in banned)
 
 
-def test_logits_wider_than_the_tokenizer(byte_bpe):
-    low, high = limits(["at most 3 chars"])
-    fit = LengthBudgetLogitsProcessor(Meter(byte_bpe, "chars"), low, high, start=0, eos=[2])
-    wide = torch.randn(1, len(byte_bpe) + 64)
-    kept = fit(torch.zeros((1, 0), dtype=torch.long), wide)
+@pytest.mark.parametrize("high", [3, 3000])
+def test_scores_wider_than_the_tokenizer(byte_bpe, high):
+    constraint = LengthConstraint(Meter(byte_bpe, "chars"), [0], [high], eos=[2])
+    kept = constraint.apply(torch.randn(1, len(byte_bpe) + 64))
     assert kept[0, len(byte_bpe) :].eq(-torch.inf).all()
-    ample = LengthBudgetLogitsProcessor(Meter(byte_bpe, "chars"), low, 1000 * high, start=0, eos=[2])
-    assert ample(torch.tensor([byte_bpe("The quick")["input_ids"]]), wide)[0, len(byte_bpe) :].eq(-torch.inf).all()
+    assert kept[0].isfinite().any()
 
 
-@pytest.mark.parametrize(
-    "search",
-    [{}, {"do_sample": True, "num_return_sequences": 3}, {"num_beams": 4}, {"num_beams": 4, "do_sample": True}],
-)
-@pytest.mark.parametrize("unit", ["tokens", "chars", "words", "bytes"])
-def test_every_search_of_generate(byte_bpe, unit, search):
-    torch.manual_seed(0)
-    budgets = [f"exactly 25 {unit}", f"at most 9 {unit}", f"12-15 {unit}"]
-    low, high = limits(budgets)
-    prompts = byte_bpe(["A text.", "Another, longer text", "x"], padding=True, return_tensors="pt")
-    start = prompts["input_ids"].shape[1]
-    fit = LengthBudgetLogitsProcessor(
-        Meter(byte_bpe, unit), low, high, start=start, eos=[2], limit=torch.full_like(low, 300)
-    )
-    search = {"do_sample": False} | search
-    ids = tiny("llama", byte_bpe).generate(
-        **prompts, logits_processor=[fit], max_new_tokens=300, eos_token_id=2, pad_token_id=0, **search
-    )
-    repeats = len(ids) // 3
-    for n, row in enumerate(ids[:, start:]):
-        text, length = text_and_length(byte_bpe, unit, row)
-        assert Budget.parse(budgets[n // repeats]).fits(length), (budgets[n // repeats], length, text)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_number_formats(byte_bpe, dtype):
+    text = byte_bpe("The quick brown dog")["input_ids"]
+    constraint = LengthConstraint(Meter(byte_bpe, "words"), [3, 4], [4, 4], eos=[2], written=[text] * 2)
+    scores = torch.randn(2, len(byte_bpe), generator=torch.Generator().manual_seed(1)).to(dtype)
+    kept = constraint.apply(scores)
+    assert kept.dtype == dtype
+    assert torch.equal(kept.isfinite(), constraint.apply(scores.float()).isfinite())
+
+
+def test_full_stops(byte_bpe):
+    constraint = LengthConstraint(Meter(byte_bpe, "chars"), [0], None, eos=[2])
+    dot, comma = (byte_bpe(mark)["input_ids"][0] for mark in ".,")
+    expected = [[True, False, False]]
+    tokens = np.array([[dot, comma, len(byte_bpe) + 5]])  # the last is an id beyond the tokenizer's
+    assert constraint.full_stops(tokens).tolist() == expected
+    assert constraint.full_stops(torch.from_numpy(tokens)).tolist() == expected
+
+
+def test_rows_are_selected_and_forked(byte_bpe):
+    meter, generator = Meter(byte_bpe, "chars"), torch.Generator().manual_seed(3)
+    written = [byte_words(meter, n) for n in (2, 5, 9)]
+    options = {"low": [4, 0, 60], "high": [30, 40, 60], "limit": [40, 50, 60]}
+    constraint = LengthConstraint(meter, **options, eos=[2], written=written)
+    order = [2, 0, 0]
+    constraint.select(torch.tensor(order))
+    alone = [
+        LengthConstraint(meter, **{k: [v[n]] for k, v in options.items()}, eos=[2], written=[written[n]]) for n in order
+    ]
+    for _ in range(12):
+        scores = noise(generator, 3, len(byte_bpe))
+        kept = constraint.apply(scores)
+        assert torch.equal(kept, torch.cat([one.apply(scores[n : n + 1]) for n, one in enumerate(alone)]))
+        tokens = torch.multinomial(kept.softmax(1), 1, generator=generator)[:, 0]
+        constraint.update(tokens)
+        for n, one in enumerate(alone):
+            one.update(tokens[n : n + 1])
+
+
+# ---- as vLLM's LogitsProcessor
+
+
+class Direction(Enum):
+    UNIDIRECTIONAL = 0
+    SWAP = 1
+
+
+class Server:
+    """A fake of vLLM's batch, beside one constraint for each request alone."""
+
+    def __init__(self, meter, width):
+        self.meter, self.width, self.generator = meter, width, torch.Generator().manual_seed(4)
+        self.constraint = LengthConstraint(meter, [], [], eos=[2])
+        self.batch = []  # of each place: the output tokens and the constraint of the request alone
+
+    def change(self, *, removed=(), added=(), moved=(), size):
+        new = {}
+        for place, length_limits in added:
+            parameters = SimpleNamespace(
+                max_tokens=50, extra_args={"length_limits": length_limits} if length_limits else None
+            )
+            alone = length_limits and LengthConstraint(self.meter, *([n] for n in length_limits), eos=[2], limit=[50])
+            new[place] = (parameters, [])
+            self.batch[place : place + 1] = [(new[place][1], alone)]
+        self.constraint.update_state(
+            SimpleNamespace(
+                batch_size=size,
+                removed=removed,
+                added=[(place, parameters, [5, 6], output) for place, (parameters, output) in new.items()],
+                moved=[(*both, Direction[kind]) for *both, kind in moved],
+            )
+        )
+        for source, target, kind in moved:
+            self.batch[target], self.batch[source] = self.batch[source], self.batch[target]
+            if kind == "UNIDIRECTIONAL":
+                self.batch[source] = None
+        self.batch = self.batch[:size]
+
+    def step(self):
+        scores = noise(self.generator, len(self.batch), self.width)
+        before = scores.clone()
+        kept = self.constraint.apply(scores)
+        assert torch.equal(scores, before)
+        for place, (output, alone) in enumerate(self.batch):
+            row = slice(place, place + 1)
+            assert torch.equal(kept[row], alone.apply(scores[row]) if alone else scores[row])
+            output.append(int(torch.multinomial(kept[place].softmax(0), 1, generator=self.generator)))
+            if alone:
+                alone.update(np.array(output[-1:]))
+
+
+@pytest.mark.parametrize("unit", ["chars", "words", "graphemes"])
+def test_requests_come_go_and_move_as_in_vllm(byte_bpe, unit):
+    server = Server(Meter(byte_bpe, unit), len(byte_bpe))
+    server.change(added=[(0, [10, 40]), (1, None), (2, [0, 25])], size=3)
+    server.step()
+    server.constraint.update_state(None)  # the batch is the same, the outputs have grown
+    server.step()
+    server.change(added=[(3, [30, None])], size=4)
+    server.step()
+    server.change(moved=[(0, 3, "SWAP"), (1, 2, "SWAP")], size=4)
+    server.step()
+    server.change(removed=[1], moved=[(3, 1, "UNIDIRECTIONAL")], size=3)
+    server.step()
+    server.change(removed=[0], added=[(0, [5, 9])], size=3)
+    server.step()
+    server.change(removed=[0, 1], moved=[(2, 0, "UNIDIRECTIONAL")], size=1)
+    server.step()
+    server.change(removed=[0], added=[(0, None)], size=1)
+    server.step()
+    assert not server.constraint.is_argmax_invariant()
+
+
+def test_torch_is_not_imported():
+    code = "import sys, lengthwise.constraint.mask; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from families import CONTROLS, ENCODER_DECODERS, PAIRS, tiny
-from lengthwise.controls import Control, EncodingControl, LengthTokens, PromptControl
+from lengthwise.controls import Control, CountdownHead, EncodingControl, LengthTokens, PromptControl
 from lengthwise.controls.attach import attach, controls_of, detach, length_control
 from lengthwise.length.meter import pieces
 
@@ -38,7 +38,7 @@ class World:
         """(the tokens, their logits): (batch, time), (batch, NEW, vocabulary)."""
         options = {"do_sample": False} | options
         if not plain:
-            options |= self.told(rows)
+            options |= self.length_inputs(rows)
         broken = [i for i, piece in enumerate(pieces(self.tokenizer)) if i != 2 and (not piece or not _is_text(piece))]
         with torch.no_grad():
             out = self.model.generate(
@@ -66,19 +66,19 @@ class World:
 
     def forced(self, written: Tensor, rows: slice = slice(None), lengths: list[int] | None = None) -> Tensor:
         """The logits of the last NEW tokens in one controlled pass."""
-        told = self.told(rows) | ({} if lengths is None else {"decoder_length": torch.tensor(lengths)})
-        told = {key: value.repeat_interleave(len(written) // len(value), 0) for key, value in told.items()}
+        inputs = self.length_inputs(rows) | ({} if lengths is None else {"decoder_length": torch.tensor(lengths)})
+        inputs = {key: value.repeat_interleave(len(written) // len(value), 0) for key, value in inputs.items()}
         if self.family not in ENCODER_DECODERS:
-            told["decoder_start"] = torch.full_like(told["decoder_length"], self.width(rows))
+            inputs["decoder_start"] = torch.full_like(inputs["decoder_length"], self.width(rows))
         with torch.no_grad():
-            return self.call(written, rows, **told).logits[:, -NEW - 1 : -1]
+            return self.call(written, rows, **inputs).logits[:, -NEW - 1 : -1]
 
-    def told(self, rows: slice = slice(None)) -> dict[str, Tensor]:
+    def length_inputs(self, rows: slice = slice(None)) -> dict[str, Tensor]:
         """Of each row its length, and if there are several units, which, and whether it is a limit."""
-        told = {"decoder_length": torch.tensor(LENGTHS[rows])}
+        inputs = {"decoder_length": torch.tensor(LENGTHS[rows])}
         if len(length_control(self.model).units) > 1:
-            told |= {"decoder_unit": torch.tensor(UNITS[rows]), "decoder_at_most": torch.tensor(LIMITS[rows])}
-        return told
+            inputs |= {"decoder_unit": torch.tensor(UNITS[rows]), "decoder_at_most": torch.tensor(LIMITS[rows])}
+        return inputs
 
     def plain(self) -> Any:
         """The model as it was before the controls."""
@@ -94,7 +94,7 @@ def world_of(family: str, tokenizer: Any, controls: list[Control]) -> World:
     world = World(family, attach(tiny(family, tokenizer), controls, tokenizer), tokenizer)
     for control in controls:
         for weight in control.parameters():
-            torch.nn.init.normal_(weight)  # as if trained: new ones are silent
+            torch.nn.init.normal_(weight, std=0.3)  # as if trained: untrained ones change nothing
     return world
 
 
@@ -140,7 +140,7 @@ def static_cache_equals_dynamic(world: World) -> None:
     close(logits, its_logits)
 
 
-def the_length_is_heard(world: World) -> None:
+def the_length_changes_the_logits(world: World) -> None:
     written, _ = world.write()
     far = (world.forced(written) - world.forced(written, lengths=[2, 2, 2])).abs().amax((1, 2))
     assert (far > 1e-3).all()
@@ -159,12 +159,15 @@ def without_a_length_the_model_is_plain(world: World) -> None:
         assert torch.equal(one_pass[..., :vocabulary], world.call(written).logits)
 
 
-def a_silent_encoding_changes_nothing(world: World) -> None:
+def a_silent_control_changes_nothing(world: World) -> None:
     written, logits = world.write(plain=True)
     for control in controls_of(world.model):
         if isinstance(control, EncodingControl):
             control.factor.zero_()
             control.positions = "add"
+        if isinstance(control, CountdownHead):
+            torch.nn.init.zeros_(control.learnt["outer"])
+            torch.nn.init.zeros_(control.learnt["choice"])
     silent, silent_logits = world.write()
     assert torch.equal(written, silent)
     assert torch.equal(logits, silent_logits)
@@ -232,9 +235,9 @@ LAWS = [
     beams_do_not_need_a_cache,
     a_row_does_not_see_padding_or_other_budgets,
     static_cache_equals_dynamic,
-    the_length_is_heard,
+    the_length_changes_the_logits,
     without_a_length_the_model_is_plain,
-    a_silent_encoding_changes_nothing,
+    a_silent_control_changes_nothing,
     detached_is_as_before,
     a_copy_is_bound_to_itself,
     checkpointing_keeps_gradients,
@@ -251,12 +254,13 @@ def test_law(family: str, control: str, law: Any, byte_bpe: Any, sp_unigram: Any
 # ---- single cases
 
 
-def test_unit_and_limit_are_heard(byte_bpe: Any) -> None:
+def test_unit_and_limit_change_the_logits(byte_bpe: Any) -> None:
     world = world_of("llama", byte_bpe, CONTROLS["units"]())
     written, _ = world.write()
-    whole = world.told() | {"decoder_start": torch.full((3,), world.width())}
+    whole = world.length_inputs() | {"decoder_start": torch.full((3,), world.width())}
     # Counted by the caller, so that nothing but the tags differs.
-    whole["decoder_position"] = length_control(world.model).meter("chars").running(written, whole["decoder_start"])
+    meter = length_control(world.model).meter("chars")
+    whole["decoder_position"] = torch.from_numpy(meter.running(written.numpy(), whole["decoder_start"].numpy()))
     with torch.no_grad():
         logits = world.call(written, **whole).logits[:, -1]
         for key, other in (("decoder_unit", torch.tensor([1, 2, 0])), ("decoder_at_most", ~whole["decoder_at_most"])):
@@ -268,14 +272,14 @@ def llama(byte_bpe: Any) -> World:
     return world_of("llama", byte_bpe, [EncodingControl(unit="tokens", scale=1.0)])
 
 
-def to_sentence_case(world: World, **call: Any) -> list[list[int | None]]:
+def carried(world: World, **call: Any) -> list[list[int | None]]:
     """The index each row carries in one forward call, None for nothing."""
-    heard: list[Any] = []
+    received: list[Any] = []
     control = controls_of(world.model)[0]
-    control.encode = lambda signal, inputs: heard.append(signal)  # type: ignore[method-assign]
+    control.encode = lambda signal, inputs: received.append(signal)  # type: ignore[method-assign]
     world.model(**call)
-    signal = heard[0]
-    carriers, index = signal.carriers(control.placement).tolist(), control.index(signal).tolist()
+    signal = received[0]
+    carriers, index = signal.placement_mask(control.placement).tolist(), control.index(signal).tolist()
     return [[i if c else None for i, c in zip(*row, strict=True)] for row in zip(index, carriers, strict=True)]
 
 
@@ -294,16 +298,14 @@ def test_placements_in_a_left_padded_batch(placement: str, end_index: int, expec
     ids[:, 2] = 1  # a prompt may have special tokens: they count in tokens
     start = torch.tensor([5, 5])
     call = {"input_ids": ids, "attention_mask": mask, "decoder_length": torch.tensor([4, 6]), "decoder_start": start}
-    assert to_sentence_case(world, **call) == expected
+    assert carried(world, **call) == expected
 
 
 def test_counts_come_from_the_text(sp_unigram: Any) -> None:
     world = world_of("marian", sp_unigram, [EncodingControl(unit="chars")])
     ids = world.tokenizer("a small title", add_special_tokens=False)["input_ids"]
     labels = torch.tensor([[*ids, 2, -100]])
-    row = to_sentence_case(
-        world, input_ids=torch.tensor([[5, 6, 2]]), labels=labels, decoder_length=torch.tensor([13])
-    )[0]
+    row = carried(world, input_ids=torch.tensor([[5, 6, 2]]), labels=labels, decoder_length=torch.tensor([13]))[0]
     assert row[0] == 13
     assert row[len(ids)] == 0  # the step that predicts the end of the text
     written = [len(world.tokenizer.decode(ids[:n])) for n in range(len(ids) + 1)]
@@ -424,13 +426,13 @@ def test_a_cache_cannot_be_counted(llama: World) -> None:
 
 def test_generate_takes_plain_units_and_limits(byte_bpe: Any) -> None:
     world = world_of("llama", byte_bpe, CONTROLS["units"]())
-    told = {"decoder_length": LENGTHS, "decoder_unit": UNITS, "decoder_at_most": LIMITS}
+    inputs = {"decoder_length": LENGTHS, "decoder_unit": UNITS, "decoder_at_most": LIMITS}
     options = {"max_new_tokens": 4, "do_sample": False}
-    asked = world.model.generate(**world.inputs(), **told, **options)
-    assert torch.equal(asked, world.model.generate(**world.inputs(), **world.told(), **options))
+    asked = world.model.generate(**world.inputs(), **inputs, **options)
+    assert torch.equal(asked, world.model.generate(**world.inputs(), **world.length_inputs(), **options))
     for wrong, said in (
         ({"decoder_unit": [0, 3, 1]}, "tokens, words, chars from 0"),
         ({"decoder_unit": [0, 1]}, "3 rows"),
     ):
         with pytest.raises(ValueError, match=said):
-            world.model.generate(**world.inputs(), **told | wrong, **options)
+            world.model.generate(**world.inputs(), **inputs | wrong, **options)

@@ -1,4 +1,7 @@
-"""The planner: silent at first, the same with and without a cache, kept apart from the model it edits_hidden."""
+"""The countdown head: it starts as the identity, edits only the answer, and is trained and saved without its model.
+
+The laws of every control, with and without a cache, are in test_attach.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -14,15 +17,15 @@ from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training import RecipeError, train
 from lengthwise.training.recipe import parse_recipe
 from lengthwise.training.run_state import checkpoints, read_weights
-from training.test_loop import values
+from toy_training import values
 
 UNITS = ("tokens", "words", "chars")
 FAMILIES = ["llama", "gpt2", "marian", "t5"]
 
 
-def planned(family: str, tokenizer: Any, *, loud: bool = True) -> Any:
+def with_head(family: str, tokenizer: Any, *, trained: bool = True) -> Any:
     model = attach(tiny(family, tokenizer), CountdownHead(UNITS, at_most=True, hidden=8), tokenizer)
-    if loud:
+    if trained:
         torch.manual_seed(1)
         for weight in controls_of(model)[0].parameters():
             weight.data.normal_()
@@ -39,44 +42,44 @@ def asked(model: Any, tokenizer: Any, length: int, **more: Any) -> dict[str, Any
     return {"input_ids": answer, "decoder_length": torch.tensor([length]), **start, **more}
 
 
-def logits(model: Any, told: dict[str, Any]) -> torch.Tensor:
+def logits(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
     with torch.no_grad():
-        return model(**told).logits[0]
+        return model(**inputs).logits[0]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_untaught_planner_changes_nothing_and_a_taught_one_the_answer_alone(byte_bpe: Any, family: str) -> None:
-    silent, loud = planned(family, byte_bpe, loud=False), planned(family, byte_bpe)
-    told = asked(loud, byte_bpe, 5)
-    free = {key: value for key, value in told.items() if key not in ("decoder_length", "decoder_start")}
+def test_untrained_it_changes_nothing_and_trained_only_the_answer(byte_bpe: Any, family: str) -> None:
+    untrained, trained = with_head(family, byte_bpe, trained=False), with_head(family, byte_bpe)
+    inputs = asked(trained, byte_bpe, 5)
+    free = {key: value for key, value in inputs.items() if key not in ("decoder_length", "decoder_start")}
     plain = logits(tiny(family, byte_bpe).eval(), free)
-    assert torch.allclose(logits(silent, told), plain, atol=1e-5)
-    assert torch.equal(logits(loud, free), plain)
-    first = 0 if loud.config.is_encoder_decoder else int(told["decoder_start"]) - 1
-    same = torch.isclose(logits(loud, told), plain, atol=1e-5).all(1)
+    assert torch.allclose(logits(untrained, inputs), plain, atol=1e-5)
+    assert torch.equal(logits(trained, free), plain)
+    first = 0 if trained.config.is_encoder_decoder else int(inputs["decoder_start"]) - 1
+    same = torch.isclose(logits(trained, inputs), plain, atol=1e-5).all(1)
     assert same[:first].all()
     assert not same[first:].any()
-    assert torch.equal(logits(detach(loud), free), plain)
+    assert torch.equal(logits(detach(trained), free), plain)
 
 
 @pytest.mark.parametrize("more", [{"decoder_unit": torch.tensor([2])}, {"decoder_at_most": torch.tensor([True])}])
-def test_it_hears_the_unit_and_a_limit(byte_bpe: Any, more: dict[str, torch.Tensor]) -> None:
-    model = planned("llama", byte_bpe)
+def test_unit_and_limit_change_the_logits(byte_bpe: Any, more: dict[str, torch.Tensor]) -> None:
+    model = with_head("llama", byte_bpe)
     assert not torch.allclose(
         logits(model, asked(model, byte_bpe, 5)), logits(model, asked(model, byte_bpe, 5, **more))
     )
 
 
-def test_far_is_far(byte_bpe: Any) -> None:
-    """From 120 on all counts are alike, and below 0 it is over."""
-    model = planned("llama", byte_bpe)
+def test_large_counts_are_alike(byte_bpe: Any) -> None:
+    """From 120 on all counts have one state, and so have those below 0."""
+    model = with_head("llama", byte_bpe)
     far, further, short = (logits(model, asked(model, byte_bpe, length)) for length in (140, 9000, 7))
     assert torch.equal(far, further)
     assert not torch.equal(far, short)
     assert torch.equal(logits(model, asked(model, byte_bpe, 1))[-2:], logits(model, asked(model, byte_bpe, 2))[-2:])
 
 
-def test_the_nearer_the_finer() -> None:
+def test_the_states_of_counts() -> None:
     found = bucket(torch.arange(-2, 300)).tolist()
     assert found[:19] == [0, 0, *range(16), 16]
     assert max(found) == found[-1] == found[122] == 39 > found[121]
@@ -84,50 +87,31 @@ def test_the_nearer_the_finer() -> None:
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("beams", [1, 3])
-def test_with_a_cache_and_without(byte_bpe: Any, family: str, beams: int) -> None:
-    model = planned(family, byte_bpe)
-    prompts = byte_bpe(["It was a bright day.", "Text."], padding=True, padding_side="left", return_tensors="pt")
-    how = {"max_new_tokens": 8, "num_beams": beams, "do_sample": False, "output_scores": True, "pad_token_id": 0}
-    told = {"decoder_length": [6, 20], "decoder_unit": [0, 2], "decoder_at_most": [False, True]}
-    inputs = {"input_ids": prompts["input_ids"], "attention_mask": prompts["attention_mask"]}
-    quick, slow = (
-        model.generate(**inputs, **told, **how, use_cache=cached, return_dict_in_generate=True)
-        for cached in (True, False)
-    )
-    assert torch.equal(quick.sequences, slow.sequences)
-    for one, other in zip(quick.scores, slow.scores, strict=True):
-        assert torch.allclose(one, other, atol=1e-4)
-    free = model.generate(**inputs, **how, return_dict_in_generate=True)
-    assert not torch.equal(free.scores[0], quick.scores[0])
-
-
-def test_a_folder_with_a_planner_alone(byte_bpe: Any, tmp_path: Path) -> None:
+def test_a_folder_with_only_a_head(byte_bpe: Any, tmp_path: Path) -> None:
     save(tiny("llama", byte_bpe), byte_bpe, tmp_path / "base")
-    model = planned("llama", byte_bpe)
-    save(model, byte_bpe, tmp_path / "planner", base=str(tmp_path / "base"), weights=False)
-    assert not list((tmp_path / "planner").glob("*model*"))
-    loaded, _ = load_model(tmp_path / "planner")
-    told = asked(model, byte_bpe, 5)
-    assert torch.equal(logits(loaded, told), logits(model, told))
-    save(model, byte_bpe, tmp_path / "upon", base=str(tmp_path / "planner"), weights=False)
+    model = with_head("llama", byte_bpe)
+    save(model, byte_bpe, tmp_path / "head", base=str(tmp_path / "base"), weights=False)
+    assert not list((tmp_path / "head").glob("*model*"))
+    loaded, _ = load_model(tmp_path / "head")
+    inputs = asked(model, byte_bpe, 5)
+    assert torch.equal(logits(loaded, inputs), logits(model, inputs))
+    save(model, byte_bpe, tmp_path / "upon", base=str(tmp_path / "head"), weights=False)
     with pytest.raises(ValueError, match="has a base itself"):
         load_model(tmp_path / "upon")
     with pytest.raises(ValueError, match="name it"):
         save(model, byte_bpe, tmp_path / "other", weights=False)
-    (tmp_path / "planner" / "lengthwise.safetensors").unlink()
+    (tmp_path / "head" / "lengthwise.safetensors").unlink()
     with pytest.raises(ValueError, match="missing or damaged"):
-        load_model(tmp_path / "planner")
+        load_model(tmp_path / "head")
 
 
-PLANNER = [{"control": "planner", "hidden": 8}]
+HEAD = [{"control": "countdown_head", "hidden": 8}]
 
 
-def test_only_the_planner_learns(byte_bpe: Any, tmp_path: Path) -> None:
+def test_only_the_head_is_trained(byte_bpe: Any, tmp_path: Path) -> None:
     save(tiny("llama", byte_bpe), byte_bpe, tmp_path / "base")
     base = {"base": str(tmp_path / "base"), "frozen": True}
-    settings = values(tmp_path, controls=PLANNER, train={"lr": 0.02, "average": 2, "save_every": 6, "half": True}) | {
+    settings = values(tmp_path, controls=HEAD, train={"lr": 0.02, "average": 2, "save_every": 6, "half": True}) | {
         "model": base
     }
     folder = train(parse_recipe(settings))
@@ -138,7 +122,7 @@ def test_only_the_planner_learns(byte_bpe: Any, tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in folder.glob("*.safetensors")) < 60_000
 
     settings |= {"out": str(tmp_path / "more"), "model": {"base": str(folder), "frozen": True}, "controls": []}
-    more, _ = load_model(train(parse_recipe(settings)))  # it learns on, from where it was
+    more, _ = load_model(train(parse_recipe(settings)))  # training goes on from the trained head
     assert torch.equal(more.get_input_embeddings().weight, plain.get_input_embeddings().weight)
     old, new = (controls_of(one)[0].learnt["choice"] for one in (model, more))
     assert 0 < (new - old).norm() < old.norm()
@@ -148,12 +132,12 @@ def test_only_the_planner_learns(byte_bpe: Any, tmp_path: Path) -> None:
     ("changes", "match"),
     [
         ({"controls": [{"control": "prompt"}]}, "nothing to learn"),
-        ({"controls": [*PLANNER, {"control": "tokens"}]}, "cannot teach length tokens"),
-        ({"controls": PLANNER, "batch": {"packing": True}}, "packing"),
-        ({"controls": PLANNER, "model": {"lora": {"rank": 4}}}, "leave fresh and lora out"),
+        ({"controls": [*HEAD, {"control": "length_tokens"}]}, "cannot teach length tokens"),
+        ({"controls": HEAD, "batch": {"packing": True}}, "packing"),
+        ({"controls": HEAD, "model": {"lora": {"rank": 4}}}, "leave fresh and lora out"),
     ],
 )
-def test_what_cannot_be(byte_bpe: Any, tmp_path: Path, changes: dict[str, Any], match: str) -> None:
+def test_recipes_that_are_refused(byte_bpe: Any, tmp_path: Path, changes: dict[str, Any], match: str) -> None:
     save(tiny("llama", byte_bpe), byte_bpe, tmp_path / "base")
     settings = values(tmp_path, controls=changes["controls"], batch=changes.get("batch", {}))
     settings["model"] = {"base": str(tmp_path / "base"), "frozen": True, **changes.get("model", {})}

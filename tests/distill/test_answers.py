@@ -1,20 +1,20 @@
-"""Prompts made of topics, and a model's own answers to them as examples."""
+"""A model's answers as examples: which are kept, which are rejected, and that an interrupted run is continued."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 import lengthwise
 from families import tiny
-from lengthwise import Writer
 from lengthwise.cli import main
 from lengthwise.corpora import DataError, read
 from lengthwise.distill import answers
-from lengthwise.distill.answers import answer, fault
-from lengthwise.distill.prompts import Question, combine, questions, sections
+from lengthwise.distill.answers import answer, reject_reason
+from lengthwise.distill.prompts import Prompt
 from lengthwise.engines.continuous import Completion
+from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.settings_file import SettingsMismatch
 
 ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "recipes/prompts"
@@ -27,68 +27,6 @@ def rows(path):
 def file(path, text):
     path.write_text(text, encoding="utf-8")
     return path
-
-
-# ---- prompts
-
-
-def test_templates_go_with_the_topics_of_their_heading(tmp_path):
-    topics = file(tmp_path / "topics", "# a comment\n[animal]\nthe fox\nthe owl\n\n[place]\nRome\n")
-    templates = file(tmp_path / "templates", "[any]\nOn {topic}.\n[animal]\nWhat does {topic} eat?\n")
-    expected = {"On the fox.", "On the owl.", "On Rome.", "What does the fox eat?", "What does the owl eat?"}
-    made = combine(topics, templates, 5)
-    assert set(made) == expected
-    assert combine(topics, templates, 5) == made
-    assert {tuple(combine(topics, templates, 3, seed)) for seed in range(9)} != {tuple(made[:3])}
-
-
-@pytest.mark.parametrize(
-    ("topics", "templates", "count", "message"),
-    [
-        ("the fox\n", "On {topic}.\n", 2, "2 prompts were asked for; .+ make 1"),
-        ("the fox\n", "On foxes.\n", 1, "On foxes"),
-        ("[animal]\nthe fox\n", "[place]\nWhere is {topic}?\n", 1, "under .animal."),
-        ("the fox\n", "[any]\nOn {topic}.\n[place]\nWhere is {topic}?\n", 1, "under .place."),
-        ("# nothing\n", "On {topic}.\n", 1, "holds no lines"),
-    ],
-)
-def test_files_that_do_not_go_together_are_told(tmp_path, topics, templates, count, message):
-    with pytest.raises(DataError, match=message):
-        combine(file(tmp_path / "topics", topics), file(tmp_path / "templates", templates), count)
-
-
-def test_our_topics_keep_apart_from_those_that_are_measured_on():
-    """Neither the prompts of bench/ nor those made of the held-out topics may be trained on."""
-    topics = [topic for group in sections(RECIPES / "topics.txt").values() for topic in group]
-    apart = [topic for group in sections(RECIPES / "topics.heldout.txt").values() for topic in group]
-    assert len(set(topics)) == len(topics) > 400
-    bench = (ROOT / "bench/prompts.txt").read_text(encoding="utf-8").lower()
-    for topic in topics:
-        name = re.sub("^(a|an|the) ", "", topic.lower())
-        assert not re.search(rf"\b{re.escape(name)}\b", bench), topic
-        assert not any(re.search(rf"\b{re.escape(name)}\b", other.lower()) for other in apart), topic
-    assert len(combine(RECIPES / "topics.txt", RECIPES / "templates.txt", 20000)) == 20000
-
-
-def test_prompts_are_read_from_rows_and_from_lines(tmp_path):
-    named = file(tmp_path / "a.jsonl", '{"id": "x", "prompt": "Why?", "more": 1}\n\n{"prompt": "Who?"}\n')
-    assert questions(named) == [Question("x", "Why?"), Question("3", "Who?")]
-    assert questions(file(tmp_path / "a.txt", "Why?\n\nWho? \n")) == [Question("1", "Why?"), Question("3", "Who?")]
-    assert [question.id for question in questions(named, each=2)] == ["x.1", "x.2", "3.1", "3.2"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"id": 1, "prompt": "Why?"}\n{"id": 1, "prompt": "Who?"}\n', "a.jsonl:2: the id '1' was there"),
-        ('{"question": "Why?"}\n', "a.jsonl:1: expected an object"),
-        ("Why?\n", "a.jsonl:1: not JSON"),
-        ("\n", "holds no prompts"),
-    ],
-)
-def test_prompts_that_cannot_be_asked_are_told(tmp_path, text, message):
-    with pytest.raises(DataError, match=message):
-        questions(file(tmp_path / "a.jsonl", text))
 
 
 # ---- what is a bad example?
@@ -112,22 +50,22 @@ def test_prompts_that_cannot_be_asked_are_told(tmp_path, text, message):
         ("\n".join(f"The fox runs away.\n{n} hens {n} days {n} eggs {n} owls {n} cats" for n in "abc"), "repetitive"),
     ],
 )
-def test_bad_examples(text, reason):
-    assert fault("What is a fox?", text.strip()) == reason
+def test_reject_reason(text, reason):
+    assert reject_reason("What is a fox?", text.strip()) == reason
 
 
 # ---- answers
 
 
 @pytest.fixture(scope="module")
-def writer(byte_bpe):
-    return Writer(tiny("llama", byte_bpe), byte_bpe, name="tiny")
+def engine(byte_bpe):
+    return TransformersEngine(tiny("llama", byte_bpe), byte_bpe, "tiny")
 
 
-ASKED = [Question(str(n), f"Where is fox number {n}?") for n in range(9)]
+ASKED = [Prompt(str(n), f"Where is fox number {n}?") for n in range(9)]
 
 
-def test_answers_are_kept_whole_or_cut_or_dropped(writer, byte_bpe, tmp_path, monkeypatch):
+def test_answers_are_kept_whole_or_cut_or_dropped(engine, byte_bpe, tmp_path, monkeypatch):
     said = [
         ("It is in the wood", True),
         ("It is in the wood. It sleeps. And then it", False),
@@ -141,10 +79,10 @@ def test_answers_are_kept_whole_or_cut_or_dropped(writer, byte_bpe, tmp_path, mo
     script = [Completion(place, *done) for place, done in enumerate(zip(ids, ended, strict=True))][::-1]
     monkeypatch.setattr(answers, "generate_continuous", lambda *_, **__: iter(script))
     out = tmp_path / "new/answers.jsonl"
-    report = answer(writer, ASKED[:6], out, most=20)
+    report = answer(engine, ASKED[:6], out, max_tokens=20)
     assert sorted(rows(out), key=lambda row: row["id"]) == [
-        {"id": "0", "prompt": ASKED[0].prompt, "response": "It is in the wood", "finished": True},
-        {"id": "1", "prompt": ASKED[1].prompt, "response": "It is in the wood. It sleeps.", "finished": False},
+        {"id": "0", "prompt": ASKED[0].text, "response": "It is in the wood", "finished": True},
+        {"id": "1", "prompt": ASKED[1].text, "response": "It is in the wood. It sleeps.", "finished": False},
     ]
     assert {row["id"]: row["reason"] for row in rows(tmp_path / "new/answers.dropped.jsonl")} == {
         "2": "no finished sentence",
@@ -166,44 +104,44 @@ def both(out):
     return {row["id"]: row for path in (out, out.with_name("a.dropped.jsonl")) for row in rows(path)}
 
 
-def test_a_run_that_broke_off_goes_on(writer, tmp_path):
+def test_an_interrupted_run_is_continued(engine, tmp_path):
     out, calls = tmp_path / "a.jsonl", []
-    options = {"most": 20, "rows": 3, "temperature": 2.0}
-    answer(writer, ASKED, out, **options)
+    options = {"max_tokens": 20, "rows": 3, "temperature": 2.0}
+    answer(engine, ASKED, out, **options)
     first = both(out)
-    assert set(first) == {question.id for question in ASKED}
+    assert set(first) == {prompt.id for prompt in ASKED}
     dropped = tmp_path / "a.dropped.jsonl"
     longest = max((out, dropped), key=lambda path: path.stat().st_size)
     lines = longest.read_bytes().splitlines(keepends=True)
     longest.write_bytes(b"".join(lines[:2]) + lines[2].rstrip(b"\n"))  # the third is whole but for its end
-    report = answer(writer, ASKED, out, progress=calls.append, **options)
+    report = answer(engine, ASKED, out, progress=calls.append, **options)
     again = both(out)
     assert set(again) == set(first)
     assert report["kept"] + report["dropped"] == len(ASKED)
     assert calls[0] == len(ASKED) - (len(lines) - 2)
     assert sum(calls) == len(ASKED)
     before = out.read_bytes(), dropped.read_bytes()
-    answer(writer, ASKED, out, **options)
+    answer(engine, ASKED, out, **options)
     assert (out.read_bytes(), dropped.read_bytes()) == before
 
 
-def test_files_of_others_are_not_gone_on_with(writer, tmp_path):
+def test_files_of_other_runs_are_refused(engine, tmp_path):
     out = file(tmp_path / "a.jsonl", '{"id": "0", "prompt": "Who?", "response": "He.", "finished": true}\n')
     with pytest.raises(DataError, match=r"answer to another prompt as id '0'.+found 'Who"):
-        answer(writer, ASKED, out)
+        answer(engine, ASKED, out)
     with pytest.raises(DataError, match=r"a\.jsonl:1 is no row of answers"):
-        answer(writer, ASKED, file(out, '{"text": "Hello."}\n'))
+        answer(engine, ASKED, file(out, '{"text": "Hello."}\n'))
 
 
-def test_a_prompt_that_leaves_no_room_is_dropped(writer, tmp_path):
+def test_a_prompt_without_room_for_the_answer_is_dropped(engine, tmp_path):
     out = tmp_path / "a.jsonl"
-    report = answer(writer, [Question("long", "word " * 200), ASKED[0]], out, most=20)
+    report = answer(engine, [Prompt("long", "word " * 200), ASKED[0]], out, max_tokens=20)
     assert report["reasons"]["prompt too long"] == 1
     assert set(both(out)) == {"long", "0"}
 
 
-def test_a_translator_answers_nothing(sp_unigram, tmp_path):
-    translator = Writer(tiny("marian", sp_unigram), sp_unigram, name="marian")
+def test_a_translator_is_refused(sp_unigram, tmp_path):
+    translator = TransformersEngine(tiny("marian", sp_unigram), sp_unigram, "marian")
     with pytest.raises(ValueError, match="marian translates"):
         answer(translator, ASKED, tmp_path / "a.jsonl")
 
@@ -217,7 +155,7 @@ def test_the_two_commands(byte_bpe, tmp_path, capfd):
     made = [row["prompt"] for row in rows(prompts)]
     assert (tmp_path / "prompts.txt").read_text().splitlines() == made
     capfd.readouterr()
-    ask = ["data", "answers", str(prompts), str(out), "--model", str(folder), "--each", "2", "--most", "30"]
+    ask = ["data", "answers", str(prompts), str(out), "--model", str(folder), "--samples", "2", "--max-tokens", "30"]
     assert main([*ask, "--json"]) == 0
     report = json.loads(capfd.readouterr().out)
     assert report["kept"] + report["dropped"] == 14
@@ -228,17 +166,36 @@ def test_the_two_commands(byte_bpe, tmp_path, capfd):
     assert "a.txt" in capfd.readouterr().err
 
 
-def test_what_is_somebody_elses_is_left_alone(writer, tmp_path):
-    asked = [Question("1", "Hello there")]
+def test_other_files_are_not_changed(engine, tmp_path):
+    asked = [Prompt("1", "Hello there")]
     for other in ('{"my": "precious"}', '{"id": "1", "prompt": "Hello there"}\n', "no newline at all"):
         file(tmp_path / "out.jsonl", other)
         with pytest.raises(DataError, match=r"name another"):
-            answer(writer, asked, tmp_path / "out.jsonl", most=4)
+            answer(engine, asked, tmp_path / "out.jsonl", max_tokens=4)
         assert (tmp_path / "out.jsonl").read_text() == other
 
 
-def test_a_run_goes_on_with_its_settings(writer, tmp_path):
-    asked = [Question("1", "Hello there")]
-    answer(writer, asked, tmp_path / "out.jsonl", most=4)
-    with pytest.raises(DataError, match=r"temperature 0.8, now 0.5; name another file"):
-        answer(writer, asked, tmp_path / "out.jsonl", most=4, temperature=0.5)
+def test_a_run_is_continued_with_the_same_settings(engine, tmp_path):
+    asked = [Prompt("1", "Hello there")]
+    answer(engine, asked, tmp_path / "out.jsonl", max_tokens=4)
+    with pytest.raises(SettingsMismatch, match=r"temperature 0.8, now 0.5; name another file"):
+        answer(engine, asked, tmp_path / "out.jsonl", max_tokens=4, temperature=0.5)
+
+
+def test_settings_of_older_versions_are_understood(engine, tmp_path):
+    old = {"model": "tiny", "temperature": 0.8, "top_p": 0.95, "most": 8, "seed": 0}
+    for settings, changed in [(old, None), (old | {"least": 2}, "min_tokens"), (old | {"most": 9}, "max_tokens")]:
+        file(tmp_path / "out.jsonl", "")
+        file(tmp_path / "out.settings.json", json.dumps(settings))
+        if changed:
+            with pytest.raises(SettingsMismatch, match=f"begun with {changed} "):
+                answer(engine, ASKED[:1], tmp_path / "out.jsonl", max_tokens=8)
+        else:
+            assert sum(answer(engine, ASKED[:1], tmp_path / "out.jsonl", max_tokens=8)[n] for n in ("kept", "dropped"))
+
+
+def test_an_answer_that_could_not_end_earlier_is_not_finished(engine, byte_bpe, tmp_path, monkeypatch):
+    ids = byte_bpe("It is in the wood.", add_special_tokens=False)["input_ids"]
+    monkeypatch.setattr(answers, "generate_continuous", lambda *_, **__: iter([Completion(0, ids, True)]))
+    answer(engine, ASKED[:1], tmp_path / "a.jsonl", max_tokens=20, min_tokens=2)
+    assert [row["finished"] for row in rows(tmp_path / "a.jsonl")] == [False]

@@ -58,7 +58,7 @@ def test_without_the_countdown_it_is_the_harness_own(model, byte_bpe):
 
 
 @pytest.mark.parametrize("batch_size", [1, 3])
-def test_with_the_countdown_each_answer_is_told_its_length(model, byte_bpe, batch_size):
+def test_with_the_countdown_the_control_receives_the_length_of_each_answer(model, byte_bpe, batch_size):
     found = LengthwiseLM(model, byte_bpe, countdown=True, batch_size=batch_size).loglikelihood(
         requests(), disable_tqdm=True
     )

@@ -66,6 +66,15 @@ def test_error_by_bins_shows_means():
     assert plots.error_by_bins({"ours": LENGTHS["ours"]}).axes[0].get_yscale() == "linear"
 
 
+def test_errors_at_each_target():
+    systems = {"ours": ([100, 20, 20, 100], [101, 20, 22, 99]), "theirs": ([20, 50], [10, 90])}
+    axes = plots.error_by_target(systems, unit="words").axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["20", "50", "100"]
+    means = [container.lines[0].get_ydata().tolist() for container in axes.containers]
+    assert means == [[1, 1], [10, 40]]
+    assert "words" in axes.get_ylabel()
+
+
 def test_histogram_shows_shares_of_all_texts():
     axes = FIGURES["ratio_histogram"]().axes[0]
     assert _legend(axes) == ["within ±10%", "ours (75% inside)", "theirs (0% inside)"]

@@ -8,7 +8,7 @@ import torch
 
 from families import tiny
 from lengthwise import EncodingControl, LengthTokens, PromptControl, Writer, attach
-from lengthwise.generation.endings import Draft, choose
+from lengthwise.generation.endings import Draft, best_ending
 from lengthwise.length.budget import Budget, at_most
 
 BUDGETS = ["at most 60 chars", "exactly 9 words", "12-20 tokens", "at most 40 bytes"]
@@ -224,10 +224,10 @@ def test_bad_calls(writer, budgets, options, message):
 # ---- endings
 
 
-def end(text, budget, *, freedom=None, end_ratio=0.0):
-    """What `choose` makes of a text written a character at a time."""
-    draft = Draft(text, range(1, len(text) + 1), freedom or [1.0] * len(text), end_ratio, 0.0)
-    chosen = choose(draft, Budget.parse(budget), lambda t, n: len(t.strip()))
+def end(text, budget, *, agreement=None, end_ratio=0.0):
+    """What `best_ending` makes of a text written a character at a time."""
+    draft = Draft(text, range(1, len(text) + 1), agreement or [1.0] * len(text), end_ratio, 0.0)
+    chosen = best_ending(draft, Budget.parse(budget), lambda t, n: len(t.strip()))
     return chosen.text, chosen.fits, chosen.complete
 
 
@@ -245,8 +245,8 @@ def test_no_finished_prefix_in_the_window_is_said_and_not_hidden():
 
 def test_a_forced_full_stop_is_no_end():
     text = "It is made of a."
-    assert end(text, "exactly 16 chars", freedom=[1.0] * 15 + [0.001]) == (text, True, False)
-    assert end(text, "exactly 16 chars", freedom=[1.0] * 15 + [0.3]) == (text, True, True)
+    assert end(text, "exactly 16 chars", agreement=[1.0] * 15 + [0.001]) == (text, True, False)
+    assert end(text, "exactly 16 chars", agreement=[1.0] * 15 + [0.3]) == (text, True, True)
 
 
 def test_the_models_own_end_counts_without_a_full_stop():

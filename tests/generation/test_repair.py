@@ -5,24 +5,20 @@ from typing import Any
 import pytest
 import torch
 import transformers as hf
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from families import tiny
-from length.test_meter import TEXTS as SCRIPTS
-from length.test_meter import everything, meters
+from length.test_meter import meters
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
-from lengthwise.constraint.length_state import LengthState
-from lengthwise.constraint.mask import LengthBudgetLogitsProcessor
 from lengthwise.controls import Control, Signal
-from lengthwise.engines.prefill import read
-from lengthwise.generation import generator as write
-from lengthwise.generation.endings import Draft, free_ends
-from lengthwise.generation.repair import TAILS, beginning
-from lengthwise.generation.streaming import SentenceStreamer, spelled
+from lengthwise.engines import transformers as transformers_engine
+from lengthwise.generation import decoding, generator
+from lengthwise.generation.decoding import spelled
+from lengthwise.generation.endings import Draft, unforced_ends
+from lengthwise.generation.repair import TAILS, without_tail
+from lengthwise.generation.streaming import SentenceStreamer
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
-from lengthwise.length.units import UNITS, measure
+from lengthwise.length.units import measure
 
 KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
 SAID = """The dog has the fox. It is a cold day in the text. A line that fits is quick. The clocks are over the lazy
@@ -85,96 +81,26 @@ def test_a_beginning_ends_where_a_word_begins(request, kind, tail):
     meter = meters(request, kind, "chars")
     ids = meter.tokenizer(SAID, add_special_tokens=False)["input_ids"]
     for n in range(tail + 1, len(ids) + 1):
-        kept = beginning(drafted(meter, ids[:n]), tail, meter.pieces)
+        kept = without_tail(drafted(meter, ids[:n]), tail, meter.pieces)
         cut = len(kept.ids)
         words = [i for i in range(n - tail, n) if meter.pieces[ids[i]][:1].isspace()]
         assert cut == (words[0] if words else n - tail)
         assert (kept.ids, list(kept.reach)) == (ids[:cut], spelled(meter, ids[:cut])[1])
-        assert len(kept.freedom) == cut
+        assert len(kept.agreement) == cut
 
 
 def test_nothing_is_kept_of_a_draft_that_is_no_longer_than_what_is_taken_back(byte_bpe):
     meter, ids = Meter(byte_bpe, "chars"), byte_bpe(SAID)["input_ids"]
     for n in range(13):
-        assert beginning(drafted(meter, ids[:n]), 12, meter.pieces).ids == []
-    assert beginning(drafted(meter, ids[:20]), 12, meter.pieces).ids
+        assert without_tail(drafted(meter, ids[:n]), 12, meter.pieces).ids == []
+    assert without_tail(drafted(meter, ids[:20]), 12, meter.pieces).ids
 
 
 def test_what_was_shown_is_kept(byte_bpe):
     meter, ids = Meter(byte_bpe, "chars"), byte_bpe(SAID)["input_ids"]
     draft = drafted(meter, ids)
     for shown in range(1, len(draft.text)):
-        assert beginning(draft, 200, meter.pieces, shown).reach[-1] >= shown
-
-
-# ---- rows that begin in different columns
-
-
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
-@given(some=st.lists(st.one_of(everything, st.sampled_from(SCRIPTS)), min_size=2, max_size=4), steps=st.integers(0, 12))
-def test_rows_that_begin_later_stand_as_each_alone(request, kind, unit, some, steps):
-    meter = meters(request, kind, unit)
-    rows = [meter.tokenizer(text, add_special_tokens=False)["input_ids"] for text in some]
-    wide = max(map(len, rows))
-    steps = min(steps, wide)
-    skip = torch.tensor([max(0, wide - len(row) - steps) for row in rows])  # what a row begins with, but not its end
-    before = byte_words(meter, wide)
-    rows = [[*before[:first], *row, *before][:wide] for first, row in zip(skip.tolist(), rows, strict=True)]
-    ids = torch.tensor(rows, dtype=torch.long).reshape(len(rows), wide)
-    carried = LengthState(meter, ids[:, : wide - steps], skip.clamp(max=wide - steps).numpy())
-    for at in range(wide - steps, wide + 1):
-        fresh = LengthState(meter, ids[:, :at], skip.numpy())
-        alone = [LengthState(meter, row[first:at].unsqueeze(0)) for row, first in zip(ids, skip.tolist(), strict=True)]
-        for name in ("used", "settled", "begun", "open", "character", "tokens"):
-            expected = [getattr(one, name).item() for one in alone]
-            assert getattr(fresh, name).tolist() == expected, (name, at)
-            assert getattr(carried, name).tolist() == expected, (name, at)
-        assert [fresh.written(n) for n in range(len(rows))] == [one.written(0) for one in alone]
-        if at < wide:
-            carried.advance(ids[:, at])
-
-
-def byte_words(meter, many):
-    """Tokens that would count if they were text, and join what follows them."""
-    ids = meter.tokenizer("e. The dog is ok.com e", add_special_tokens=False)["input_ids"]
-    return (ids * (many // len(ids) + 1))[:many]
-
-
-@pytest.mark.parametrize("finish", [True, False])
-@pytest.mark.parametrize("unit", ["tokens", "words", "chars", "graphemes", "bytes"])
-def test_budgets_hold_for_rows_that_go_on_and_each_is_masked_as_alone(byte_bpe, unit, finish):
-    meter, generator = Meter(byte_bpe, unit), torch.Generator().manual_seed(0)
-    begun = [byte_bpe(text)["input_ids"] for text in ("The dog", "", "Über 👍🏽 it", "It is. The fox is")] * 2
-    begun.append(begun[0])  # this one may write nine tokens more
-    asked = [*["exactly 40 {}", "at most 25 {}", "30-33 {}", "exactly 27 {}"] * 2, "at most 300 {}"]
-    budgets = [Budget.parse(budget.format(unit)) for budget in asked]
-    low, high = (torch.tensor([getattr(budget, name) for budget in budgets]) for name in ("low", "high"))
-    kept = torch.tensor([len(row) for row in begun])
-    most, limit = int(kept.max()), kept + torch.tensor([400] * 8 + [9])
-    prompt = byte_words(meter, most + 3)
-    ids = torch.tensor([[*prompt[: most + 3 - len(row)], *row] for row in begun])
-    how = {"eos": [2], "finish": finish, "observe": True}
-    fit = LengthBudgetLogitsProcessor(meter, low, high, start=3, skip=most - kept, limit=limit, **how)
-    alone = [
-        LengthBudgetLogitsProcessor(
-            meter, low[n : n + 1], high[n : n + 1], start=ids.shape[1] - int(kept[n]), limit=limit[n : n + 1], **how
-        )
-        for n in range(len(begun))
-    ]
-    while not (ended := (ids[:, most + 3 :] == 2).any(1)).all():
-        scores = 3 * torch.randn(len(ids), len(byte_bpe), generator=generator)
-        scores[:, 2] += 4.0
-        masked = fit(ids, scores)
-        for n, one in enumerate(alone):
-            assert ended[n] or torch.equal(masked[n : n + 1], one(ids[n : n + 1], scores[n : n + 1])), n
-        token = torch.multinomial(masked.softmax(1), 1, generator=generator)
-        ids = torch.cat([ids, torch.where(ended.unsqueeze(1), 0, token)], 1)
-    for row, first, budget in zip(ids.tolist(), kept.tolist(), budgets, strict=True):
-        new = row[most + 3 - first :]
-        text = byte_bpe.decode(new[: new.index(2)], clean_up_tokenization_spaces=False)
-        assert budget.fits(new.index(2) if unit == "tokens" else measure(text, unit)), (budget, text)
+        assert without_tail(draft, 200, meter.pieces, shown).reach[-1] >= shown
 
 
 # ---- which texts are written again
@@ -187,10 +113,9 @@ def test_a_complete_text_is_not_written_again_and_a_torn_one_is(writer, monkeypa
     assert len(widths) == 1
     [ended] = writer.write("A dog.", "exactly 30 tokens")
     assert (ended.complete, ended.length) == (True, 30)
-    rows, width = widths[2]
-    assert rows > 1
+    _, width = widths[2]
     assert width >= widths[1][1] + 30 - TAILS[0]  # it goes on from where 12 tokens are taken back
-    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    monkeypatch.setattr(generator, "repair", lambda *parts, **more: None)
     [torn] = writer.write("A dog.", "exactly 30 tokens")
     assert not torn.complete
     assert torn.text[:40] == ended.text[:40] != ended.text
@@ -213,7 +138,7 @@ def test_ends_do_not_depend_on_what_else_is_written(byte_bpe, monkeypatch, famil
     together = writer.write(PROMPTS[:4], budget)
     assert texts(together) == [text for prompt in PROMPTS[:4] for text in texts(writer.write(prompt, budget))]
     assert texts(together)[::-1] == texts(writer.write(PROMPTS[3::-1], budget))
-    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    monkeypatch.setattr(generator, "repair", lambda *parts, **more: None)
     before = writer.write(PROMPTS[:4], budget)
     assert sum(w.complete for w in together) > sum(w.complete for w in before)
     assert all(now.complete or not then.complete for now, then in zip(together, before, strict=True))
@@ -285,20 +210,18 @@ def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
     """A text may be taken back by 12 tokens, end there, be taken back by 24 and then by 48."""
     meter = Meter(byte_bpe, "chars")
     ids = byte_bpe(" ".join([SAID] * 3))["input_ids"]
-    tap = SentenceStreamer(meter, Budget.parse("exactly 4000 chars"), lambda text, tokens: len(text))
-    tap.fit = type("Free", (), {"freedom": lambda self: [1.0] * (len(tap._ids) - 1)})()
-    tap.sober = lambda ids, freedom: freedom
-    tap.put(torch.tensor([[1, 2]]))  # the prompt
+    exactly = Budget.parse("exactly 4000 chars")
+    streamer = SentenceStreamer(meter, exactly, lambda text, tokens: len(text), lambda ids, agreement: agreement)
     shown = set()
-    for n, token in enumerate(ids, 1):
-        tap.put(torch.tensor([token]))
+    for n in range(1, len(ids) + 1):
+        streamer.put(ids[: n - 1], [1.0] * (n - 1))
         draft = drafted(meter, ids[:n])
         for tail in TAILS:
-            draft = beginning(draft, tail, meter.pieces)
-        assert tap.shown <= max(draft.reach, default=0)
-        shown.add(tap.shown)
+            draft = without_tail(draft, tail, meter.pieces)
+        assert streamer.shown <= max(draft.reach, default=0)
+        shown.add(streamer.shown)
     assert len(shown) > 3
-    assert shown <= {0, *(end for end, _ in free_ends(drafted(meter, ids), drafted(meter, ids).text))}
+    assert shown <= {0, *(end for end, _ in unforced_ends(drafted(meter, ids), drafted(meter, ids).text))}
 
 
 def test_of_an_abandoned_stream_no_end_is_written_again(byte_bpe, monkeypatch):
@@ -317,7 +240,7 @@ def test_of_an_abandoned_stream_no_end_is_written_again(byte_bpe, monkeypatch):
 
 def planned():
     control = CountdownHead(("words", "chars"), at_most=True, hidden=8)
-    control.settle(1.0, 32)
+    control.on_attach(1.0, 32)
     torch.manual_seed(1)
     for weight in control.parameters():
         weight.data.normal_(std=0.3)
@@ -341,16 +264,14 @@ def test_prompts_read_once_make_the_same_texts(byte_bpe, monkeypatch, control):
     with torch.no_grad():
         model.model.norm.weight.mul_(2)  # it minds what it reads
     writer = Writer(talking(model, byte_bpe, own=1.0), byte_bpe, batch_size=96)
-    shared = []
 
     def both():
         drawn = writer.write(PROMPTS[:2], "exactly 20 chars", candidates=3, seed=1)
         return texts(drawn) + texts(writer.write(PROMPTS[:2], "exactly 20 chars"))
 
-    monkeypatch.setattr(write, "read", lambda *told: shared.append(read(*told)) or shared[-1])
     once = both()
-    assert sum(cache is not None for cache in shared) > 1
-    monkeypatch.setattr(write, "read", lambda *told: None)
+    monkeypatch.setattr(type(writer.engine), "prompt_cache", lambda *parts: None)
+    monkeypatch.setattr(transformers_engine, "_can_fork", lambda inputs: False)
     assert both() == once
 
 
@@ -374,9 +295,9 @@ def test_a_control_counts_what_was_kept(byte_bpe, monkeypatch):
     writer = Writer(talking(model, byte_bpe), byte_bpe)
     widths = listened(monkeypatch, writer)
     writer.write("A dog.", "exactly 30 tokens")
-    (_, prompt), (rows, width) = widths[:2]
+    (_, prompt), (_, width) = widths[:2]
     assert width > prompt
-    assert [width - prompt] * rows in control.heard
+    assert [width - prompt] in control.heard
 
 
 def sliding(tokenizer: Any) -> Any:
@@ -408,7 +329,8 @@ def test_a_model_whose_memory_cannot_be_shared(byte_bpe, monkeypatch, make):
     greedy, drawn = (writer.write(PROMPTS[:2], "exactly 20 chars", **how) for how in ({}, {"candidates": 3, "seed": 1}))
     assert len(widths) > 2
     assert all(w.fits for w in greedy + drawn)
-    monkeypatch.setattr(write, "read", lambda *told: None)
+    monkeypatch.setattr(type(writer.engine), "prompt_cache", lambda *parts: None)
+    monkeypatch.setattr(transformers_engine, "_can_fork", lambda inputs: False)
     assert texts(greedy) == texts(writer.write(PROMPTS[:2], "exactly 20 chars"))
     assert texts(drawn) == texts(writer.write(PROMPTS[:2], "exactly 20 chars", candidates=3, seed=1))
 
@@ -421,7 +343,7 @@ def test_a_cache_of_the_callers_choice(writer, how):
 
 
 def test_a_prompt_of_one_token(writer):
-    assert len(writer.prompt_ids("x")) == 1
+    assert len(writer.engine.prompt_ids("x")) == 1
     [written] = writer.write("x", "exactly 30 tokens", candidates=3, seed=0)
     assert (written.fits, len(written.candidates)) == (True, 2)
 
@@ -435,7 +357,7 @@ def test_an_answer_that_ends_where_it_was_told_to_is_not_complete_for_that(
     byte_bpe, monkeypatch, then, complete, beams
 ):
     """Only if the model would end there untold."""
-    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    monkeypatch.setattr(generator, "repair", lambda *parts, **more: None)
     control = CountdownHead("words", hidden=8)
     model = attach(tiny("llama", byte_bpe), control, byte_bpe)
     end = model.get_output_embeddings().weight[2]
@@ -475,7 +397,7 @@ def taught(byte_bpe, said, length):
 @pytest.mark.parametrize(("said", "complete"), [("A dog is quick in the day.", False), ("A dog is quick in.", True)])
 def test_a_full_stop_that_an_encoding_has_taught_makes_no_complete_text(byte_bpe, monkeypatch, said, complete, beams):
     """Only if the model would end its sentence there with more to write."""
-    monkeypatch.setattr(Writer, "_mend", lambda *told: None)
+    monkeypatch.setattr(generator, "repair", lambda *parts, **more: None)
     [written] = taught(byte_bpe, said, 3).write("A dog", "exactly 3 words", num_beams=beams)
     assert (written.text, written.complete) == ("is quick in.", complete)
 
@@ -491,8 +413,10 @@ def test_a_stream_lets_no_full_stop_go_that_an_encoding_has_taught(byte_bpe, sai
 def test_an_end_that_is_written_again_is_judged_where_it_stands(byte_bpe, monkeypatch):
     """What was kept of a text counts as written, for the judge as for the writer."""
     writer, starts = taught(byte_bpe, SAID, 40), []
-    told = write.review
-    monkeypatch.setattr(write, "review", lambda of, inputs, *more: starts.append(inputs) or told(of, inputs, *more))
+    score = decoding.score_tokens
+    monkeypatch.setattr(
+        decoding, "score_tokens", lambda engine, inputs, *more: starts.append(inputs) or score(engine, inputs, *more)
+    )
     writer.write("A dog.", "exactly 40 words")
     again = [inputs for inputs in starts if (inputs["decoder_start"] < inputs["input_ids"].shape[1]).any()]
     assert again

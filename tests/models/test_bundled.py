@@ -17,6 +17,7 @@ from lengthwise.controls import CountdownHead
 from lengthwise.controls.attach import attach, controls_of
 from lengthwise.length.sentences import finished
 from lengthwise.models import checkpoint
+from lengthwise.models.description import bundled_for
 from lengthwise.models.registry import BUNDLED, known, resolve
 from lengthwise.training import load_recipe
 from lengthwise.translation import Translator
@@ -78,17 +79,19 @@ def test_it_fits_and_keeps_placeholders(en_it, budget):
         assert row.intact, row
 
 
-def test_a_limit_is_heard(en_it):
-    """Nothing holds it here: told that 40 characters are all, it writes less than when told of 200."""
-    from lengthwise.generation.unconstrained import PlainWriter
+def test_a_limit_shortens_the_text(en_it):
+    """Nothing is enforced here: with a limit of 40 characters it writes less than with one of 200."""
+    from lengthwise.generation.unconstrained import UnconstrainedWriter
 
     source = "This package contains the documentation and the examples."
-    short, free = PlainWriter(en_it, told=True, beams=5).write([source] * 2, ["at most 40 chars", "at most 200 chars"])
+    short, free = UnconstrainedWriter(en_it, receives_length=True, beams=5).write(
+        [source] * 2, ["at most 40 chars", "at most 200 chars"]
+    )
     assert short.length <= 44 < free.length
 
 
-def test_what_is_torn_is_not_complete(en_it):
-    """Told a limit, it would end anywhere; whether that is an end, it says when it is told one that is far off."""
+def test_a_truncated_sentence_is_not_complete(en_it):
+    """With a limit, it would end anywhere; whether that is an end is judged with a distant limit."""
     sources, budgets = ["Click <b>here</b> to continue.", "a small and fast text editor"], ["at most 30 chars", "1.0x"]
     written = en_it.write([sources[0]], budgets[:1])
     assert (written[0].fits, written[0].complete) == (True, False)
@@ -124,15 +127,15 @@ def test_the_recipe_of_smollm2_can_be_read():
 
 
 @pytest.mark.real
-def test_smollm2_stops_where_it_is_told_to():
-    from lengthwise.generation.unconstrained import PlainWriter
+def test_smollm2_stops_at_its_length():
+    from lengthwise.generation.unconstrained import UnconstrainedWriter
 
     prompts = ["Why is the sky blue?", "Tell me about bicycles."]
-    writer = PlainWriter(lengthwise.load("smollm2", device="cpu"), told=True)
+    writer = UnconstrainedWriter(lengthwise.load("smollm2", device="cpu"), receives_length=True)
     for length, unit, off in ((25, "tokens", 1), (20, "words", 1), (120, "chars", 8)):
         for text in writer.write(prompts, f"exactly {length} {unit}"):
             assert abs(text.length - length) <= off
-            assert text.complete == finished(text.text)  # that it stopped is no sign: it was told to
+            assert text.complete == finished(text.text)  # that it stopped is no sign: it received the length
 
 
 @pytest.mark.real
@@ -181,7 +184,7 @@ def test_without_its_translator_it_says_which_and_what_to_do(monkeypatch, capsys
     def unreachable(name, local):
         raise OSError("no network here")
 
-    monkeypatch.setattr("lengthwise.models.registry._snapshot", unreachable)
+    monkeypatch.setattr("lengthwise.models.hub._snapshot", unreachable)
     assert main(["translate", "Hello", "--to", "fr", "--device", "cpu"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("lengthwise: en-fr stands upon Helsinki-NLP/opus-mt-en-fr, which is not here: no model")
@@ -196,7 +199,7 @@ def test_it_is_found_by_its_translator(tmp_path, monkeypatch):
         return tmp_path / path
 
     def found(name, folder):
-        return checkpoint.bundled_for(name, folder) == BUNDLED / "en-fr"
+        return bundled_for(name, folder) == BUNDLED / "en-fr"
 
     there, wide, other = (
         translator("opus-mt-en-fr"),
@@ -215,7 +218,7 @@ def test_it_is_found_by_its_translator(tmp_path, monkeypatch):
 
 
 def test_a_translator_gets_what_was_made_for_it(sp_unigram, tmp_path, monkeypatch):
-    """In small: a tiny translator, and a planner for it among the bundled models."""
+    """In small: a tiny translator, and a countdown head for it among the bundled models."""
 
     def translator(folder, vocabulary):
         tiny("marian", vocabulary).save_pretrained(folder)
@@ -231,14 +234,14 @@ def test_a_translator_gets_what_was_made_for_it(sp_unigram, tmp_path, monkeypatc
     def controls(path, **options):
         return controls_of(lengthwise.load(str(tmp_path / path), device="cpu", **options).model)
 
-    [planner] = controls("tiny-en-fr", fitted=True)
-    assert planner.learnt["choice"].eq(1).all()
+    [head] = controls("tiny-en-fr", fitted=True)
+    assert head.learnt["choice"].eq(1).all()
     assert controls("tiny-en-fr") == []
     assert controls("other/tiny-en-fr", fitted=True) == []  # of that name, and another model
     ours, plain = (lengthwise.load(str(tmp_path / "tiny-en-fr"), device="cpu", fitted=both) for both in (True, False))
     texts = ["The lazy dog.", "A file"]
     free = [[row.text for row in Translator(one, "en", "fr", beams=2).translate(texts)] for one in (ours, plain)]
-    assert free[0] == free[1]  # nobody said how long
+    assert free[0] == free[1]  # no length was given
     assert (ours.name, plain.name) == (f"en-fr upon {tmp_path / 'tiny-en-fr'}", str(tmp_path / "tiny-en-fr"))
 
 
@@ -248,8 +251,8 @@ def test_plain_means_plain(sp_unigram, tmp_path, monkeypatch, capsys):
     controlled = attach(tiny("marian", sp_unigram), CountdownHead("chars", at_most=True, hidden=4), sp_unigram)
     base = str(tmp_path / "tiny-en-fr")
     ours = checkpoint.save(controlled, sp_unigram, tmp_path / "mine-en-fr", base=base, weights=False)
-    for options, name in ([], str(ours)), (["--plain"], base):
+    for options, name in ([], str(ours)), (["--no-control"], base):
         assert main(["translate", "A file", "--to", "fr", "--model", str(ours), "--json", *options]) in (0, 3)
         assert json.loads(capsys.readouterr().out)["model"] == name
-    assert main(["translate", "A file", "--to", "it", "--plain"]) == 2
+    assert main(["translate", "A file", "--to", "it", "--no-control"]) == 2
     assert "en-it has learnt length with all its weights" in capsys.readouterr().err

@@ -14,7 +14,6 @@ from families import CONTROLS, ENCODER_DECODERS, FAMILIES, PAIRS, tiny
 from lengthwise.controls import EncodingControl, LengthTokens
 from lengthwise.controls.attach import controls_of, detach
 from lengthwise.generation.load import load
-from lengthwise.models import checkpoint
 from lengthwise.models.checkpoint import load_model, save
 
 
@@ -194,29 +193,6 @@ def test_the_old_folder_goes_only_when_strangers_are_safe(
     with pytest.raises(OSError, match="no"):
         save(world.model, world.tokenizer, folder)
     assert [path.read_text() for path in tmp_path.rglob("notes.txt")] == ["a good one"]
-
-
-@pytest.mark.parametrize(("there", "asked", "used"), [(True, None, "cuda"), (False, None, "cpu"), (True, "cpu", "cpu")])
-def test_a_writer_runs_on_cuda_when_it_is_there(
-    there: bool, asked: str | None, used: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[torch.device] = []
-
-    def fake(folder: Path, *, device: torch.device, fitted: Path | None) -> tuple[Any, Any]:
-        seen.append(device)
-        return world.model, world.tokenizer
-
-    folder = save(world.model, world.tokenizer, tmp_path / "model")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    monkeypatch.setattr(checkpoint, "load_model", fake)
-    load(str(folder), device=asked)
-    assert [device.type for device in seen] == [used]
-
-
-def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "load_model", lambda *args, **options: pytest.fail("too late"))
-    with pytest.raises(ValueError, match="cannot run on device 'gpu' here: there is none of this name"):
-        load("smollm2", device="gpu")
 
 
 def edit(file: Path, **entries: Any) -> None:

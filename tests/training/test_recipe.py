@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from families import tiny
 from lengthwise.models.checkpoint import load_model
-from lengthwise.training import RecipeError, load_recipe, plan, train
+from lengthwise.training import RecipeError, load_recipe, train
 from lengthwise.training.recipe import parse_recipe
 from lengthwise.training.run_state import checkpoints
-from lengthwise.training.schedule import learning_rate
-from toy_corpora import corpus
+from toy_training import mute, toy_recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.yaml"))
 LEAST: dict[str, Any] = {
@@ -89,68 +87,14 @@ def test_overrides(tmp_path: Path) -> None:
         load_recipe(tmp_path / "none.yaml")
 
 
-def test_learning_rates() -> None:
-    adam = {"steps": 9, "lr": 1e-3, "schedule": "inverse_sqrt", "warmup": 4000, "warmup_from": 1e-7}
-    noam = parse_recipe(LEAST | {"train": adam}).train
-    rates = [learning_rate(noam, step, 0.0) for step in (0, 2000, 4000, 16000)]
-    assert rates == pytest.approx([1e-7, (1e-3 + 1e-7) / 2, 1e-3, 5e-4])
-    linear = parse_recipe(LEAST | {"train": {"steps": 100, "lr": 3e-4}}).train
-    assert [learning_rate(linear, n, n / 100) for n in (0, 50, 100)] == pytest.approx([3e-4, 1.5e-4, 0])
-
-
 # ---- every recipe, on a toy corpus
-
-
-@pytest.fixture(scope="module")
-def toy_base(tmp_path_factory: pytest.TempPathFactory, byte_bpe: Any) -> Path:
-    """A tiny random decoder-only model with a chat template, in the place of SmolLM2."""
-    folder = tmp_path_factory.mktemp("base")
-    tiny("llama", byte_bpe).save_pretrained(folder)
-    template = "{% for m in messages %}<s>{{ m['content'] }}</s>{% endfor %}"
-    byte_bpe.save_pretrained(folder)
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    return folder
 
 
 @pytest.fixture(scope="module")
 def toy_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the Lakew recipes start from: their own baseline, made of a toy corpus."""
     folder = tmp_path_factory.mktemp("baseline")
-    return train(_toy(RECIPES[[r.stem for r in RECIPES].index("lakew-en-it-baseline")], folder, "", []), say=_mute)
-
-
-def _mute(text: str) -> None:
-    pass
-
-
-def _toy(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
-    """The recipe at a size that takes seconds: its corpora, model and steps are small, all else is as written."""
-    values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
-    kind = "title" if "titles" in recipe.stem else "prompt" if "smollm2" in recipe.stem else "segs"
-    data = corpus(folder / "toy.jsonl", 60, kind)
-    overrides = [f"out={folder / 'run'}", "batch.workers=0", "batch.multiple=8", "batch.tokens=1200"]
-    overrides += [
-        f"data.dev={data}",
-        "train.precision='no'",
-        "train.compile=false",
-        "train.epochs=null",
-        "train.steps=3",
-    ]
-    overrides += ["train.evaluate_every=2", "train.save_every=1", "train.log_every=1", "data.duplicates=true"]
-    train_files = values["data"]["train"]
-    if isinstance(train_files, list):
-        translated = corpus(folder / "translated.jsonl", 60, "translated")
-        for n, one in enumerate(train_files):
-            overrides.append(f"data.train.{n}.files={translated if 'text' in one.get('fields', ()) else data}")
-    else:
-        overrides.append(f"data.train={data}")
-    if "fresh" in values["model"]:
-        overrides += ["model.fresh.size=tiny", "model.fresh.vocabulary=400", "model.fresh.max_positions=1024"]
-    else:
-        overrides.append(f"model.base={base}")
-    if values["train"].get("warmup"):
-        overrides.append("train.warmup=2")
-    return load_recipe(recipe, overrides + more)
+    return train(toy_recipe(RECIPES[[r.stem for r in RECIPES].index("lakew-en-it-baseline")], folder, "", []), say=mute)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
@@ -158,8 +102,8 @@ def test_every_recipe_runs(recipe: Path, tmp_path: Path, toy_base: Path, toy_tra
     values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
     assert values["paper"]
     assert values["name"] == recipe.stem
-    small = _toy(recipe, tmp_path, str(toy_base if "smollm2" in recipe.stem else toy_translator), [])
-    folder = train(small, say=_mute)
+    small = toy_recipe(recipe, tmp_path, str(toy_base if "smollm2" in recipe.stem else toy_translator), [])
+    folder = train(small, say=mute)
     model, tokenizer = load_model(folder)
     assert load_recipe(folder / "recipe.yaml") == small
     assert (folder.parent / "metrics.jsonl").exists()
@@ -191,9 +135,9 @@ def test_a_header_says_where_the_data_come_from(recipe: Path) -> None:
 
 def test_separator_must_be_a_token(tmp_path: Path, toy_base: Path) -> None:
     recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
-    odd = _toy(recipe, tmp_path, str(toy_base), ["lengths.kind=documents", "lengths.separator=<sep>"])
+    odd = toy_recipe(recipe, tmp_path, str(toy_base), ["lengths.kind=documents", "lengths.separator=<sep>"])
     with pytest.raises(RecipeError, match="no token of this model"):
-        train(odd, say=_mute)
+        train(odd, say=mute)
 
 
 def test_accelerate_reads_the_fsdp_config() -> None:
@@ -202,22 +146,6 @@ def test_accelerate_reads_the_fsdp_config() -> None:
     config = load_config_from_file(str(RECIPES[0].parent / "accelerate" / "fsdp.yaml"))
     assert config.distributed_type == "FSDP"
     assert config.fsdp_config["fsdp_version"] == 2
-
-
-def test_plan(tmp_path: Path, toy_base: Path) -> None:
-    recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
-    small = _toy(
-        recipe, tmp_path, str(toy_base), ["train.steps=null", "train.epochs=2", "data.documents_per_epoch=null"]
-    )
-    cost = plan(small)
-    assert 0 < cost.trainable < cost.parameters
-    assert cost.documents == 180  # of three corpora
-    train(small, say=_mute)
-    steps = int(checkpoints(tmp_path / "run")[-1].name.removeprefix("step-"))
-    assert cost.steps == pytest.approx(steps, abs=1)
-    assert cost.memory > 4 * cost.parameters
-    for word in ("parameters", "steps", "tokens", "memory", "timed here"):
-        assert word in str(cost)
 
 
 def test_no_is_a_word(tmp_path: Path) -> None:

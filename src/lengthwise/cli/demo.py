@@ -1,22 +1,23 @@
-"""`lengthwise demo`: one question at three budgets, as a table."""
+"""`lengthwise demo`: one question answered at three budgets, as a table."""
 
 import re
 from typing import Annotated
 
 import typer
 
-from .loading import Device, load
-from .terminal import Json, console, print_json
+from . import options
+from .loading import load
+from .terminal import console, print_json
 
 DEMO_BUDGETS = ("at most 100 chars", "exactly 30 words", "60-90 words")
 
 
 def demo(
-    question: Annotated[str, typer.Argument(help="What to ask.")] = "Why do leaves change colour in autumn?",
-    model: Annotated[str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")] = "smollm2",
-    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Save the table as a picture, too.")] = None,
-    device: Device = None,
-    as_json: Json = False,
+    question: Annotated[str, typer.Argument(help="The question.")] = "Why do leaves change colour in autumn?",
+    model: options.Model = "smollm2",
+    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Also save the table as an SVG picture.")] = None,
+    device: options.Device = None,
+    as_json: options.Json = False,
 ) -> None:
     """Answer one question at three budgets.
 
@@ -35,20 +36,20 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    # Rules across only: in a picture, upright lines go astray with the reader's font.
+    # Horizontal rules only: in the picture, vertical ones shift with the reader's font.
     look = {"box": HORIZONTALS, "show_lines": True, "title_style": "bold", "title_justify": "left"}
     table = Table("target", "answer", "length", "fits", "complete", title=question, **look)  # type: ignore[arg-type]
     for answer in answers:
         marks = ("yes" if answer.fits else "no", "yes" if answer.complete else "no")
         table.add_row(answer.budget, answer.text, f"{answer.length} {answer.unit}", *marks)
-    paper = Console(record=bool(svg), width=100 if svg else None, markup=False, highlight=False)
-    paper.print(table)
+    shown = Console(record=bool(svg), width=100 if svg else None, markup=False, highlight=False)
+    shown.print(table)
     if svg:
-        paper.save_svg(svg, title=f"lengthwise demo --model {model}", code_format=_plain_svg())
+        shown.save_svg(svg, title=f"lengthwise demo --model {model}", code_format=_svg_format())
 
 
-def _plain_svg() -> str:
-    """rich's picture without the fonts that it would fetch from elsewhere."""
+def _svg_format() -> str:
+    """Return rich's SVG template without the fonts that it would fetch from the network."""
     from rich._export_format import CONSOLE_SVG_FORMAT
 
     return re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""`lengthwise measure`: how long a text is, in each unit. How a unit counts is `lengthwise.units`' to know."""
+"""`lengthwise measure`: the length of a text in each unit. `lengthwise.length.units` knows how a unit counts."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import options
 from .loading import load_counter
-from .terminal import SOME_DO_NOT_FIT, Json, UsageError, complain, decoded, print_json, stdin, tell_of_file
+from .terminal import SOME_DO_NOT_FIT, UsageError, decode, print_json, print_message, stdin, warn_if_file
 
 if TYPE_CHECKING:
     from ..length.units import Unit
@@ -16,34 +17,36 @@ if TYPE_CHECKING:
 def measure(
     text: Annotated[str, typer.Argument(help="The text; - reads it from stdin.")],
     unit: Annotated[
-        list[str] | None, typer.Option(metavar="UNIT", help="Count in this unit; may be given again. [default: all]")
+        list[str] | None, typer.Option(metavar="UNIT", help="Count in this unit; can be repeated. [default: all]")
     ] = None,
-    tokenizer: Annotated[str | None, typer.Option(help="Count tokens too, as this model does: name or folder.")] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Measure each line of stdin; a line of JSON each.")] = False,
-    as_json: Json = False,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Also count tokens, with the tokenizer of this model: a name or a folder.")
+    ] = None,
+    lines: Annotated[bool, typer.Option("--lines", help="Measure each line of stdin; print JSON Lines.")] = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Say how long a text is, white space at both ends aside.
+    """Measure a text, without white space at both ends.
 
     \b
     lengthwise measure "Où est-il ?"
     lengthwise measure - --unit words < chapter.txt
     lengthwise measure - --lines --tokenizer smollm2 < titles.txt
 
-    With a single --unit it prints only the number. JSON names the rule that each unit counts by (its signature).
+    With a single --unit, only the number is printed. The JSON names the rule that each unit counts by (its signature).
     """
     if lines and text != "-":
         raise UsageError("--lines measures the lines of stdin; give - as the text")
     units = _units(unit or [], tokenizer)
-    tell_of_file(text)
+    warn_if_file(text)
     counter = load_counter(tokenizer) if tokenizer else None
     lengths = partial(_lengths, units=units, tokenizer=counter)
-    rules = {"signatures": {unit.name: unit.signature for unit in units}}
-    rules |= {"tokenizer": tokenizer} if tokenizer else {}  # type: ignore[dict-item]
+    rules: dict[str, Any] = {"signatures": {unit.name: unit.signature for unit in units}}
+    rules |= {"tokenizer": tokenizer} if tokenizer else {}
     if lines:
         _measure_lines(lengths, rules)
         return
     given, name = (stdin().read(), "stdin") if text == "-" else (text.encode("utf-8", "surrogateescape"), "the text")
-    found = lengths(decoded(given, name))
+    found = lengths(decode(given, name))
     if as_json:
         print_json({"lengths": found, **rules})
     elif unit and len(units) == 1:
@@ -74,10 +77,10 @@ def _measure_lines(lengths: Callable[[str], dict[str, int]], rules: dict[str, An
     errors = 0
     for number, line in enumerate(stdin(), 1):
         try:
-            print_json({"lengths": lengths(decoded(line, f"line {number}")), **rules})
+            print_json({"lengths": lengths(decode(line, f"line {number}")), **rules})
         except ValueError as error:
             errors += 1
             print_json({"error": str(error)})
     if errors:
-        complain(f"{errors} lines could not be measured")
+        print_message(f"{errors} lines could not be measured")
         raise typer.Exit(SOME_DO_NOT_FIT)

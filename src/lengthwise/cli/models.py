@@ -1,20 +1,21 @@
-"""`lengthwise models`: the models that have a short name."""
+"""`lengthwise models`: a list of the models that have a short name."""
 
 from dataclasses import asdict
 from itertools import zip_longest
 from textwrap import wrap
 
-from .terminal import Json, print_json
+from . import options
+from .terminal import print_json
 
 
-def models(as_json: Json = False) -> None:
+def models(as_json: options.Json = False) -> None:
     """List the models that have a short name.
 
     \b
     lengthwise models
     lengthwise write "Describe a lighthouse." --length "at most 20 words" --model ./my-model
 
-    --model takes these names, the path of a folder in Hugging Face's layout, and hub ids (owner/name).
+    --model takes one of these names, a folder that save_pretrained wrote, or a hub id (owner/name).
     """
     from ..models.registry import known
 

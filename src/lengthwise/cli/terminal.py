@@ -1,16 +1,15 @@
-"""What every command shares with the terminal: its streams, its exit codes, its way of complaining.
+"""What every command shares: streams, exit codes, messages and progress bars.
 
-Texts and JSON go to stdout, all that is said about them to stderr. This file knows no command and no model.
+Texts and JSON go to stdout, messages about them to stderr. This file knows no command and no model.
 """
 
 import json
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
@@ -20,49 +19,51 @@ if TYPE_CHECKING:
 
 BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 2, 3, 130, 141
 
-# typer carries its click under a name that differs between versions; of what it shows, this is the common way there.
+# The module of typer that defines UsageError has a different name in each version; this path to it is the same in all.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+def usage_message(error: Any) -> str:
+    """Return the text of a usage error; a number out of range becomes '--beams must be at least 1'."""
+    faults = error.__cause__.errors() if hasattr(error.__cause__, "errors") else []  # by pydantic, for typer
+    bounds = faults[0].get("ctx", {}) if faults else {}
+    for bound, words in (("ge", "at least"), ("le", "at most")):
+        if bound in bounds:
+            return f"{error.param.opts[0]} must be {words} {bounds[bound]:g}"
+    return error.format_message().rstrip(".")
 
 
-# How typer, by version, says that a number is too small or too large.
-_TOO_SMALL = re.compile(
-    r"Invalid value for '(--[^']+)': (?:Input should be greater than or equal to |\S+ is not in the range x>=)(\S+)"
-)
-_TOO_LARGE = re.compile(
-    r"Invalid value for '(--[^']+)': (?:Input should be less than or equal to |\S+ is not in the range x<=)(\S+)"
-)
+def print_message(message: str) -> None:
+    """Print a message to stderr in one line. Its lines are joined as sentences or by semicolons."""
+    joined = ""
+    for line in filter(None, map(str.strip, message.splitlines())):
+        if joined and joined[-1] not in ".:;?!":
+            joined += "." if line.startswith("What to do") else ";"
+        joined += f" {line}" if joined else line
+    print(f"lengthwise: {joined}", file=sys.stderr, flush=True)
 
 
-def complain(message: str) -> None:
-    """In one line: what lines say is joined as sentences or by a semicolon."""
-    lines = "\n".join(line.strip() for line in message.splitlines() if line.strip())
-    line = re.sub(r"(?<=[.:;?!])\n", " ", re.sub(r"(?<![.:;?!])\n(?=What to do)", ".\n", lines)).replace("\n", "; ")
-    line = _TOO_LARGE.sub(r"\1 must be at most \2", _TOO_SMALL.sub(r"\1 must be at least \2", line))
-    print(f"lengthwise: {line}", file=sys.stderr, flush=True)
-
-
-def file_named(text: str) -> Path | None:
-    """The file that is called so, if there is one."""
+def existing_file(text: str) -> Path | None:
+    """Return the path if `text` is the name of a file, else None."""
     with suppress(OSError, ValueError):  # too long for a name
         return Path(text) if Path(text).is_file() else None
     return None
 
 
-def tell_of_file(text: str) -> None:
-    """The name of a file is a text like any other here, and somebody may have meant what is in the file."""
-    if text != "-" and file_named(text):
-        complain(f"{text!r} is taken as the text itself; for what is in that file give - and < {shlex.quote(text)}")
+def warn_if_file(text: str) -> None:
+    """Warn that the name of a file was given where a text is expected: the user may mean the file's content."""
+    if text != "-" and existing_file(text):
+        instead = f"for what is in that file give - and < {shlex.quote(text)}"
+        print_message(f"{text!r} is taken as the text itself; {instead}")
 
 
 @contextmanager
-def telling_if_stopped(how_far: Callable[[], str]) -> Iterator[None]:
-    """Ctrl-C says how far it came."""
+def report_interrupt(progress: Callable[[], str]) -> Iterator[None]:
+    """Print `progress()` if the block is interrupted by Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
-        complain(how_far())
+        print_message(progress())
         raise
 
 
@@ -71,25 +72,27 @@ def print_json(value: Any) -> None:
 
 
 def console() -> "Console":
-    """For what is told beside the texts."""
+    """Return a rich console on stderr."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
-def progress_bar() -> "Progress":
-    """On a terminal a bar that goes when all is done; in a pipe nothing."""
+def progress_bar(disable: bool = False) -> "Progress":
+    """Return a progress bar on stderr that disappears at the end. There is none where stderr is no terminal."""
     from rich.progress import Progress
 
-    return Progress(console=console(), disable=not sys.stderr.isatty(), redirect_stdout=False, transient=True)
+    disable = disable or not sys.stderr.isatty()
+    return Progress(console=console(), disable=disable, redirect_stdout=False, transient=True)
 
 
 def stdin() -> BinaryIO:
-    """Not sys.stdin: its lock, held by a thread that waits for a line, would crash Python at its end."""
+    """Return stdin as bytes. Not sys.stdin: if a waiting thread holds its lock, Python crashes when it exits."""
     return open(0, "rb", closefd=False)
 
 
-def decoded(data: bytes, what: str) -> str:
+def decode(data: bytes, what: str) -> str:
+    """Return `data` as text; the error names it as `what`."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

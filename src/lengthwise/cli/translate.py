@@ -1,129 +1,124 @@
-"""`lengthwise translate`: a text, or the lines of a file, in another language and no longer than asked for."""
+"""`lengthwise translate`: translate a text, or the lines of a file or of stdin, within a length."""
 
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from .loading import Device, folder, load
-from .stdin_lines import Lines
+from . import options
+from .input_lines import StdinLines, TextLine, file_batches
+from .loading import folder, load
 from .terminal import (
     SOME_DO_NOT_FIT,
-    Json,
     UsageError,
-    complain,
     console,
-    decoded,
-    file_named,
+    decode,
+    existing_file,
+    print_message,
     progress_bar,
-    telling_if_stopped,
+    report_interrupt,
 )
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
     from ..translation import Translation, Translator
+    from ..translation.line_input import LineParser
 
-NAMED = 20  # lines whose numbers are told
-AT_A_TIME = 32  # lines: enough to find sentences of like length, few enough to see them come
+MAX_NAMED = 20  # incomplete lines whose numbers are printed
+BATCH_SIZE = 32  # lines: enough to batch sentences of like length, few enough to show progress
 _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
 
 def translate(
-    text: Annotated[str, typer.Argument(help="A text, a file of lines, or - for the lines of stdin.")],
-    to: Annotated[str, typer.Option("--to", metavar="LANG", help="The language to translate to: fr, it, de, ...")] = "",
-    source: Annotated[str, typer.Option("--from", metavar="LANG", help="The language of the text.")] = "en",
-    length: Annotated[
-        str, typer.Option(help="'1.0x' of the source, 'at most 42 chars', ... [default: as long as it gets]")
-    ] = "",
-    unit: Annotated[str, typer.Option(help="A bare number as a length means at most so many: chars, words, ...")] = "",
-    room: Annotated[
-        int, typer.Option(min=0, metavar="N", help="With a length such as 1.0x, at most so many are always allowed.")
-    ] = 0,
+    text: Annotated[str, typer.Argument(help="A text, a text file, or - for stdin; files and stdin line by line.")],
+    to: Annotated[str, typer.Option("--to", metavar="LANG", help="Target language: fr, it, de, ... Required.")] = "",
+    source: Annotated[str, typer.Option("--from", metavar="LANG", help="Source language.")] = "en",
+    length: Annotated[str, typer.Option(help="'1.0x' of the source, 'at most 42 chars', ... [default: no limit]")] = "",
+    unit: Annotated[str, typer.Option(help="A length that is a bare number is a limit in this unit: chars, ...")] = "",
+    min_limit: Annotated[int, options.integer("A limit from a ratio such as 1.0x is never below N units.", 0)] = 0,
     model: Annotated[
-        str, typer.Option(help="A translator: a name, a folder or hub id. [default: en-it or en-fr, by --to]")
+        str, typer.Option(help="The translator: a name, a folder or a hub id. [default: en-it or en-fr, by --to]")
     ] = "",
-    plain: Annotated[
-        bool, typer.Option("--plain", help="The translator alone, where a control for it comes with Lengthwise.")
+    no_control: Annotated[
+        bool, typer.Option("--no-control", help="Use the translator without length control.")
     ] = False,
-    candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Search for N; the JSON tells the others.")] = 1,
-    beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams.")] = 5,
+    candidates: Annotated[int, options.integer("Search for N candidates; the JSON lists them.")] = 1,
+    beams: options.Beams = 5,
     reverse: Annotated[
-        str,
-        typer.Option(metavar="MODEL", help="A translator back: of what fits, take what it best reads the source from."),
+        str, typer.Option(metavar="MODEL", help="Reverse model (target to source), to rank translations that fit.")
     ] = "",
-    tsv: Annotated[
-        bool, typer.Option("--tsv", help="Lines are: text, tab, length. [default: if it is a .tsv]")
-    ] = False,
+    tsv: Annotated[bool, typer.Option("--tsv", help="Lines are: text, tab, length. [default: for .tsv files]")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file, which is there when all is done.")
+        Path | None, typer.Option(metavar="FILE", help="Write to this file; it appears when all lines are done.")
     ] = None,
-    device: Device = None,
-    as_json: Json = False,
+    device: options.Device = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Translate, no longer than asked for.
+    """Translate within a length.
 
     \b
     lengthwise translate "Save as ..." --to it --length "at most 20 chars"
     lengthwise translate strings.tsv --to fr --model Helsinki-NLP/opus-mt-en-fr --json > translated.jsonl
 
-    Line by line: output line n is input line n, and an empty line stays empty. Placeholders (%s, {name}, <b>, \\n,
-    addresses, numbers) come through as they are, or the JSON says what did not. A .tsv has a length for each line in
-    its second column, or in the one that its header calls "length"; --length is for lines without.
-    Where the room is short, words of the source may be left out before it is translated; the JSON says which.
-    Ends with 3 if a line does not fit, lost a placeholder, or could not be translated.
+    Output line n is input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses, numbers)
+    are kept; the JSON names those that were lost. In a .tsv, the second column is the length of the line, or the column
+    whose header is "length"; --length applies to lines without one.
+    If a limit is tight, words of the source may be dropped before it is translated; the JSON names them.
+    Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
-    from ..corpora.writing import growing, place
+    from ..atomic import partial_file, partial_path
+    from ..translation.line_input import LineParser
 
     if not to:
         raise UsageError("to which language? For example --to fr")
     if not text.strip():
         raise UsageError("the text is empty; there is nothing to translate")
-    decoded(text.encode("utf-8", "surrogateescape"), "an argument")
+    decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else _file(text)
-    in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
-    reads = _Reader(length, unit, in_columns)
+    parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
     if out:
         if file is not None and out.exists() and out.samefile(file):
             raise UsageError(f"{out} is what is to be translated; name another file for the translations")
-        place(out)  # or an error, before minutes of loading and translating
+        partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
     name = model or _default_model(source, to)
-    stream = Lines() if text == "-" else None  # stdin is read while the model loads
-    search: dict[str, Any] = {"beams": beams, "candidates": candidates, "room": room}
-    translator = _translator(name, reverse, device, fitted=not plain, source=source, target=to, **search)
-    with growing(out) if out else nullcontext(sys.stdout) as printed:
-        prints = _Printer(printed, as_json)
-        if stream is not None:
-            batches = (reads.rows(batch) for batch in _of_stdin(stream))
-            with telling_if_stopped(lambda: stream.stopped(prints.done, prints.translated)):
-                _translate_lines(translator, batches, prints, lambda: stream.seen)
+    stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
+    search: dict[str, Any] = {"beams": beams, "candidates": candidates, "room": min_limit}
+    translator = _translator(name, reverse, device, fitted=not no_control, source=source, target=to, **search)
+    with partial_file(out) if out else nullcontext(sys.stdout) as stream:
+        printer = _Printer(stream, as_json)
+        if stdin is not None:
+            with report_interrupt(lambda: stdin.progress(printer.done, printer.translated)):
+                _translate_lines(translator, parser, stdin.text_batches(BATCH_SIZE), printer, lambda: stdin.seen)
         elif file is not None:
             from ..corpora.lines import count
 
-            total, batches = count(file), (reads.rows(batch) for batch in _of_file(file))
-            with telling_if_stopped(lambda: f"stopped: {prints.done:,} of {total:,} lines were {prints.translated}"):
-                _translate_lines(translator, batches, prints, lambda: total)
+            total, batches = count(file), file_batches(file, BATCH_SIZE)
+            with report_interrupt(lambda: f"stopped: {printer.done:,} of {total:,} lines were {printer.translated}"):
+                _translate_lines(translator, parser, batches, printer, lambda: total)
         else:
-            _translate_one(translator, text, reads.budget, prints)
-    if not prints.all_well:
+            _translate_one(translator, text, parser.budget, printer)
+    if not printer.all_well:
         raise typer.Exit(SOME_DO_NOT_FIT)
 
 
 def _file(text: str) -> Path | None:
-    """The file of this name, or None for a text; a name that looks like a file's and is none is an error."""
-    found = file_named(text)
+    """Return the file of this name, or None for a text; raise if it looks like the name of a file that is missing."""
+    found = existing_file(text)
     if found is None and _FILE_NAME.fullmatch(text):
         raise UsageError(f"there is no file {text!r} here; a text with such a name can be given on stdin, with -")
     return found
 
 
+# ---- the model
+
+
 def _default_model(source: str, target: str) -> str:
-    """A model that has a short name such as en-it."""
+    """Return the short name of a model for these languages, such as en-it."""
     from ..models.registry import known
 
     name = f"{source}-{target}"
@@ -139,11 +134,11 @@ def _default_model(source: str, target: str) -> str:
 
 
 def _without_controls(name: str) -> str:
-    folder(name)  # or an error
-    from ..models.checkpoint import learnt, origin
+    folder(name)  # raises if there is no such model
+    from ..models.description import base_name, has_controls
 
-    plain = origin(name)
-    if learnt(plain):
+    plain = base_name(name)
+    if has_controls(plain):
         raise UsageError(f"{plain} has learnt length with all its weights; there is no plain one")
     return plain
 
@@ -155,189 +150,101 @@ def _translator(name: str, reverse: str, device: str | None, fitted: bool, **opt
     from ..translation import Translator
     from ..translation.languages import prepare
 
-    reverses = None
+    reverse_model = None
     if back is not None:
-        before, _ = prepare(back, options["target"], options["source"])  # the other way round, or an error
-        reverses = ReverseModel(back, before)
-    translator = Translator(writer, **options, reverse=reverses)
+        prefix, _ = prepare(back, options["target"], options["source"])  # raises if it is for other languages
+        reverse_model = ReverseModel(back.engine, prefix)
+    translator = Translator(writer, **options, reverse=reverse_model)
     if translator.note:
-        complain(translator.note)
+        print_message(translator.note)
     return translator
 
 
-# ---- lines in
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A line of input. `as_is`: it is not translated, only printed."""
-
-    text: str
-    budget: "Budget | str | None" = None
-    error: str | None = None
-    as_is: bool = False
-
-
-class _Reader:
-    """Lines become rows: a text alone, or a text and its length in columns."""
-
-    def __init__(self, length: str, unit: str, in_columns: bool) -> None:
-        from ..length.budget import as_budget
-        from ..length.units import unit_named
-
-        self.unit = unit_named(unit).name if unit else ""
-        self.budget = as_budget(self._asked(length)) if length else None
-        self.in_columns, self.column = in_columns, 1
-        self.started = False
-
-    def rows(self, lines: Iterable[tuple[str, str | None]]) -> list[_Row]:
-        """One for each (line, error)."""
-        return [_Row(line, error=error) if error else self._row(line) for line, error in lines]
-
-    def _row(self, line: str) -> _Row:
-        first, self.started = not self.started, True
-        if not self.in_columns:
-            return _Row(line, self.budget)
-        cells = line.split("\t")
-        names = [cell.strip().lower() for cell in cells]
-        if first and "length" in names[1:]:
-            self.column = names.index("length", 1)
-            return _Row(cells[0], as_is=True)
-        asked = cells[self.column].strip() if len(cells) > self.column else ""
-        try:
-            return _Row(cells[0], self._asked(asked) if asked else self.budget)
-        except ValueError as error:
-            return _Row(cells[0], asked, str(error))
-
-    def _asked(self, length: str) -> str:
-        """The length in words; a bare number is one only with --unit."""
-        if not re.fullmatch(r"\d+", length.strip()):
-            return length
-        if not self.unit:
-            raise ValueError(
-                f"{length!r} names no unit; write 'at most {length} chars', or give --unit chars for all bare numbers"
-            )
-        return f"at most {length} {self.unit}"
-
-
-def _of_file(file: Path) -> Iterator[list[tuple[str, str | None]]]:
-    """The lines, and what is wrong with each, some at a time."""
-    from ..corpora.lines import Malformed, lines
-
-    batch: list[tuple[str, str | None]] = []
-    for _, line in lines(file):
-        batch.append(("", line.reason) if isinstance(line, Malformed) else (line, None))
-        if len(batch) == AT_A_TIME:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
-def _of_stdin(stream: Lines) -> Iterator[list[tuple[str, str | None]]]:
-    for batch in stream.batches(AT_A_TIME):
-        found: list[tuple[str, str | None]] = []
-        for line in batch:
-            try:
-                found.append((decoded(line, "it").removesuffix("\n").removesuffix("\r"), None))
-            except ValueError as error:
-                found.append(("", str(error)))
-        yield found
-
-
-# ---- translations out
+# ---- translations
 
 
 class _Printer:
-    """Prints translations one by one and counts what is wrong with them."""
+    """Prints translations one by one and counts those with a fault."""
 
     def __init__(self, stream: TextIO, as_json: bool) -> None:
         self.stream, self.as_json = stream, as_json
-        self.done = self.misfits = self.torn = self.errors = 0
+        self.done = self.misfits = self.damaged = self.errors = 0
 
     def show(self, one: "Translation") -> None:
         self.done += 1
-        self.say(json.dumps(one.as_json(), ensure_ascii=False) if self.as_json else one.text)
+        self.print(json.dumps(one.as_json(), ensure_ascii=False) if self.as_json else one.text)
         self.errors += one.error is not None
         self.misfits += one.error is None and not one.fits
-        self.torn += one.error is None and not one.intact
+        self.damaged += one.error is None and not one.intact
 
-    def say(self, line: str) -> None:
+    def print(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
 
     @property
     def translated(self) -> str:
-        """What was done, and where to look for it, if anything was and not on stdout."""
+        """Return "translated", with the name of the file if lines were written to one."""
         return f"translated; see {self.stream.name}" if self.done and self.stream is not sys.stdout else "translated"
 
     @property
     def all_well(self) -> bool:
-        return not (self.misfits or self.torn or self.errors)
+        return not (self.misfits or self.damaged or self.errors)
 
 
-def _translate_one(translator: "Translator", text: str, budget: "Budget | None", prints: _Printer) -> None:
+def _translate_one(translator: "Translator", text: str, budget: "Budget | None", printer: _Printer) -> None:
     with console().status("translating"):
         [one] = translator.translate([text], budget)
-    if one.error is not None and not prints.as_json:
-        complain(one.error)
+    if one.error is not None and not printer.as_json:
+        print_message(one.error)
         raise typer.Exit(SOME_DO_NOT_FIT)
-    prints.show(one)
+    printer.show(one)
     if one.error is not None:
-        complain(one.error)
+        print_message(one.error)
     elif not (one.fits and one.complete and one.intact):
-        complain(_verdict(one))
+        print_message(_verdict(one))
     elif sys.stdout.isatty():
         console().print(_verdict(one), style="dim")
 
 
 def _verdict(one: "Translation") -> str:
-    said = [f"{one.length} {one.unit}"]
+    parts = [f"{one.length} {one.unit}"]
     if one.budget:
-        said = [f"{one.length} of {one.budget}", "fits" if one.fits else "does not fit"]
-    return " · ".join([*said, "complete" if one.complete else "not complete", *([one.note] if one.note else [])])
+        parts = [f"{one.length} of {one.budget}", "fits" if one.fits else "does not fit"]
+    return " · ".join([*parts, "complete" if one.complete else "not complete", *([one.note] if one.note else [])])
 
 
 def _translate_lines(
-    translator: "Translator", batches: Iterator[list[_Row]], prints: _Printer, total: Callable[[], int]
+    translator: "Translator",
+    parser: "LineParser",
+    batches: Iterable[list[TextLine]],
+    printer: _Printer,
+    total: Callable[[], int],
 ) -> None:
-    number, unfinished = 0, []
-    with progress_bar() as bar:
-        # On one terminal the lines themselves show how far it is, and a bar would stand in their way.
-        bar.disable = bar.disable or prints.stream.isatty()
+    from ..translation.line_input import translate_lines
+
+    number, incomplete = 0, []
+    with progress_bar(disable=printer.stream.isatty()) as bar:  # on a terminal the lines themselves show the progress
         task = bar.add_task("translating", total=None)
-        for rows in batches:
-            for row, one in zip(rows, _translate_rows(translator, rows), strict=True):
+        for batch in batches:
+            lines = parser.parse(batch)
+            for line, one in zip(lines, translate_lines(translator, lines), strict=True):
                 number += 1
-                if not row.as_is:
-                    prints.show(one)
-                elif not prints.as_json:
-                    prints.say(row.text)
-                if prints.as_json:
+                if not line.is_header:
+                    printer.show(one)
+                elif not printer.as_json:
+                    printer.print(line.text)
+                if printer.as_json:
                     continue
                 if not (one.fits and one.intact):
-                    complain(f"line {number}: {one.error or _verdict(one)}")
+                    print_message(f"line {number}: {one.error or _verdict(one)}")
                 elif not one.complete:
-                    unfinished.append(str(number))
+                    incomplete.append(str(number))
             bar.update(task, completed=number, total=total())
-    if not prints.all_well:
-        complain(
-            f"of {prints.done} lines, {prints.misfits} do not fit, {prints.torn} lost a placeholder or a number and "
-            f"{prints.errors} could not be translated"
+    if not printer.all_well:
+        print_message(
+            f"of {printer.done} lines, {printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number "
+            f"and {printer.errors} could not be translated"
         )
-    if unfinished:
-        some = ", ".join(unfinished[:NAMED]) + (", ..." if len(unfinished) > NAMED else "")
-        alone = len(unfinished) == 1
-        what = "fits but is not complete: line" if alone else "fit but are not complete: lines"
-        complain(f"of {prints.done} lines, {len(unfinished)} {what} {some}")
-
-
-def _translate_rows(translator: "Translator", rows: list[_Row]) -> "Iterator[Translation]":
-    """One for each row; what is not to be translated, or cannot be read, is sent through as an empty line."""
-    texts = ["" if row.error or row.as_is else row.text for row in rows]
-    budgets = [None if row.error else row.budget for row in rows]
-    for row, one in zip(rows, translator.translate(texts, budgets), strict=True):
-        if row.error is None:
-            yield one
-        else:
-            asked = "" if row.budget is None else str(row.budget)
-            yield replace(one, source=row.text, budget=asked, error=row.error, fits=False, complete=False, intact=False)
+    if incomplete:
+        some = ", ".join(incomplete[:MAX_NAMED]) + (", ..." if len(incomplete) > MAX_NAMED else "")
+        what = "fits but is not complete: line" if len(incomplete) == 1 else "fit but are not complete: lines"
+        print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")

@@ -1,4 +1,4 @@
-"""`lengthwise write`: one prompt or the lines of stdin, each answered within a length."""
+"""`lengthwise write`: write a text for one prompt, or for each line of stdin, within a length."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,41 +11,44 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..generation.options import is_sampling
-from .loading import Device, Dtype, load
-from .stdin_lines import Lines
+from . import options
+from .input_lines import StdinLines
+from .loading import load
 from .terminal import (
     SOME_DO_NOT_FIT,
-    Json,
     UsageError,
-    complain,
     console,
-    decoded,
+    decode,
     print_json,
-    tell_of_file,
-    telling_if_stopped,
+    print_message,
+    progress_bar,
+    report_interrupt,
+    warn_if_file,
 )
 
 if TYPE_CHECKING:
     from ..generation.generator import Writer, Written
     from ..length.budget import Budget
 
+Write = Callable[..., "list[Written]"]  # Writer.write with all options but the seed
+
 
 def write(
-    prompt: Annotated[str, typer.Argument(help="What to write about; - reads prompts from stdin, one a line.")],
+    prompt: Annotated[str, typer.Argument(help="The prompt; - reads prompts from stdin, one per line.")],
     length: Annotated[
-        str, typer.Option(help="How long: 'at most 280 chars', '40-60 words', '~100 tokens', ... Must be given.")
+        str, typer.Option(help="'at most 280 chars', '40-60 words', 'exactly 50 words', '~100 tokens', ... Required.")
     ] = "",
-    model: Annotated[str, typer.Option(help="A name that `lengthwise models` lists, a folder or hub id.")] = "smollm2",
-    candidates: Annotated[int, typer.Option(min=1, metavar="N", help="Write so many and keep the best.")] = 1,
+    model: options.Model = "smollm2",
+    candidates: options.Candidates = 1,
     temperature: Annotated[
-        float | None, typer.Option(min=0, metavar="T", help="SeededSampler tokens at random; 0 takes the likeliest.")
+        float | None, typer.Option(min=0, metavar="T", help="Sampling temperature; 0 decodes greedily.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The same seed draws the same text.")] = 0,
-    system: Annotated[str | None, typer.Option(help="Instructions that come before the prompt.")] = None,
-    beams: Annotated[int, typer.Option(min=1, metavar="N", help="Search with so many beams, do not draw.")] = 1,
-    device: Device = None,
-    dtype: Dtype = None,
-    as_json: Json = False,
+    seed: options.Seed = 0,
+    system: options.System = None,
+    beams: options.Beams = 1,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write a text that fits.
 
@@ -53,11 +56,11 @@ def write(
     lengthwise write "Describe a lighthouse." --length "at most 280 chars"
     lengthwise write - --length "40-60 words" --candidates 4 < prompts.txt > texts.jsonl
 
-    One prompt gives a text, or with --json an object; prompts from stdin give a line of JSON each, in their order.
-    Ctrl-C says how many were written.
-    Lines that arrive together are written together; drawn at random, each by itself, with seeds that count up from
-    --seed: the text of a line depends on no other line.
-    Ends with 3 if a text does not fit: the best one is printed all the same.
+    One prompt gives a text, or an object with --json. Prompts from stdin give one JSON object per line, in input order.
+    Ctrl-C prints how many were written.
+    Lines that arrive together are written in one batch. With sampling, each line is written alone and line n uses the
+    seed --seed + n - 1, so its text does not depend on other lines.
+    Exit code 3: a text does not fit; the best one is printed nevertheless.
     """
     from ..length.budget import as_budget
 
@@ -66,47 +69,39 @@ def write(
     if not prompt.strip():
         raise UsageError("the prompt is empty; there is nothing to write about")
     for argument in (prompt, system or ""):
-        decoded(argument.encode("utf-8", "surrogateescape"), "an argument")
+        decode(argument.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
-    tell_of_file(prompt)
-    drawn = is_sampling(candidates, beams, temperature)  # or told here, before a model is loaded, why that cannot be
-    generation = _generation(temperature, beams)
-    lines = Lines() if prompt == "-" else None  # stdin is read while the model loads
+    warn_if_file(prompt)
+    sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
+    given: dict[str, Any] = {"temperature": temperature, "num_beams": beams if beams > 1 else None}
+    generation = {name: value for name, value in given.items() if value is not None}
+    lines = StdinLines() if prompt == "-" else None  # stdin is read while the model loads
     writer = load(model, device, dtype=dtype)
     _warn_of_window(writer, budget)
-    fixed = {"budgets": budget, "system": system, "candidates": candidates, **generation}
-    writes: Callable[..., list[Written]] = partial(writer.write, **fixed)
+    call: Write = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
     if lines is None:
-        with _counting(writer.model):
-            [written] = writes([prompt], seed=seed)
+        with _token_count(writer.model):
+            [written] = call([prompt], seed=seed)
         all_fit = _show(prompt, written, as_json)
     else:
-        # What is drawn for a row depends on its place in the batch, and which lines are there together is chance.
-        size = 1 if drawn else max(1, writer.batch_size // max(candidates, beams))
-        all_fit = _write_lines(writes, lines, size, seed)
+        # A sampled text depends on its row in the batch, and which lines arrive together is chance.
+        size = 1 if sampling else max(1, writer.batch_size // max(candidates, beams))
+        all_fit = _write_lines(call, lines, size, seed)
     if not all_fit:
         raise typer.Exit(SOME_DO_NOT_FIT)
 
 
-def _generation(temperature: float | None, beams: int) -> dict[str, Any]:
-    """The options of `generate`: those that were given."""
-    return {
-        **({} if temperature is None else {"temperature": temperature}),
-        **({} if beams == 1 else {"num_beams": beams}),
-    }
-
-
 def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
-    """A limit beyond the model's reach is none: a small model that repeats itself writes on for many minutes."""
-    window = writer.window
-    reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # characters: more than usual
-    if not budget.of_source and budget.low <= reach < (budget.high or 0):  # beyond it even at its least: an error
-        complain(f"'{budget}' is more than the model can write; it stops at its window of {window:,} tokens")
+    """Warn of a limit beyond the context window: a small model that repeats itself can take minutes to reach it."""
+    window = writer.engine.window
+    reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # characters per token: more than usual
+    if not budget.of_source and budget.low <= reach < (budget.high or 0):  # if low is beyond it, `write` raises
+        print_message(f"'{budget}' is more than the model can write; it stops at its window of {window:,} tokens")
 
 
 @contextmanager
-def _counting(model: Any) -> Iterator[None]:
-    """On a terminal, how many tokens there are so far: a long text may take minutes."""
+def _token_count(model: Any) -> Iterator[None]:
+    """Show the number of tokens so far on a terminal: a long text may take minutes."""
     with console().status("writing") as status:
         if not sys.stderr.isatty():
             yield
@@ -125,12 +120,12 @@ def _show(prompt: str, written: "Written", as_json: bool) -> bool:
     elif written.error is None:
         print(written.text, flush=True)
     if written.error is not None:
-        complain(written.error)
+        print_message(written.error)
         return False
     if sys.stdout.isatty():
         console().print(_verdict(written), style="dim")
     elif not (written.fits and written.complete):
-        complain(_verdict(written))
+        print_message(_verdict(written))
     return written.fits
 
 
@@ -140,42 +135,36 @@ def _verdict(written: "Written") -> str:
     return f"{written.length} of {written.budget} · {fits} · {complete}"
 
 
-def _write_lines(writes: Callable[..., "list[Written]"], lines: Lines, size: int, seed: int) -> bool:
-    from rich.progress import Progress
-
-    done = misfits = torn = errors = 0
-    # On one terminal the lines themselves show how far it is, and a bar would stand in their way.
-    quiet = sys.stdout.isatty() or not sys.stderr.isatty()
-    progress = Progress(console=console(), disable=quiet, redirect_stdout=False, transient=True)
-    with telling_if_stopped(lambda: lines.stopped(done, "written")), progress as bar:
+def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:
+    done = misfits = incomplete = errors = 0
+    progress = progress_bar(disable=sys.stdout.isatty())  # on a terminal the lines themselves show the progress
+    with report_interrupt(lambda: lines.progress(done, "written")), progress as bar:
         task = bar.add_task("writing", total=None)
         for batch in lines.batches(size):
-            for prompt, written in _write_batch(writes, batch, done + 1, (seed + done) % 2**63):
+            for prompt, written in _write_batch(call, batch, done + 1, (seed + done) % 2**63):
                 done += 1
                 print_json({"prompt": prompt, **written.as_json()})
                 misfits += written.error is None and not written.fits
-                torn += written.fits and not written.complete
+                incomplete += written.fits and not written.complete
                 errors += written.error is not None
             bar.update(task, completed=done, total=lines.seen)
-    if misfits or errors or torn:
-        told = f"{misfits} do not fit, {torn} fit but are not complete, and {errors} could not be written"
-        complain(f"of {done} texts, {told}")
+    if misfits or errors or incomplete:
+        counts = f"{misfits} do not fit, {incomplete} fit but are not complete, and {errors} could not be written"
+        print_message(f"of {done} texts, {counts}")
     return not (misfits or errors)
 
 
-def _write_batch(
-    writes: Callable[..., "list[Written]"], batch: list[bytes], number: int, seed: int
-) -> "Iterator[tuple[str, Written]]":
-    """The lines of stdin and their texts; the first has this number. A bad line gives a row that says so."""
-    prompts, faults = [], {}
+def _write_batch(call: Write, batch: list[bytes], number: int, seed: int) -> "Iterator[tuple[str, Written]]":
+    """Yield each prompt and its text. A line that is not UTF-8 gives a row with an error; `number` is the first's."""
+    prompts, errors = [], {}
     for place, line in enumerate(batch):
         try:
-            prompts.append(decoded(line, f"line {number + place}").rstrip("\r\n"))
+            prompts.append(decode(line, f"line {number + place}").rstrip("\r\n"))
         except ValueError as error:
-            faults[place] = str(error)
-            prompts.append("")  # which is not written
-    for place, written in enumerate(writes(prompts, seed=seed)):
-        if place in faults:
-            yield batch[place].decode("utf-8", "replace").rstrip("\r\n"), replace(written, error=faults[place])
+            errors[place] = str(error)
+            prompts.append("")  # `write` returns an error row for it
+    for place, written in enumerate(call(prompts, seed=seed)):
+        if place in errors:
+            yield batch[place].decode("utf-8", "replace").rstrip("\r\n"), replace(written, error=errors[place])
         else:
             yield prompts[place], written

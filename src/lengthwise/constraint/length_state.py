@@ -1,137 +1,140 @@
-"""Where the rows of a batch stand: how much each has written, and what it is in the middle of.
+"""LengthState: how much each row of a batch has written, and whether it is inside a word or a character.
 
-Read off all ids at once (a beam search reorders rows, so nothing can be kept), or carried on by one token (rows that
-stay in place): a dozen operations on a few integers instead of a count over everything written. It decides nothing.
+The state is read off all ids at once, or advanced by one token a row: a dozen operations on a few integers instead of a
+count over everything written. Rows can be added, forked, dropped and reordered. It decides nothing.
 """
 
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from torch import Tensor
 
-from ..length.meter import Meter
+from ..length.meter import Booleans, Integers, Meter, ends_in_ascii
 
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
-
-
-class _Tables:
-    """A meter's tables for numpy, which takes a fraction of torch's time for as few numbers as a batch has rows."""
-
-    def __init__(self, meter: Meter) -> None:
-        self.prices, self.lead, self.trail = (t.cpu().numpy() for t in (meter.prices, meter.lead, meter.trail))
-        self.blank, self.white, self.delicate = (t.cpu().numpy() for t in (meter.blank, meter.white, meter.delicate))
-        self.utf8 = meter.utf8.cpu().numpy()
-        self.joins, self.opens = (None if t is None else t.cpu().numpy() for t in (meter.joins, meter.opens))
-        self.spaced = np.array([piece[:1] == b" " for piece in meter.pieces])
-        self.solid = np.array([_solid(piece) for piece in meter.pieces])
-
-
-def _solid(piece: bytes) -> bool:
-    """Is its last character ASCII, and no white space?"""
-    return b" " < piece[-1:] < b"\x7f"
-
-
-@lru_cache(maxsize=32)
-def _tables_of(meter: Meter) -> _Tables:
-    return _Tables(meter)
+Rows = Sequence[int] | Integers | slice
+ALL = slice(None)
 
 
 class LengthState:
-    """Each (rows,):"""
+    """What the rows have written. Each array is (rows,)."""
 
-    used: Integers  # units, as if more followed
-    settled: Integers  # units if it ended here
-    begun: Booleans  # something is there but white space
-    open: Booleans  # inside a word, where words are counted
-    character: Integers  # the UTF-8 state, 0 between characters
+    used: Integers  # units, as if more text followed
+    used_at_end: Integers  # units if the text ends here
+    begun: Booleans  # something other than white space is written
+    in_word: Booleans  # inside a word, where words are counted
+    utf8_state: Integers  # 0 between characters
+    tokens: Integers  # tokens written
+    last: Integers  # the last token; -1 if there is none
 
-    def __init__(self, meter: Meter, ids: Tensor, skip: Integers | None = None) -> None:
-        """`ids` (rows, time), on the CPU. `skip` (rows,): columns at the beginning that are no part of the text."""
-        self.meter, self._tables = meter, _tables_of(meter)
-        self.columns: list[Integers] = [column.numpy() for column in ids.unbind(1)]
-        rows = len(ids)
-        self._skip = np.zeros(rows, np.int64) if skip is None else skip
-        self.used, self.settled, self.character = (np.zeros(rows, np.int64) for _ in range(3))
-        self.begun, self.open, self._delicate = (np.zeros(rows, np.bool_) for _ in range(3))
-        # What stands before a space that follows an ASCII character is counted for good: no unit joins anything over
-        # such a gap. Of each row: the column after its last gap, and the units before it.
+    _ARRAYS = (
+        *("used", "used_at_end", "begun", "in_word", "utf8_state", "tokens", "last"),
+        *("_dependent", "_gap", "_before_gap"),
+    )
+
+    def __init__(self, meter: Meter, rows: int) -> None:
+        """Make the state of `rows` empty texts."""
+        self.meter = meter
+        self.ids: list[list[int]] = [[] for _ in range(rows)]
+        self.used, self.used_at_end, self.utf8_state, self.tokens = (np.zeros(rows, np.int64) for _ in range(4))
+        self.begun, self.in_word = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+        self.last = np.full(rows, -1)
+        self._dependent = np.zeros(rows, np.bool_)  # a cost since the last gap depends on its neighbours
+        # A gap is a space that follows an ASCII character. No unit joins anything across it, so the count before it is
+        # final. Of each row: the place of its last gap among the ids, and the units before it.
         self._gap, self._before_gap = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-        if not self.columns:
-            return
-        if self._skip.any():
-            self._join(
-                [LengthState(meter, row[first:].unsqueeze(0)) for row, first in zip(ids, self._skip, strict=True)]
-            )
-            return
-        running = meter.costs(ids).cumsum(1)  # (rows, time)
-        written = ~meter.blank[ids]
-        last = self.width - 1 - written.flip(1).int().argmax(1, keepdim=True)  # the last token that is not blank
-        settled = (running.gather(1, last) - meter.trail[ids.gather(1, last)]).squeeze(1).clamp(min=0)
-        self.used, self.settled = running[:, -1].numpy().copy(), settled.numpy()
-        self.begun = (~meter.white[ids]).any(1).numpy()
+
+    @classmethod
+    def of(cls, meter: Meter, ids: Sequence[Sequence[int]] | Integers, skip: Integers | None = None) -> "LengthState":
+        """Return the state of rows that have written `ids`: (rows, time), or rows of different lengths.
+
+        `skip` (rows,): how many ids at the beginning of each row are no part of its text.
+        """
+        if skip is not None and skip.any():
+            ids = [row[first:] for row, first in zip(ids, skip, strict=True)]
+        if len({len(row) for row in ids}) > 1:
+            state = cls(meter, 0)
+            state._append(cls.of(meter, [row]) for row in ids)
+            return state
+        state = cls(meter, len(ids))
+        if len(ids) and len(ids[0]):
+            state._read(np.asarray(ids))
+        return state
+
+    def _read(self, ids: Integers) -> None:
+        meter, (rows, width) = self.meter, ids.shape
+        running = meter.token_costs(ids).cumsum(1)  # (rows, time)
+        filled = np.arange(rows), width - 1 - (~meter.blank[ids])[:, ::-1].argmax(1)  # the last token that is not blank
+        self.ids = ids.tolist()
+        self.tokens, self.last = np.full(rows, width), ids[:, -1].copy()
+        self.used, self.used_at_end = running[:, -1].copy(), (running[filled] - meter.trail[ids[filled]]).clip(min=0)
+        self.begun = np.any(~meter.white[ids], 1)
         if meter.opens is not None:
-            self.open = meter.opens[ids[:, -1]].numpy()
-        self.character = meter.character(ids).numpy()
-        self._delicate = meter.delicate[ids].any(1).numpy()
+            self.in_word = meter.opens[self.last]
+        self.utf8_state = meter.character(ids)
+        self._dependent = np.any(meter.context_dependent[ids], 1)
         self._recount()
 
-    def _join(self, rows: list["LengthState"]) -> None:
-        """Stands where each of these does, one row each."""
-        for name in ("used", "settled", "character", "begun", "open", "_delicate"):
-            setattr(self, name, np.concatenate([getattr(row, name) for row in rows]))
+    def __len__(self) -> int:
+        return len(self.ids)
 
-    @property
-    def width(self) -> int:
-        """Columns read."""
-        return len(self.columns)
-
-    @property
-    def tokens(self) -> Integers:
-        """Tokens written: (rows,)."""
-        return self.width - self._skip
-
-    def advance(self, last: Tensor) -> None:
-        """Carries on by one token a row, `last` (rows,), on the CPU."""
-        tables, token = self._tables, last.numpy().copy()  # it may be a view of everything written so far
-        blank = tables.blank[token]
-        cost = tables.prices[token]
-        if self.meter.unit.name != "tokens":
-            self._mark_gaps(token)
-            cost = cost * (self.begun | ~blank) - tables.lead[token] * ~(self.begun | blank)
-        if tables.joins is not None and tables.opens is not None:
-            cost = cost - (tables.joins[token] & self.open & ~blank)
-            self.open = tables.opens[token] & ~blank
-        self.columns.append(token)
-        self.used = self.used + cost
-        self.settled = np.where(blank, self.settled, self.used - tables.trail[token])
-        self.begun = self.begun | ~tables.white[token]
-        if self.meter.splits_characters:
-            self.character = np.maximum(tables.utf8[self.character, token], 0)
-        self._delicate = self._delicate | tables.delicate[token]
+    def advance(self, tokens: Integers, rows: Rows = ALL) -> None:
+        """Append one token to each row, or to each of these `rows`."""
+        meter, tokens = self.meter, np.asarray(tokens)
+        blank, cost, begun = meter.blank[tokens], meter.cost[tokens], self.begun[rows]
+        if meter.unit.name != "tokens":
+            self._mark_gaps(tokens, rows)
+            cost = cost * (begun | ~blank) - meter.lead[tokens] * ~(begun | blank)
+        if meter.joins is not None and meter.opens is not None:
+            cost = cost - (meter.joins[tokens] & self.in_word[rows] & ~blank)
+            self.in_word[rows] = meter.opens[tokens] & ~blank
+        self.used[rows] += cost
+        self.used_at_end[rows] = np.where(blank, self.used_at_end[rows], self.used[rows] - meter.trail[tokens])
+        self.begun[rows] = begun | ~meter.white[tokens]
+        if meter.splits_characters:
+            self.utf8_state[rows] = np.maximum(meter.utf8[self.utf8_state[rows], tokens], 0)
+        self._dependent[rows] |= meter.context_dependent[tokens]
+        self.tokens[rows] += 1
+        self.last[rows] = tokens
+        for row, token in zip(np.arange(len(self))[rows].tolist(), tokens.tolist(), strict=True):
+            self.ids[row].append(token)
         self._recount()
 
-    def _mark_gaps(self, token: Integers) -> None:
-        """Rows in which `token` puts a space behind an ASCII character start afresh."""
-        if self.columns:
-            gap = self._tables.spaced[token] & self._tables.solid[self.columns[-1]]
-            self._gap = np.where(gap, self.width, self._gap)
-            self._before_gap = np.where(gap, self.used, self._before_gap)
-            self._delicate = self._delicate & ~gap
+    def _mark_gaps(self, tokens: Integers, rows: Rows) -> None:
+        """Note the rows in which `tokens` puts a space behind an ASCII character."""
+        gap = self.meter.spaced[tokens] & self.meter.solid[self.last[rows]] & (self.tokens[rows] > 0)
+        self._gap[rows] = np.where(gap, self.tokens[rows], self._gap[rows])
+        self._before_gap[rows] = np.where(gap, self.used[rows], self._before_gap[rows])
+        self._dependent[rows] &= ~gap
 
     def _recount(self) -> None:
-        """Rows in which tokens flow into each other are measured as text, from their last gap on."""
-        for row in self._delicate.nonzero()[0].tolist():
+        """Measure, as text from their last gap on, the rows in which a cost depends on its neighbours."""
+        for row in self._dependent.nonzero()[0].tolist():
             gap = int(self._gap[row])
-            written = self.written(row, gap)
-            # A letter, one unit in all of them, stands for what is before the gap: its space is no leading one.
-            after_gap = gap > self._skip[row]
-            before, written = (int(self._before_gap[row]) - 1, b"x" + written) if after_gap else (0, written)
-            self.used[row] = self.settled[row] = before + self.meter.measure(written)
-            if not _solid(written):
-                self.settled[row] = before + self.meter.measure(written, settled=True)
+            before, written = 0, self.written(row, gap)
+            if gap:  # "x", one unit in all of them, stands for the text before the gap: its space is no leading one
+                before, written = int(self._before_gap[row]) - 1, b"x" + written
+            self.used[row] = self.used_at_end[row] = before + self.meter.measure(written)
+            if not ends_in_ascii(written):
+                self.used_at_end[row] = before + self.meter.measure(written, ended=True)
 
     def written(self, row: int, since: int = 0) -> bytes:
-        """What the row's tokens write, from column `since` on."""
-        return self.meter.spell([int(column[row]) for column in self.columns[max(since, self._skip[row]) :]])
+        """Return the bytes of this row's tokens, from token number `since` on."""
+        return self.meter.spell(self.ids[row][since:])
+
+    # ---- rows that come and go
+
+    def select(self, rows: Sequence[int] | Integers) -> None:
+        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
+        rows = np.asarray(rows, np.int64)
+        self.ids = [self.ids[row].copy() for row in rows]
+        for name in self._ARRAYS:
+            setattr(self, name, getattr(self, name)[rows])
+
+    def add(self, ids: Sequence[Sequence[int]]) -> None:
+        """Append one row for each of these texts, given as token ids."""
+        self._append([LengthState.of(self.meter, ids)])
+
+    def _append(self, states: Iterable["LengthState"]) -> None:
+        states = [self, *states]
+        self.ids = [ids for state in states for ids in state.ids]
+        for name in self._ARRAYS:
+            setattr(self, name, np.concatenate([getattr(state, name) for state in states]))

@@ -1,238 +1,282 @@
-"""LengthBudgetLogitsProcessor: a hard budget as a LogitsProcessor.
+"""LengthConstraint: the hard budget of a batch of rows, free of any engine.
 
-Whatever the model and the search (greedy, sampling, beam), a row never grows past its maximum, never ends before its
-minimum, never enters a state from which the budget cannot be met, and never ends inside a UTF-8 character. Near the
-end of the room it also edits_hidden towards a sentence end. It reads its state off the ids, so beams may be reordered freely.
-It knows rooms and prices; whether a text is *really* finished is for `ending.py`, which sees the text.
+Whatever the model and the search (greedy, sampling, beams), a row never grows past its maximum, never ends before its
+minimum, never enters a state from which the budget cannot be met, and never ends inside a UTF-8 character. Near its
+maximum a row is also steered towards a sentence end. Whether a text really ends as a sentence is judged elsewhere.
 
-Counting is done on the CPU, on a few integers a row; only the masks are as wide as the vocabulary. Most steps are
-calm: every token fits into the room, and all rows share one mask.
+Scores are torch tensors on any device or numpy arrays; this file imports no torch. Counting is done on the CPU, on a
+few integers a row. Only the masks are as wide as the vocabulary. In most steps every token fits, and all rows share one
+mask.
 """
 
 import math
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn.functional import pad
-from transformers import LogitsProcessor
 
-from ..length.meter import Meter
+from ..length.meter import Booleans, Integers, Meter
 from ..length.sentences import finished
-from ..scoring.completeness import TokenScores, freedom
-from .length_state import Booleans, Integers, LengthState
+from .length_state import ALL, LengthState, Rows
 from .token_costs import BANNED, State, TokenCosts, token_costs_of
+
+Array = Any  # a torch tensor or a numpy array
+Limits = Iterable[int | None]  # None: no limit
 
 UNLIMITED = BANNED - 1
 
-# Per unit: the stretch before the maximum in which ends are steered, and the shortest sentence worth starting.
+# Per unit: the stretch before the maximum in which sentence ends are steered, and the shortest sentence worth starting.
 _LANDING = {"tokens": (16, 6), "words": (12, 4)}
 _LANDING_OTHER = (64, 20)
-_PULL = 4.0  # nats in favour of a sentence end at the very end of the room
-_PUSH = 12.0  # nats against one behind which only a stump would fit
-_LAST_TOKENS = 4  # with as many left, a character must not stay unfinished
-_WANTED = math.log(0.1)  # an end is the model's own wish if it is this likely, beside the favourite
-_GOES_ON = math.log(0.5)  # and so is a piece that goes on with the last word of the room
+_FAVOUR = 4.0  # nats for a full stop at the very end of the room
+_DISFAVOUR = 12.0  # nats against one after which only the stump of a sentence would fit
+_LAST_TOKENS = 4  # with so few left, a character must not stay incomplete
+_LIKELY_END = math.log(0.1)  # an end is the model's own choice if it is this likely, compared with the likeliest token
+_LIKELY_PIECE = math.log(0.5)  # and so is a piece that continues the last word of the room
 
 
-class LengthBudgetLogitsProcessor(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
+class LengthConstraint:
     """Keeps every row of a batch inside `low[row] <= length <= high[row]`, counted by `meter`.
 
-    `start` is the column of the first written token (the prompt's width; 1 after a decoder's start token), of each row
-    `skip[row]` columns later, if they do not begin in one; `eos` the ids that end a text; `limit[row]` the tokens that
-    a row may write at most. With `finish` the last unit of the room is kept for a full stop. With `observe` (rows stay
-    in place: no beams) it notes what it did to the model's choices.
+    `eos`: the ids that end a text. `limit`: the tokens that a row may have at most. `written`: the ids of a text that a
+    row continues; they count for its length and its limit. With `finish` the last unit of the room is kept for a full
+    stop. In each step, `apply` masks the scores and `update` takes the tokens that were chosen.
     """
 
     def __init__(
         self,
         meter: Meter,
-        low: Tensor,
-        high: Tensor,
+        low: Limits,
+        high: Limits | None,
         *,
-        start: int,
-        skip: Tensor | None = None,
-        eos: list[int],
-        limit: Tensor | None = None,
+        eos: Sequence[int],
+        limit: Limits | None = None,
         finish: bool = True,
-        observe: bool = False,
+        written: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        self.meter, self.start, self.finish = meter, start, finish
-        self.skip = np.zeros_like(low.cpu().numpy()) if skip is None else skip.cpu().numpy()
-        self.low, self.high = low.cpu().numpy(), high.cpu().clamp(max=UNLIMITED).numpy()
-        self.limit = np.full_like(self.low, UNLIMITED) if limit is None else limit.cpu().numpy()
-        self.eos, self.end = torch.tensor(eos), eos[0]
-        self.prices = token_costs_of(meter, finish)
-        self.landing, self.shortest = _LANDING.get(meter.unit.name, _LANDING_OTHER)
-        self._wide: _Wide | None = None
-        self._standing: LengthState | None = None
-        self._observed: list[tuple[Tensor, ...]] | None = [] if observe else None
-        self._before: tuple[Tensor, ...] | None = None  # scores, what was kept of them, the best of each, the ends
-        self._freedom: list[float] = []
+        self.meter, self.finish, self.eos = meter, finish, np.array(eos)
+        self.low = _numbers(low)
+        rows = len(self.low)
+        self.high, self.limit = (_numbers([None] * rows if limits is None else limits) for limits in (high, limit))
+        self.state = LengthState.of(meter, [[]] * rows if written is None else written)
+        self._costs = token_costs_of(meter, finish)
+        self._landing, self._shortest = _LANDING.get(meter.unit.name, _LANDING_OTHER)
+        self._tables: dict[Any, _Tables] = {}
+        self._places: list[int] | None = None  # rows of the scores that are constrained; None: all
+        self._outputs: list[list[int]] = [[] for _ in range(rows)]  # vLLM's lists of the tokens that rows have taken
 
     # ---- one step
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
-        if input_ids.shape[1] < self.start:  # a language token is forced here; it is no text
-            return scores
-        wide = self._wide = self._wide or _Wide(self.prices, self.eos, scores)
-        self._observe(input_ids[:, -1:])
-        best, ends = scores.amax(1), scores.index_select(1, wide.eos)  # (rows,), (rows, ends)
-        at = self._read(input_ids)
-        low, high, left = (self._each(limits, len(scores)) for limits in (self.low, self.high, self.limit))
-        left = left - at.tokens
-        state, room = self.prices.state(at), high - at.used
-        may_end = (at.settled >= low) & at.begun & (at.character == 0)
-        closed = self._closed(at)
-        over = self._enough(at, room, high, closed & may_end) | (left < 1)
-        room = np.where(over, -1, room)  # nothing more is affordable
+    def apply(self, scores: Array) -> Array:
+        """Return the scores (rows, vocabulary) with the tokens that are not allowed at minus infinity.
 
-        kept = torch.minimum(scores, wide.caps(state, room))  # one pass
-        self._ban_late(kept, at, left, low, over)
-        last_word = (room == 0) & (state == State.OPEN)
-        if self.meter.opens is not None and last_word.any():  # here letters cost nothing: only what is wanted
-            self._ban_unwanted(kept, scores, best, last_word.nonzero()[0])
-        if (pull := self._pull(at.used, room, low)) is not None:
-            kept.index_add_(1, wide.closers, _sent(pull, scores).to(kept.dtype))
-        sure = (may_end & closed if self.finish else may_end) | (room < 0)
-        if (sure | may_end).any():
-            bar = np.where(sure, -np.inf, np.where(may_end, _WANTED, np.inf)).astype(np.float32)
-            wanted = ends >= (best + _sent(bar, scores)).unsqueeze(1)
-            kept.index_copy_(1, wide.eos, torch.where(wanted, ends, -torch.inf))
-        top = kept.amax(1)
-        # Nothing fits and no end is allowed: end here, and the verdict will say so.
-        kept.select(1, self.end).masked_fill_(top == -torch.inf, 0.0)
-        if self._observed is not None:
-            self._before = (scores, kept, best, top, ends)
+        Near the end of the room, full stops are favoured, or disfavoured where the text may not end.
+        """
+        if self._places is None:
+            return self._masked(scores)
+        kept = scores + 0
+        if self._places:
+            kept[self._places] = self._masked(scores[self._places])
         return kept
 
-    @staticmethod
-    def _each(limits: Integers, rows: int) -> Integers:
-        """One number a row: a text has as many rows as it has beams or candidates."""
-        return limits if len(limits) == rows else limits.repeat(rows // len(limits))
+    def _masked(self, scores: Array) -> Array:
+        tables = self._tables_for(scores)
+        lib, at, low = tables.lib, self.state, self.low
+        best, ends = lib.amax(scores, 1), scores[:, tables.eos]  # (rows,), (rows, ends)
+        left, room, state = self.limit - at.tokens, self.high - at.used, self._costs.state(at)
+        may_end = (at.used_at_end >= low) & at.begun & (at.utf8_state == 0)
+        stopped = self._costs.is_full_stop[at.last] & (at.tokens > 0) & self.finish
+        over = self._enough(room, stopped & may_end) | (left < 1)
+        room = np.where(over, -1, room)  # nothing more fits
 
-    def _read(self, input_ids: Tensor) -> LengthState:
-        """Where the rows stand. Kept from step to step where rows stay in place."""
-        before, width = self._standing, input_ids.shape[1] - self.start
-        if self._observed is not None and before is not None and before.width == width - 1:
-            before.advance(input_ids[:, -1].cpu())
-            return before
-        skip = self._each(self.skip, len(input_ids))
-        self._standing = LengthState(self.meter, input_ids[:, self.start :].cpu(), skip)
-        return self._standing
+        kept = lib.minimum(scores, tables.caps(state, room))  # one pass, and a copy
+        self._ban_too_late(kept, tables, left, over)
+        last_word = (room == 0) & (state == State.IN_WORD)
+        if self.meter.opens is not None and last_word.any():  # letters cost nothing here: only likely ones
+            self._ban_unlikely(kept, tables, scores, best, last_word.nonzero()[0])
+        if (bonus := self._bonus(room)) is not None:
+            stops = kept[:, tables.plain_stops]
+            stops += tables.convert(bonus)
+            kept[:, tables.plain_stops] = stops
+        sure = (may_end & stopped if self.finish else may_end) | (room < 0)
+        if (sure | may_end).any():
+            bar = np.where(sure, -np.inf, np.where(may_end, _LIKELY_END, np.inf)).astype(np.float32)
+            likely = ends >= (best + tables.convert(bar))[:, None]
+            kept[:, tables.eos] = lib.where(likely, ends, -math.inf)
+        # Where nothing fits and no end is allowed, the text ends here; measuring it shows that it does not fit.
+        end = kept[:, self.eos[0]]
+        kept[:, self.eos[0]] = lib.where(lib.amax(kept, 1) == -math.inf, lib.zeros_like(end), end)
+        return kept
 
-    def _closed(self, at: LengthState) -> Booleans:
-        """Rows whose last token is a full stop: (rows,)."""
-        if not (self.finish and at.width):
-            return np.zeros_like(at.begun)
-        return self.prices.closing[at.columns[-1]]
+    def update(self, tokens: Array, rows: Rows = ALL) -> None:
+        """Take the tokens that were chosen, one for each row, or for each of these `rows`."""
+        self.state.advance(_numpy(tokens), rows)
 
-    def _enough(self, at: LengthState, room: Integers, high: Integers, closed: Booleans) -> Booleans:
-        """`closed` rows with no room for another sentence, or no need of one (no maximum), and finished: (rows,)."""
-        enough = closed & ((room < self.shortest) | (high == UNLIMITED))
+    def full_stops(self, tokens: Array) -> Array:
+        """Return which of these tokens are full stops: an array of the same kind and shape."""
+        known = self._costs.is_full_stop
+        return _converter(tokens)(known)[tokens.clip(max=len(known) - 1)]  # a model may have ids beyond its tokenizer's
+
+    # ---- parts of a step
+
+    def _tables_for(self, scores: Array) -> "_Tables":
+        key = scores.shape[1], scores.dtype, getattr(scores, "device", None)
+        if key not in self._tables:
+            self._tables[key] = _Tables(self._costs, self.eos, scores)
+        return self._tables[key]
+
+    def _enough(self, room: Integers, stopped: Booleans) -> Booleans:
+        """Return the rows, of those that `stopped`, that are finished and have no room for another sentence: (rows,).
+
+        A row without a maximum needs no other sentence.
+        """
+        enough = stopped & ((room < self._shortest) | (self.high == UNLIMITED))
         for row in enough.nonzero()[0].tolist():  # once a sentence
-            enough[row] = finished(at.written(row).decode("utf-8", "ignore"))
+            enough[row] = finished(self.state.written(row).decode("utf-8", "ignore"))
         return enough
 
-    def _ban_late(self, kept: Tensor, at: LengthState, left: Integers, low: Integers, over: Booleans) -> None:
-        """Tokens that leave too few behind them to end a character or to reach the minimum."""
-        hurry = self.prices.hurry(at, left, low)
-        late = (hurry | (left <= _LAST_TOKENS)) & ~over
+    def _ban_too_late(self, kept: Array, tables: "_Tables", left: Integers, over: Booleans) -> None:
+        """Ban the tokens that leave too few behind them to complete a character or to reach the minimum."""
+        must_gain = self._costs.must_gain(self.state, left, self.low)
+        late = (must_gain | (left <= _LAST_TOKENS)) & ~over
         if late.any():
             rows = late.nonzero()[0]
-            never = self.prices.late(at, left, hurry, rows)
-            _ban(kept, rows, pad(never, (0, kept.shape[1] - never.shape[1])))
+            banned = self._costs.too_late(self.state, left, must_gain, rows)[:, : kept.shape[1]]
+            tables.ban(kept, tables.convert(rows), tables.convert(banned))
 
-    def _ban_unwanted(self, kept: Tensor, scores: Tensor, best: Tensor, rows: Integers) -> None:
-        """Tokens other than full stops that are far from being the model's favourite."""
-        assert self._wide is not None
-        index = _sent(rows, scores)
-        _ban(kept, rows, (scores[index] < (best[index] + _GOES_ON).unsqueeze(1)) & ~self._wide.closes)
+    def _ban_unlikely(self, kept: Array, tables: "_Tables", scores: Array, best: Array, rows: Integers) -> None:
+        """Ban the tokens of these rows that are neither full stops nor nearly as likely as the likeliest token."""
+        index = tables.convert(rows)
+        unlikely = scores[index] < (best[index] + _LIKELY_PIECE)[:, None]
+        tables.ban(kept, index, unlikely & ~tables.is_full_stop)
 
-    def _pull(self, used: Integers, room: Integers, low: Integers) -> NDArray[np.float32] | None:
-        """For a full stop where the text may end and the room runs out; against one that leaves room for a stump only.
+    def _bonus(self, room: Integers) -> NDArray[np.float32] | None:
+        """Return nats for each plain full stop, (rows, stops), or None where all are 0.
 
-        (rows, plain closers), in nats; None where there is nothing to say.
+        Above 0 where the text may end after it and the room runs out, below 0 where only a stump would fit after it.
         """
-        if not self.finish or room.min() > self.landing + self.shortest:
+        if not self.finish or room.min() > self._landing + self._shortest:
             return None
-        cost = self.prices.closing_costs  # (closers,)
+        cost = self._costs.stop_costs  # (stops,)
         after = room[:, None] - cost
-        good = used[:, None] + cost >= low[:, None]
-        stump = ~good & (after > 0) & (after < self.shortest)
-        nearness = (1 - after.astype(np.float32) / np.float32(self.landing)).clip(0, 1)
-        pull = (_PULL * nearness * good - _PUSH * stump).astype(np.float32)
-        return pull if pull.any() else None
+        may_end = self.state.used[:, None] + cost >= self.low[:, None]
+        stump = ~may_end & (after > 0) & (after < self._shortest)
+        nearness = (1 - after.astype(np.float32) / np.float32(self._landing)).clip(0, 1)
+        bonus = (_FAVOUR * nearness * may_end - _DISFAVOUR * stump).astype(np.float32)
+        return bonus if bonus.any() else None
 
-    # ---- what was done to the model's choices
+    # ---- rows that come and go
 
-    def _observe(self, taken: Tensor) -> None:
-        """TokenScores the tokens (rows, 1) taken after the last step."""
-        if self._observed is not None and self._before is not None:
-            self._observed.append(self._opinion(taken))
+    def select(self, rows: Array) -> None:
+        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
+        rows = _numpy(rows).astype(np.int64)  # an empty list is one of floats
+        self.low, self.high, self.limit = self.low[rows], self.high[rows], self.limit[rows]
+        self.state.select(rows)
+        self._outputs = [self._outputs[row] for row in rows]
 
-    def _opinion(self, taken: Tensor) -> tuple[Tensor, ...]:
-        """Of the token: the model's score and what was made of it; the best of each; the scores of the ends."""
-        assert self._before is not None
-        raw, kept, *rest = self._before
-        return raw.gather(1, taken).squeeze(1), kept.gather(1, taken).squeeze(1), *rest
+    def add(self, low: Limits, high: Limits, limit: Limits, written: Sequence[Sequence[int]]) -> None:
+        """Append rows, described as for the constructor."""
+        self.low, self.high, self.limit = (
+            np.concatenate([old, _numbers(new)])
+            for old, new in ((self.low, low), (self.high, high), (self.limit, limit))
+        )
+        self.state.add(written)
+        self._outputs += [[] for _ in written]
 
-    def freedom(self) -> list[float]:
-        """Of row 0 so far: a stream looks at it while the text is written."""
-        for step in (self._observed or [])[len(self._freedom) :]:
-            own, made, best, top = (column[0] for column in step[:4])
-            self._freedom.append(float(freedom(own, made, best, top)))
-        return self._freedom
+    # ---- vLLM's LogitsProcessor
 
-    def notes(self, last: Tensor) -> TokenScores | None:
-        """What was observed, given the tokens (rows,) that were taken after the last step."""
-        if self._observed is None or self._before is None:
-            return None
-        steps = [*self._observed, self._opinion(last.unsqueeze(1))]
-        own, made, best, top, ends = (torch.stack(column, 1) for column in zip(*steps, strict=True))
-        return TokenScores(freedom(own, made, best, top), (ends.amax(-1) - best).exp(), own - best)
+    def is_argmax_invariant(self) -> bool:
+        """Return False: the mask can change which token is the likeliest."""
+        return False
 
+    def update_state(self, batch_update: Any) -> None:
+        """Follow vLLM's batch: requests are removed, added and moved, then every row takes its new tokens.
 
-class _Wide:
-    """What a step needs on the model's device, as wide as its logits."""
-
-    def __init__(self, prices: TokenCosts, eos: Tensor, scores: Tensor) -> None:
-        extra = scores.shape[1] - prices.rows.shape[1]  # embeddings padded beyond the tokenizer's size
-        rows = pad(prices.rows, (0, extra), value=BANNED).index_fill(1, eos, BANNED)  # ends are allowed one by one
-        self.prices = rows.to(scores.device)  # (states, vocabulary)
-        self.dearest, self.dtype = prices.dearest, scores.dtype
-        self.closes = pad(prices.closes, (0, extra)).to(scores.device)
-        self.closers, self.eos = prices.closers.to(scores.device), eos.to(scores.device)
-        self._caps: dict[tuple[int, int], Tensor] = {}
-
-    def caps(self, state: Integers, room: Integers) -> Tensor:
-        """Plus infinity for what a row may take, minus infinity for what it may not: (rows, vocabulary).
-
-        (vocabulary,) where all rows may take the same, as in most steps: whatever is not banned in every room.
+        A request that has `extra_args={"length_limits": [low, high]}` in its sampling parameters is constrained, with
+        `max_tokens` as its limit. The scores of the others stay as they are. vLLM appends to the list of output tokens
+        that comes with an added request. `batch_update` is None where the batch has not changed.
         """
-        ample = room >= self.dearest
-        state = np.where(
-            ample & (state == State.OPEN), State.CLOSED, state
-        )  # they differ in prices, not in what is banned
-        keys = list(zip(state.tolist(), np.minimum(room, self.dearest).tolist(), strict=True))
+        if batch_update is not None:
+            places = range(len(self.low)) if self._places is None else self._places
+            row_at = {place: row for row, place in enumerate(places)}
+            for place in batch_update.removed:
+                row_at.pop(place, None)
+            for place, parameters, _, output in batch_update.added:
+                row_at.pop(place, None)
+                if limits := (parameters.extra_args or {}).get("length_limits"):
+                    row_at[place] = len(self.low)
+                    self.add(limits[:1], limits[1:], [parameters.max_tokens], [[]])
+                    self._outputs[-1] = output
+            for source, target, direction in batch_update.moved:
+                moved, replaced = row_at.pop(source, None), row_at.pop(target, None)
+                if moved is not None:
+                    row_at[target] = moved
+                if replaced is not None and direction.name == "SWAP":
+                    row_at[source] = replaced
+            self._places = sorted(row_at)
+            self.select([row_at[place] for place in self._places])
+        while behind := [n for n, output in enumerate(self._outputs) if len(output) > self.state.tokens[n]]:
+            self.update(np.array([self._outputs[n][self.state.tokens[n]] for n in behind]), behind)
+
+
+class _Tables:
+    """The constants of a step as arrays of the scores' library, device, number format and width."""
+
+    def __init__(self, costs: TokenCosts, eos: Integers, scores: Array) -> None:
+        self.convert = _converter(scores)
+        self.lib = np if isinstance(scores, np.ndarray) else sys.modules["torch"]
+        by_state = _widened(costs.by_state, scores.shape[1], BANNED)
+        by_state[:, eos] = BANNED  # an end is allowed in `apply`
+        self.by_state, self.eos = self.convert(by_state), self.convert(eos)
+        self.is_full_stop = self.convert(_widened(costs.is_full_stop[None], scores.shape[1], False))
+        self.plain_stops, self.largest = self.convert(costs.plain_stops), costs.largest
+        self._banned, self._free = (self.lib.full_like(scores[0], value) for value in (-math.inf, math.inf))
+        self._caps: dict[tuple[int, int], Array] = {}
+
+    def caps(self, state: Integers, room: Integers) -> Array:
+        """Return plus infinity where a row may take the token, minus infinity elsewhere: (rows, vocabulary).
+
+        (vocabulary,) where all rows may take the same, as in most steps: every token that is not always banned.
+        """
+        ample = room >= self.largest  # inside and outside a word differ in costs, not in what is banned
+        state = np.where(ample & (state == State.IN_WORD), State.BETWEEN, state)
+        keys = list(zip(state.tolist(), np.minimum(room, self.largest).tolist(), strict=True))
         if len(set(keys)) == 1:
             return self._cap(keys[0])
-        return torch.stack([self._cap(key) for key in keys])
+        return self.lib.stack([self._cap(key) for key in keys])
 
-    def _cap(self, key: tuple[int, int]) -> Tensor:
+    def _cap(self, key: tuple[int, int]) -> Array:
         if key not in self._caps:
             state, room = key
-            self._caps[key] = torch.where(self.prices[state] > room, -torch.inf, torch.inf).to(self.dtype)
+            self._caps[key] = self.lib.where(self.by_state[state] > room, self._banned, self._free)
         return self._caps[key]
 
+    def ban(self, kept: Array, rows: Array, banned: Array) -> None:
+        """Put minus infinity where `banned` (some rows, some of the vocabulary) says so in these `rows` of `kept`."""
+        width = banned.shape[1]
+        kept[rows, :width] = self.lib.where(banned, self._banned[:width], kept[rows, :width])
 
-def _ban(kept: Tensor, rows: Integers, out: Tensor) -> None:
-    """Minus infinity for what is `out` (some rows, vocabulary) of these `rows` of `kept`."""
-    index = _sent(rows, kept)
-    kept[index] = kept[index].masked_fill(out.to(kept.device), -torch.inf)
+
+def _numpy(array: Array) -> Integers:
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
 
-def _sent(numbers: NDArray[Any], where: Tensor) -> Tensor:
-    return torch.from_numpy(numbers).to(where.device)
+def _converter(like: Array) -> Any:
+    """Return the function that turns a numpy array into an array of the library and on the device of `like`."""
+    if isinstance(like, np.ndarray):
+        return lambda array: array
+    torch = sys.modules["torch"]  # it made `like`
+    return lambda array: torch.from_numpy(array).to(like.device)
+
+
+def _widened(table: NDArray[Any], width: int, value: Any) -> NDArray[Any]:
+    """Return a copy with `width` columns: embeddings may be padded beyond the tokenizer's size, or cut."""
+    wide = np.full((len(table), width), value, table.dtype)
+    wide[:, : table.shape[1]] = table[:, :width]
+    return wide
+
+
+def _numbers(limits: Limits) -> Integers:
+    return np.array([UNLIMITED if limit is None else min(int(limit), UNLIMITED) for limit in limits], np.int64)

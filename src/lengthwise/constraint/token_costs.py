@@ -1,6 +1,6 @@
-"""TokenCosts: what each token takes from the room, by what the text is in the middle of.
+"""TokenCosts: what each token takes from the room that is left, by the state of the text.
 
-Made once for a meter and kept. It knows tokens and their texts; which rows have how much room is `fit.py`'s.
+Made once for a meter and cached. This file knows tokens and their texts. How much room a row has is `mask.py`'s matter.
 """
 
 from enum import IntEnum
@@ -8,99 +8,95 @@ from functools import lru_cache
 
 import numpy as np
 import regex
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from ..length.meter import Meter
+from ..length.meter import Booleans, Integers, Meter
 from ..length.utf8 import STATES
-from .length_state import Booleans, Integers, LengthState
+from .length_state import LengthState
 
-BANNED = 1 << 29  # a price that no room can pay
+BANNED = 1 << 29  # a cost beyond any room
 
 # Tokens after which a text may stop: a full stop of some script, with quotes and brackets that close behind it.
-_CLOSER = regex.compile(r"\s?[.!?…。！？｡۔؟।]['\"”’»›)\]）」』]*")
-_PLAIN_CLOSER = regex.compile(r"[.!?。！？۔؟।]")
+_FULL_STOP = regex.compile(r"\s?[.!?…。！？｡۔؟।]['\"”’»›)\]）」』]*")
+_PLAIN_STOP = regex.compile(r"[.!?。！？۔؟।]")
 _UNPRINTABLE = regex.compile(r"(?![\t\n\r])\p{Cc}")
+_MISSING = np.array([state[0] for state in STATES])  # bytes that the character still lacks, by UTF-8 state
 
 
 class State(IntEnum):
-    """What the next token comes after. From `SPLIT` on: inside a character, in UTF-8 state 1 and more."""
+    """What the next token follows. From `IN_CHARACTER` on: inside a character, in UTF-8 state 1 and more."""
 
-    CLOSED = 0
-    OPEN = 1  # inside a word, where words are counted
-    FRESH = 2  # nothing is written yet
-    SPLIT = 3
+    BETWEEN = 0
+    IN_WORD = 1  # inside a word, where words are counted
+    EMPTY = 2  # nothing is written yet
+    IN_CHARACTER = 3
 
 
 class TokenCosts:
-    """The tables of one meter. With `finish`, a token that cannot end the text keeps a unit for a full stop."""
+    """The cost tables of one meter. With `finish`, a token that cannot end the text reserves a unit for a full stop."""
 
     def __init__(self, meter: Meter, finish: bool) -> None:
         texts = [piece.decode("utf-8", "replace") for piece in meter.pieces]
         self.meter = meter
-        self.closes = torch.tensor([bool(_CLOSER.fullmatch(t)) for t in texts])  # (vocabulary,)
-        self.closers = torch.tensor([i for i, t in enumerate(texts) if _PLAIN_CLOSER.fullmatch(t)]).long()
-        self.lacks = torch.tensor([state[0] for state in STATES])  # bytes missing, by UTF-8 state
-        self.rows = self._rows(texts, finish)  # (states, vocabulary); int32
-        self.closing = self.closes.numpy()
-        self.closing_costs = self.rows[State.OPEN, self.closers].long().numpy()
-        self.dearest = int(self.rows[self.rows < BANNED].max())
+        self.is_full_stop = np.array([bool(_FULL_STOP.fullmatch(t)) for t in texts])  # (vocabulary,)
+        self.plain_stops = np.array([i for i, t in enumerate(texts) if _PLAIN_STOP.fullmatch(t)], np.int64)
+        self.by_state = self._by_state(texts, finish)  # (states, vocabulary)
+        self.stop_costs = self.by_state[State.IN_WORD, self.plain_stops].astype(np.int64)
+        self.largest = int(self.by_state[self.by_state < BANNED].max())
 
-    def full_stops(self, tokens: Tensor) -> Tensor:
-        """Which of these are full stops. A model may know tokens beyond those of its tokenizer."""
-        return self.closes.to(tokens.device)[tokens.clamp(max=len(self.closes) - 1)]
+    def _by_state(self, texts: list[str], finish: bool) -> NDArray[np.int32]:
+        """Return the cost of each token in each state: (states, vocabulary).
 
-    def _rows(self, texts: list[str], finish: bool) -> Tensor:
-        """A token that cannot end the text also reserves what it takes to end it: a full stop, the missing bytes of a
+        A token that cannot end the text also reserves what it takes to end it: a full stop, the missing bytes of a
         character, something to follow a space.
         """
-        meter, unit, closer = self.meter, self.meter.unit.name, self.closes
-        ends_word = closer | torch.tensor([bool(t) and (t[-1].isalnum() or t[-1] in "'’\ufffd") for t in texts])
-        closed = ends_word if unit == "words" else closer if finish else meter.trail == 0  # words: a stop is free
-        price = meter.prices + (~closed).long()
-        inside = price - meter.joins.long() if meter.joins is not None else price
-        # The first token may take the whole room, "Yes", but must be something, and no full stop.
-        fresh = (meter.prices - meter.lead).masked_fill(meter.white | closer, BANNED)
+        meter, unit, stop = self.meter, self.meter.unit.name, self.is_full_stop
+        ends_word = stop | np.array([bool(t) and (t[-1].isalnum() or t[-1] in "'’\ufffd") for t in texts])
+        may_end = ends_word if unit == "words" else stop if finish else meter.trail == 0  # a stop adds no word
+        cost = meter.cost + ~may_end
+        in_word = cost - meter.joins if meter.joins is not None else cost
+        # The first token may take the whole room, as in "Yes", but is neither white space nor a full stop.
+        first = np.where(meter.white | stop, BANNED, meter.cost - meter.lead)
         if unit in ("bytes", "tokens"):
-            fresh = fresh + (meter.utf8[0] > 0).long()  # what follows inside a character is charged for a full stop
-        # The rest of a character is paid for already, and so is the full stop behind it.
-        rest = inside - ((meter.prices == 0) & ~closed).long()
-        rows = [price, inside, fresh, *[rest] * (len(STATES) - 1)]
-        never = torch.tensor([not t or bool(_UNPRINTABLE.search(t)) for t in texts])
+            first = first + (meter.utf8[0] > 0)  # the rest of its character is charged for a full stop
+        # The first byte has paid for the rest of a character, and for the full stop behind it.
+        rest = in_word - ((meter.cost == 0) & ~may_end)
+        tables = [cost, in_word, first, *[rest] * (len(STATES) - 1)]
+        never = np.array([not t or bool(_UNPRINTABLE.search(t)) for t in texts])
         for n, state in enumerate([0, 0, 0, *range(1, len(STATES))]):
             after = meter.utf8[state]  # (vocabulary,)
-            if unit in ("bytes", "tokens"):  # what a character still lacks has a price of its own
-                rows[n] = rows[n] + self.lacks[after]
-            rows[n] = rows[n].masked_fill(never | (after < 0), BANNED)
-        return torch.stack(rows).int()
+            if unit in ("bytes", "tokens"):  # the missing bytes of a character have a cost of their own
+                tables[n] = tables[n] + _MISSING[after]
+            tables[n] = np.where(never | (after < 0), BANNED, tables[n])
+        return np.stack(tables).astype(np.int32)
 
     @staticmethod
     def state(at: LengthState) -> Integers:
-        """Which row of prices applies: (rows,)."""
-        state = np.where(at.begun, at.open, State.FRESH)
-        return np.where(at.character > 0, State.SPLIT - 1 + at.character, state)
+        """Return the row of `by_state` that applies to each row: (rows,)."""
+        state = np.where(at.begun, at.in_word, State.EMPTY)
+        return np.where(at.utf8_state > 0, State.IN_CHARACTER - 1 + at.utf8_state, state)
 
-    def hurry(self, at: LengthState, left: Integers, low: Integers) -> Booleans:
-        """Rows that must gain a unit with nearly every token that is `left` to them (rows,) to reach their minimum."""
-        lacking = self.lacks.numpy()[at.character]
-        return (low > at.used) & (left <= low - at.used + lacking + 2)
+    @staticmethod
+    def must_gain(at: LengthState, left: Integers, low: Integers) -> Booleans:
+        """Return the rows that reach their minimum only if nearly every token that is `left` (rows,) adds a unit."""
+        return (low > at.used) & (left <= low - at.used + _MISSING[at.utf8_state] + 2)
 
-    def late(self, at: LengthState, left: Integers, hurry: Booleans, rows: Integers) -> Tensor:
-        """Tokens that these rows, with few tokens left, cannot take and still reach their minimum or end a character.
+    def too_late(self, at: LengthState, left: Integers, must_gain: Booleans, rows: Integers) -> Booleans:
+        """Return the tokens after which these rows can no longer complete a character or reach their minimum.
 
-        (rows, vocabulary).
+        (len(rows), vocabulary).
         """
-        character, few = torch.from_numpy(at.character[rows]), torch.from_numpy(left[rows])
-        after = self.meter.utf8[character]  # (rows, vocabulary)
-        endless = self.lacks[after.clamp(min=0)] > (few - 1).unsqueeze(1)
-        gain = self.meter.prices.expand_as(after)
+        before = at.utf8_state[rows, None]
+        after = self.meter.utf8[at.utf8_state[rows]]  # (rows, vocabulary)
+        incomplete = _MISSING[np.maximum(after, 0)] > left[rows, None] - 1
+        gain = self.meter.cost
         if self.meter.joins is not None:
-            gain = gain - torch.from_numpy(at.open[rows]).long().unsqueeze(1) * self.meter.joins.long()
-        idle = ((gain < 1) | (after > 0)) & (character == 0).unsqueeze(1)
-        return endless | (idle & torch.from_numpy(hurry[rows]).unsqueeze(1))
+            gain = gain - (at.in_word[rows, None] & self.meter.joins)
+        idle = ((gain < 1) | (after > 0)) & (before == 0)
+        return incomplete | (idle & must_gain[rows, None])
 
 
 @lru_cache(maxsize=32)
 def token_costs_of(meter: Meter, finish: bool) -> TokenCosts:
-    """The prices of this very meter; reading a vocabulary takes a quarter of a second."""
+    """Return the costs of this meter, cached: reading a vocabulary takes a quarter of a second."""
     return TokenCosts(meter, finish)

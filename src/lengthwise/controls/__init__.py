@@ -1,4 +1,4 @@
-"""Ways of telling a model about length. A new one is a file, a line in `CONTROLS`, and a test."""
+"""Ways of giving a model a length. A new one is a file, a line in `CONTROLS`, and a test."""
 
 from typing import Any
 
@@ -10,26 +10,30 @@ from .prompt import PromptControl
 
 CONTROLS: dict[str, type[Control]] = {
     "encoding": EncodingControl,
-    "planner": CountdownHead,
+    "countdown_head": CountdownHead,
     "prompt": PromptControl,
-    "tokens": LengthTokens,
+    "length_tokens": LengthTokens,
 }
+
+# Names of controls and of their options in recipes and checkpoints of earlier versions.
+OLD_NAMES = {"planner": "countdown_head", "tokens": "length_tokens", "volume": "gain"}
 
 __all__ = [
     "CONTROLS",
     "Control",
+    "CountdownHead",
     "EncodingControl",
     "LengthTokens",
-    "CountdownHead",
     "PromptControl",
     "Signal",
     "control_from",
+    "with_new_names",
 ]
 
 
 def control_from(config: dict[str, Any]) -> Control:
-    """The control that `config()` described."""
-    options = dict(config)
+    """Return the control that `config()` described."""
+    options = with_new_names(config)
     name = options.pop("control", None)
     if name not in CONTROLS:
         raise ValueError(f"unknown control {name!r}; the controls are {', '.join(CONTROLS)}")
@@ -37,3 +41,11 @@ def control_from(config: dict[str, Any]) -> Control:
         return CONTROLS[name](**options)
     except TypeError as error:
         raise ValueError(f"control {name!r} does not take these options: {error}") from None
+
+
+def with_new_names(config: dict[str, Any]) -> dict[str, Any]:
+    """Return `config` with the names that its control and options have now."""
+    renamed = {OLD_NAMES.get(key, key): value for key, value in config.items()}
+    if "control" in renamed:
+        renamed["control"] = OLD_NAMES.get(renamed["control"], renamed["control"])
+    return renamed

@@ -1,21 +1,21 @@
-"""Joining controls to a model of transformers, and taking them off again.
+"""Attach controls to a model of transformers, and detach them.
 
-The only file that knows transformers' insides. No subclass, no hook that outlives a call: three methods of the one
-model object are put in front of its own.
-  forward                        takes `decoder_length` and, for it, turns token ids into embeddings + length vectors,
-                                 and lets controls that steer change the decoder's last states
-  prepare_inputs_for_generation  does the same for the tokens a cache has not read. It is given all ids, reordered by
-                                 beam search already, so the count is read off them anew and nothing is remembered
-  generate                       notes where the prompt ends
-Without `decoder_length` the model is the plain model. What a control adds is decided in `controls/`, not here.
+Outside `engines/`, this is the only file that knows the internals of transformers. There is no subclass, and no hook
+outlives a call: three methods of the one model object are wrapped.
+  forward                        takes `decoder_length`: replaces token ids by embeddings + length vectors, and lets
+                                 controls edit the decoder's last hidden states
+  prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
+                                 reordered by beam search, so units are counted from the ids and no state is kept
+  generate                       computes where the prompt ends
+Without `decoder_length` the model behaves as the plain model. The controls decide what is added, not this file.
 
 Arguments of a controlled call:
   decoder_length    (batch,)       units to write
-  decoder_start     (batch,)       column of the first answer token; `generate` knows it (the width of the prompt), an
+  decoder_start     (batch,)       column of the first answer token; `generate` takes the width of the prompt, and an
                                    encoder-decoder starts after its first decoder token
-  decoder_position  (batch, time)  units written so far, if the caller has counted; else counted from the ids
-  decoder_unit      (batch,)       which of the controls' units a row counts in, by number; else the first
-  decoder_at_most   (batch,)       whether the length is a limit that need not be reached; else not
+  decoder_position  (batch, time)  units written so far, if the caller has counted them; default: counted from the ids
+  decoder_unit      (batch,)       index of the row's unit among the controls' units; default: 0
+  decoder_at_most   (batch,)       whether the length is an upper limit; default: False
 """
 
 import inspect
@@ -26,6 +26,7 @@ from functools import partial, update_wrapper
 from types import MethodType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -36,47 +37,46 @@ Model = Any  # a PreTrainedModel, or one inside a PeftModel
 
 
 class LengthControl(nn.Module):
-    """What `attach` adds to a model, as `model.length_control`: the controls and the meters they count with."""
+    """What `attach` adds to a model as `model.length_control`: the controls and the meters that count for them."""
 
     def __init__(self, controls: Iterable[Control], tokenizer: Any, vocabulary: int, rows: int) -> None:
         super().__init__()
         controls = list(controls)
         self.controls = nn.ModuleList(controls)
-        self.units = units_of(controls)  # none: no control counts, and decoder_length changes nothing
+        self.units = units_of(controls)  # empty: no control counts, and decoder_length has no effect
         self.vocabulary = vocabulary  # embedding rows before length tokens were added
         self._tokenizer, self._rows = tokenizer, rows  # embedding rows now
         self._meters: dict[str, Meter] = {}
 
-    def meter(self, unit: str, device: torch.device | str = "cpu") -> Meter:
-        """The meter of one unit. Made when it is first asked for: a caller who counts for himself needs none."""
+    def meter(self, unit: str) -> Meter:
+        """Return the meter of one unit. It is made on first use: a caller may count the units itself."""
         if unit not in self._meters:
             self._meters[unit] = Meter(self._tokenizer, unit, self._rows)
-        found = self._meters[unit]
-        return found if found.prices.device == device else found.to(device)
+        return self._meters[unit]
 
     def count(self, ids: Tensor, start: Tensor, live: Tensor, unit: Tensor | None = None) -> Tensor:
-        """Units written after each token: (batch, time). Below 0 in the prompt: what of it is still to be read."""
+        """Return the units written after each token: (batch, time); in the prompt, minus those still to be read."""
         if len(self.units) == 1 or unit is None:
-            return _counted(self.meter(self.units[0], ids.device), ids, start, live)
+            return _counted(self.meter(self.units[0]), ids, start, live)
         counts = torch.empty_like(ids)
         for number in sorted(set(unit.tolist())):
             rows = unit == number
-            meter = self.meter(self.units[number], ids.device)
-            counts[rows] = _counted(meter, ids[rows], start[rows], live[rows])
+            counts[rows] = _counted(self.meter(self.units[number]), ids[rows], start[rows], live[rows])
         return counts
 
 
 def _counted(meter: Meter, ids: Tensor, start: Tensor, live: Tensor) -> Tensor:
     prompt = live & (_columns(ids, start) < 0)
     # In tokens every prompt token counts, special ones too, as in Butcher et al.
-    prices = torch.ones_like(ids) if meter.unit.name == "tokens" else meter.prices[ids]
-    costs = prices * prompt
+    numbers = ids.cpu().numpy()
+    each = np.ones_like(numbers) if meter.unit.name == "tokens" else meter.cost[numbers]
+    costs = torch.from_numpy(each).to(ids.device) * prompt
     to_read = costs.sum(1, keepdim=True) - costs.cumsum(1)
-    return meter.running(ids, start) - to_read
+    return torch.from_numpy(meter.running(numbers, start.cpu().numpy())).to(ids.device) - to_read
 
 
 def units_of(controls: Iterable[Control]) -> tuple[str, ...]:
-    """The units that these controls count in, the same for all that count; none if none does."""
+    """Return the units that these controls count in, the same for all that count; empty if none counts."""
     counting = [control.units for control in controls if control.units]
     if len(set(counting)) > 1:
         raise ValueError(f"controls of one model must count in the same units; got {' and '.join(map(str, counting))}")
@@ -87,24 +87,24 @@ def units_of(controls: Iterable[Control]) -> tuple[str, ...]:
 
 
 def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) -> Model:
-    """Give `model` a sense of length. Returns the same object; new length tokens are added to it and the tokenizer."""
+    """Attach `controls` and return the same `model`. Length tokens are added to the model and to the tokenizer."""
     core = core_of(model)
     controls = [controls] if isinstance(controls, Control) else list(controls)
     if length_control(core) is not None:
         raise ValueError("this model has length controls already; detach(model) first, or attach all controls at once")
     _check(core, controls)
-    vocabulary = _grow(core, controls, tokenizer)
+    vocabulary = _add_tokens(core, controls, tokenizer)
     rows = core.get_input_embeddings().num_embeddings
     core.length_control = LengthControl(controls, tokenizer, vocabulary, rows)
     if core.length_control.units:
-        _settle(core, controls)
-    core._before_lengthwise = {name: _put_before(core, name, ours) for name, ours in _METHODS.items()}
+        _initialise(core, controls)
+    core._before_lengthwise = {name: _wrap(core, name, ours) for name, ours in _METHODS.items()}
     core.length_control.to(core.device)
     return model
 
 
 def detach(model: Model) -> Model:
-    """Take the controls off: the model is what it was before `attach`. (The tokenizer keeps its length tokens.)"""
+    """Remove the controls and return the model as it was before `attach`. The tokenizer keeps its length tokens."""
     core = core_of(model)
     attached = length_control(core)
     if attached is None:
@@ -120,23 +120,23 @@ def detach(model: Model) -> Model:
 
 
 def core_of(model: Model) -> Model:
-    """The transformers model inside a PEFT wrapper, or the model itself."""
+    """Return the transformers model inside a PEFT wrapper, or the model itself."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def length_control(model: Model) -> Any:  # LengthControl | None
-    """What is attached to this model. Looked up anew each time: PEFT may have put a trained copy in its place."""
+    """Return what is attached to this model. Do not keep it: PEFT may replace it by a trained copy."""
     return getattr(core_of(model), "length_control", None)
 
 
 def controls_of(model: Model) -> list[Control]:
-    """The controls attached to this model; none for a plain one."""
+    """Return the controls attached to this model; none for a plain one."""
     attached = length_control(model)
     return list(attached.controls) if attached is not None else []
 
 
 def _check(model: Model, controls: list[Control]) -> None:
-    """An error if these controls cannot work together, or not on this model."""
+    """Raise an error if these controls cannot work together, or not on this model."""
     units_of(controls)
     for control in controls:
         if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
@@ -150,8 +150,8 @@ def _check(model: Model, controls: list[Control]) -> None:
             )
 
 
-def _grow(model: Model, controls: list[Control], tokenizer: Any) -> int:
-    """Gives new tokens their embedding rows, the mean of all rows, and returns how many rows there were."""
+def _add_tokens(model: Model, controls: list[Control], tokenizer: Any) -> int:
+    """Add the controls' tokens, with the mean of all embedding rows, and return the number of rows before."""
     from transformers import AddedToken
 
     missing = [token for control in controls for token in control.tokens if token not in tokenizer.get_vocab()]
@@ -162,87 +162,76 @@ def _grow(model: Model, controls: list[Control], tokenizer: Any) -> int:
         model.resize_token_embeddings(max(ids) + 1, mean_resizing=False)
         for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
             with torch.no_grad():
-                layer.weight[before:] = layer.weight[:before].mean(0)  # not random: an adapter finds the same rows
+                layer.weight[before:] = layer.weight[:before].mean(0)  # not random: an adapter needs the same rows
         if model.config.is_encoder_decoder:
-            _part(model.get_encoder())
+            _unshare_embedding(model.get_encoder())
     return before
 
 
-def _part(encoder: Model) -> None:
-    """Gives the encoder an embedding module of its own again, upon the same weights (and with the same hooks).
+def _unshare_embedding(encoder: Model) -> None:
+    """Give the encoder an embedding module of its own, with the same weights and hooks.
 
-    Resizing makes one module of all that share them, under its first name. An adapter that takes that name's place
-    would be read by nobody.
+    Resizing makes encoder and decoder share one module under two names. PEFT would wrap only the first name, so the
+    encoder would bypass the adapter.
     """
     own = copy(encoder.get_input_embeddings())
     own._parameters = dict(own._parameters)
     encoder.set_input_embeddings(own)
 
 
-def _settle(model: Model, controls: list[Control]) -> None:
-    """Tells the controls how large this decoder's embeddings are."""
+def _initialise(model: Model, controls: list[Control]) -> None:
+    """Give the controls the width and the row norm of this decoder's embeddings."""
     decoder = model.get_decoder()
     embedding = decoder.get_input_embeddings()
     with torch.no_grad():
         ids = torch.arange(embedding.num_embeddings, device=model.device)
-        rows = embedding(ids) * _rescaling(decoder)  # (vocabulary, dim) as the first layer sees them
+        rows = embedding(ids) * _rescaling(decoder)  # (vocabulary, dim) as the first layer receives them
         row_norm = rows.float().pow(2).sum(1).mean().sqrt().item()
     for control in controls:
-        control.settle(row_norm, rows.shape[1])
+        control.on_attach(row_norm, rows.shape[1])
 
 
-# ---- transformers' insides
+# ---- internals of transformers
 
 
 def _rescaling(decoder: Any) -> float:
-    """What this decoder multiplies inputs_embeds by (Marian, Pegasus, Granite); most scale in the embedding or not."""
+    """Return the factor on inputs_embeds inside this decoder (Marian, Pegasus, Granite); most have none."""
     return float(getattr(decoder, "embed_scale", None) or getattr(decoder, "embedding_multiplier", None) or 1.0)
 
 
 def _positions(model: Model) -> nn.Module | None:
-    """The module that embeds the decoder's absolute positions, if it has one."""
+    """Return the module that embeds the decoder's absolute positions, if it has one."""
     decoder = model.get_decoder()
     return getattr(decoder, "embed_positions", None) or getattr(decoder, "wpe", None)
 
 
 @contextmanager
-def _silent_positions(model: Model) -> Iterator[None]:
-    """The decoder's own positions are not heard, if a control takes their place."""
-    if not any(control.positions == "replace" for control in controls_of(model)):
-        yield
-        return
-    module = _positions(model)
-    assert module is not None
-    handle = module.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
+def _hooked(model: Model, signal: Signal) -> Iterator[None]:
+    """Run the decoder as the controls need it: without its own positions, with its last hidden states edited."""
+    controls, handles = controls_of(model), []
+    if any(control.positions == "replace" for control in controls):
+        module = _positions(model)
+        assert module is not None
+        handles.append(module.register_forward_hook(lambda module, args, output: torch.zeros_like(output)))
+
+    def edit(module: Any, args: Any, output: Any) -> None:
+        for control in controls:
+            if control.edits_hidden:
+                output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
+
+    if any(control.edits_hidden for control in controls):
+        handles.append(model.get_decoder().register_forward_hook(edit))
     try:
         yield
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
 
 
-@contextmanager
-def _steered(model: Model, signal: Signal) -> Iterator[None]:
-    """What the decoder says goes through the controls that steer before the output layer reads it."""
-    steering = [control for control in controls_of(model) if control.edits_hidden]
-    if not steering:
-        yield
-        return
+def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
+    """Let `ours(model, original, …)` handle a method of this one object; return what was set on the object before.
 
-    def steer(module: Any, args: Any, output: Any) -> None:
-        for control in steering:
-            output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
-
-    handle = model.get_decoder().register_forward_hook(steer)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def _put_before(model: Model, name: str, ours: Callable[..., Any]) -> Any:
-    """Puts `ours(model, original, …)` in front of a method of this one object; returns what stood in its way before.
-
-    A bound method, so that a deep copy of the model is bound to the copy.
+    It is a bound method, so that a deep copy of the model is bound to the copy.
     """
     original, before = getattr(type(model), name), vars(model).get(name)  # before: e.g. accelerate's own wrapper
 
@@ -256,7 +245,7 @@ def _put_before(model: Model, name: str, ours: Callable[..., Any]) -> Any:
 
 
 def _extended(original: Callable[..., Any], ours: Callable[..., Any]) -> inspect.Signature:
-    """The original's signature with our arguments."""
+    """Return the original's signature with our arguments."""
     signature = inspect.signature(original)
     own = [p for name, p in inspect.signature(ours).parameters.items() if name.startswith("decoder_")]
     parameters = list(signature.parameters.values())
@@ -276,17 +265,17 @@ def _forward(
     decoder_start: Tensor | None = None,
     decoder_unit: Tensor | None = None,
     decoder_at_most: Tensor | None = None,
-    decoder_signal: Signal | None = None,  # from `_prepare_inputs`: encoded already, and by what
+    decoder_signal: Signal | None = None,  # from `_prepare_inputs`, which has encoded it already
     **kwargs: Any,
 ) -> Any:
     if decoder_length is not None and length_control(model).units:
         kwargs |= dict(zip(inspect.signature(original).parameters, args, strict=False))
         args = ()
-        asked = Asked(decoder_length, decoder_start, decoder_unit, decoder_at_most)
-        decoder_signal = _encode_call(model, kwargs, asked, decoder_position)
+        given = LengthInputs(decoder_length, decoder_start, decoder_unit, decoder_at_most)
+        decoder_signal = _encode_call(model, kwargs, given, decoder_position)
     if decoder_signal is None:
         return original(*args, **kwargs)
-    with _silent_positions(model), _steered(model, decoder_signal):
+    with _hooked(model, decoder_signal):
         return original(*args, **kwargs)
 
 
@@ -313,9 +302,9 @@ def _prepare_inputs(
             f"length control needs all token ids so far: got {input_ids.shape[1]} of {mask.shape[-1]}; "
             "generate without prefill_chunk_size, and with the whole prompt beside a cache"
         )
-    ids = input_ids.to(new_ids.device)  # `generate` may keep its books elsewhere
-    asked = Asked(decoder_length, decoder_start, decoder_unit, decoder_at_most)
-    signal = _signal(model, ids, asked, None, mask).last(new_ids.shape[1])
+    ids = input_ids.to(new_ids.device)  # `generate` may keep them on another device
+    given = LengthInputs(decoder_length, decoder_start, decoder_unit, decoder_at_most)
+    signal = _signal(model, ids, given, None, mask).last(new_ids.shape[1])
     return inputs | {ids_key: None, embeds_key: embed(model, new_ids, signal), "decoder_signal": signal}
 
 
@@ -353,12 +342,12 @@ def _generate(
     return original(inputs, *args, decoder_length=lengths, **kwargs)
 
 
-def _one_a_row(name: str, told: Tensor, lengths: Tensor) -> Tensor:
-    if told.dim() == 0:
-        return told.expand(len(lengths))
-    if told.shape != lengths.shape:
-        raise ValueError(f"{name} needs one value a row: got {len(told)} for {len(lengths)} rows")
-    return told
+def _one_a_row(name: str, values: Tensor, lengths: Tensor) -> Tensor:
+    if values.dim() == 0:
+        return values.expand(len(lengths))
+    if values.shape != lengths.shape:
+        raise ValueError(f"{name} needs one value a row: got {len(values)} for {len(lengths)} rows")
+    return values
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
@@ -372,14 +361,14 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 def _keys(model: Model) -> tuple[str, str, str]:
-    """What this model calls the ids, embeddings and mask of its decoder."""
+    """Return the names of the decoder's ids, embeddings and mask among this model's arguments."""
     if model.config.is_encoder_decoder:
         return "decoder_input_ids", "decoder_inputs_embeds", "decoder_attention_mask"
     return "input_ids", "inputs_embeds", "attention_mask"
 
 
-class Asked(NamedTuple):
-    """What a call is told, one number a row."""
+class LengthInputs(NamedTuple):
+    """The length arguments of a call, one number a row."""
 
     length: Tensor
     start: Tensor | None
@@ -387,8 +376,8 @@ class Asked(NamedTuple):
     at_most: Tensor | None
 
 
-def _encode_call(model: Model, kwargs: dict[str, Any], asked: Asked, position: Tensor | None) -> Signal:
-    """In the arguments of one forward call, embeddings with length take the place of the decoder's token ids."""
+def _encode_call(model: Model, kwargs: dict[str, Any], given: LengthInputs, position: Tensor | None) -> Signal:
+    """Replace the decoder's token ids by embeddings with length in the arguments of a forward call."""
     ids_key, embeds_key, mask_key = _keys(model)
     ids = kwargs.pop(ids_key, None)
     if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
@@ -396,21 +385,21 @@ def _encode_call(model: Model, kwargs: dict[str, Any], asked: Asked, position: T
     if ids is None:
         raise ValueError(f"decoder_length needs token ids to count; give {ids_key}")
     cache = kwargs.get("past_key_values")
-    read = int(cache.get_seq_length()) if cache is not None else 0
-    if read and position is None:
+    cached = int(cache.get_seq_length()) if cache is not None else 0
+    if cached and position is None:
         raise ValueError(
-            f"{read} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
+            f"{cached} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
         )
-    if asked.start is None and model.config.is_encoder_decoder:
-        asked = asked._replace(start=torch.full_like(asked.length, 1 - read))
-    signal = _signal(model, ids, asked, position, kwargs.get(mask_key))
+    if given.start is None and model.config.is_encoder_decoder:
+        given = given._replace(start=torch.full_like(given.length, 1 - cached))
+    signal = _signal(model, ids, given, position, kwargs.get(mask_key))
     kwargs[embeds_key] = embed(model, ids, signal)
     return signal
 
 
-def _signal(model: Model, ids: Tensor, asked: Asked, position: Tensor | None, mask: Tensor | None) -> Signal:
-    """Where each step of `ids` (batch, time) stands."""
-    length, start, unit, at_most = (None if told is None else told.to(ids.device) for told in asked)
+def _signal(model: Model, ids: Tensor, given: LengthInputs, position: Tensor | None, mask: Tensor | None) -> Signal:
+    """Return the signal at each step of `ids` (batch, time)."""
+    length, start, unit, at_most = (None if value is None else value.to(ids.device) for value in given)
     assert length is not None
     if length.shape != ids.shape[:1]:
         raise ValueError(f"decoder_length needs one length a row, shape ({len(ids)},); got {tuple(length.shape)}")
@@ -431,12 +420,12 @@ def _signal(model: Model, ids: Tensor, asked: Asked, position: Tensor | None, ma
 
 
 def _columns(ids: Tensor, start: Tensor) -> Tensor:
-    """(batch, time), 0 at the first token of the answer."""
+    """Return each column's distance from the first answer token: (batch, time)."""
     return torch.arange(ids.shape[1], device=ids.device) - start.unsqueeze(1)
 
 
 def embed(model: Model, ids: Tensor, signal: Signal) -> Tensor:
-    """The decoder's embeddings of `ids`, with what the controls add: (batch, time, dim)."""
+    """Return the decoder's embeddings of `ids` plus the vectors of the controls: (batch, time, dim)."""
     decoder = model.get_decoder()
     embeds: Tensor = decoder.get_input_embeddings()(ids)
     rescaling = _rescaling(decoder)

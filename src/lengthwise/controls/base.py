@@ -1,8 +1,8 @@
-"""What every control is: a way of telling a model how long its text should be.
+"""What every control is: one way of giving a model the length that its text should have.
 
-A control may edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change what the decoder
-says before it becomes a choice of tokens (`steer`), or several of these. It knows counts and vectors; it does not know
-which model it is joined to (`attachment.py`) nor how tokens are counted (`meter.py`).
+A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
+hidden states (`edit_hidden`), or several of these. It knows counts and vectors. It does not know which model it is
+attached to (`attach.py`), nor how tokens are counted (`length/meter.py`).
 """
 
 import inspect
@@ -14,37 +14,37 @@ from torch import Tensor, nn
 
 from ..length.units import unit_named
 
-# The first column that carries the signal, counted from the first token of the answer; None: the prompt carries it too.
+# The first column that receives the signal, counted from the first answer token; None: the prompt receives it as well.
 PLACEMENTS: dict[str, int | None] = {"decoder": -1, "answer": -1, "response": 0, "whole": None}
 
 
 @dataclass(frozen=True)
 class Signal:
-    """Where each row of a batch stands. A step reads one token and predicts the next.
+    """How much of its length each row of a batch has written. A step reads one token and predicts the next.
 
-    budget 5, tokens of 2, 2 and 1 units: position 0 2 4 5, so what remains is 5 3 1 0, and 0 is where the text ends.
+    budget 5, tokens of 2, 2 and 1 units: position 0 2 4 5, so 5 3 1 0 units remain; the text ends where 0 remain.
     """
 
-    position: Tensor  # (batch, time) units written before the token that this step predicts; in a prompt below 0
+    position: Tensor  # (batch, time) units written before the token that this step predicts; below 0 in a prompt
     length: Tensor  # (batch,) units asked for
-    column: Tensor  # (batch, time) 0 where the first token of the answer is read, -1 where it is predicted
+    column: Tensor  # (batch, time) 0 where the first answer token is read, -1 where it is predicted
     live: Tensor  # (batch, time) False on padding
-    unit: Tensor | None = None  # (batch,) which of the control's units these are; None: the first
-    at_most: Tensor | None = None  # (batch,) the length is a limit, and less will do; None: it is not
+    unit: Tensor | None = None  # (batch,) index into the control's units; None: the first
+    at_most: Tensor | None = None  # (batch,) whether the length is an upper limit; None: no row's is
 
-    def carriers(self, placement: str) -> Tensor:
-        """Which rows carry the signal: (batch, time)."""
+    def placement_mask(self, placement: str) -> Tensor:
+        """Return which steps receive the signal: (batch, time)."""
         first = PLACEMENTS[placement]
         return self.live if first is None else self.live & (self.column >= first)
 
     def last(self, width: int) -> "Signal":
-        """The signal of the last `width` steps: a cache has read the others."""
+        """Return the signal of the last `width` steps: the KV cache holds the others."""
         cut = slice(self.position.shape[1] - width, None)
         return replace(self, position=self.position[:, cut], column=self.column[:, cut], live=self.live[:, cut])
 
 
-def units_named(unit: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of a unit or of several different ones."""
+def unit_names(unit: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of one unit, or of several different ones."""
     units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
     if not units or len(set(units)) < len(units):
         raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
@@ -52,31 +52,31 @@ def units_named(unit: str | Sequence[str]) -> tuple[str, ...]:
 
 
 class Control(nn.Module):
-    """One way of telling. A subclass keeps every argument of its constructor as an attribute of the same name."""
+    """One way of length control. A subclass keeps every argument of its constructor as an attribute of that name."""
 
     name: ClassVar[str]
-    units: tuple[str, ...] = ()  # counts what the decoder writes, in one of these units
+    units: tuple[str, ...] = ()  # the units in which it counts what the decoder writes; none: it does not count
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
-    positions: str = "add"  # "replace" silences the decoder's own positions
-    edits_hidden: bool = False  # whether it has a `steer`
+    positions: str = "add"  # "replace": the decoder's own positions are set to zero
+    edits_hidden: bool = False  # whether it has an `edit_hidden`
 
     def config(self) -> dict[str, Any]:
-        """What `CONTROLS` needs to build this control again, ready for JSON."""
+        """Return the JSON values from which `control_from` builds this control again."""
         arguments = list(inspect.signature(type(self).__init__).parameters)[1:]
         values = {name: getattr(self, name) for name in arguments}
         return {"control": self.name} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
-        """The source text as this control wants it, for an output of `target` units (of `tokenizer`)."""
+        """Return the source text, edited for an output of `target` units (of `tokenizer`)."""
         return text
 
-    def settle(self, row_norm: float, dim: int) -> None:
-        """Called once, when joined to a model whose embedding rows have this root mean square norm."""
+    def on_attach(self, row_norm: float, dim: int) -> None:
+        """Adapt to a model of width `dim` whose embedding rows have this root mean square norm."""
 
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor | None:
-        """Vectors to add to the decoder's `inputs`: (batch, time, dim), or None."""
+        """Return vectors to add to the decoder's `inputs`: (batch, time, dim), or None."""
         return None
 
     def edit_hidden(self, signal: Signal, hidden: Tensor) -> Tensor:
-        """The decoder's last `hidden` states (batch, time, dim), which the output layer reads, changed."""
+        """Return the decoder's last `hidden` states (batch, time, dim), changed before the output layer reads them."""
         return hidden

@@ -1,7 +1,7 @@
-"""Length encodings: the decoder reads at every step how much is left to write.
+"""Length encodings: at every step the decoder receives how much is left to write.
 
-Turns a signal into vectors by one of `encodings.py`'s formulas, at the rows that a placement names, at a scale that the
-model can hear. It does not know tokens: positions come counted.
+Turns a signal into vectors by one of the formulas of `sinusoids.py`, at the steps that a placement names, at a scale
+that suits the model's embeddings. It does not know tokens: positions come counted.
 """
 
 import math
@@ -11,19 +11,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, silu
 
-from . import sinusoids as encodings
-from .base import PLACEMENTS, Control, Signal, units_named
+from . import sinusoids
+from .base import PLACEMENTS, Control, Signal, unit_names
 
 KINDS = ("difference", "ratio", "progress")
-_TAG = 0.5  # of the sinusoid's size: heard, and not louder than the word
+_TAG_GAIN = 0.5  # relative to the sinusoid: large enough to be used, not larger than the word's own vector
 
 
 class EncodingControl(Control):
     """A sinusoid of the count at each step, added to the decoder's input.
 
     kind        difference: what remains; ratio: what is written, the length as base; progress: the share, in `steps`
-    unit        what is counted, or several units: then each row of a batch has its own, and hears which
-    at_most     a length may also be a limit, below which a text may end by itself; the row hears that, too
+    unit        what is counted, or several units: then each row of a batch has its own and receives a tag for it
+    at_most     a length can also be an upper limit, before which a text may end; such a row receives a tag
     placement   answer: from the last prompt token on (an encoder-decoder: every decoder input, also called `decoder`);
                 response: from the first answer token on (ORPE); whole: the count runs through the prompt as well (LDPE)
     end_index   the count at the step that must end the text: 0 as in the papers, 1 for LDPE/ORPE, 2 for Takase's code
@@ -31,10 +31,10 @@ class EncodingControl(Control):
                 frobenius: ‖E‖/‖R‖ per sequence over the encoded rows of the call (the paper; differs between training
                 and each cached step); or a number: 1.0 suits an encoder-decoder that is trained from scratch
     positions   add to the decoder's own absolute positions, or replace them
-    volume      times the scale: at 1, as in the papers, the sinusoid is as loud as the words: a small pretrained model
-                pays with its words, and has to be trained for long; at 0.25 it hardly minds
-    reader      hidden units of a small network that reads the sinusoid, too, and adds what it makes of it. It starts
-                silent, so with volume 0 training starts from the model as it is; 0: none, as in the papers
+    gain        factor on the scale. At 1, as in the papers, the sinusoid has the norm of the words: that lowers the
+                quality of a small pretrained model until it has been trained for long. At 0.25 it hardly does
+    reader      hidden units of a small network that also reads the sinusoid and adds its output. The output is zero at
+                first, so with gain 0 training starts from the unchanged model. 0: no network, as in the papers
     """
 
     name = "encoding"
@@ -49,18 +49,18 @@ class EncodingControl(Control):
         scale: str | float = "constant",
         positions: str = "add",
         steps: int = 5,
-        layout: encodings.Layout = "interleaved",
-        cosine: encodings.Cosine = "shared",
+        layout: sinusoids.Layout = "interleaved",
+        cosine: sinusoids.Cosine = "shared",
         at_most: bool = False,
-        volume: float = 1.0,
+        gain: float = 1.0,
         reader: int = 0,
     ) -> None:
         super().__init__()
         self.kind = _one_of("kind", kind, KINDS)
-        self.units = units_named(unit)
+        self.units = unit_names(unit)
         self.unit = self.units[0] if len(self.units) == 1 else self.units
         self.at_most = at_most
-        self.volume = volume
+        self.gain = gain
         self.reader = reader
         self.inner: Tensor | None = None  # (reader, dim)
         self.outer: Tensor | None = None  # (dim, reader)
@@ -73,63 +73,66 @@ class EncodingControl(Control):
         self.cosine = cosine
         known = float(scale) if isinstance(scale, int | float) else math.nan
         self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
-        if min(volume, reader) < 0 or not (volume or reader):
-            raise ValueError(f"a control must be heard: volume or reader above 0; got {volume} and {reader}")
-        if scale == "frobenius" and (reader or volume != 1):
-            raise ValueError("scale 'frobenius' sets the volume itself; leave volume at 1 and reader at 0")
+        if min(gain, reader) < 0 or not (gain or reader):
+            raise ValueError(f"an encoding needs a gain or a reader above 0; got {gain} and {reader}")
+        if scale == "frobenius" and (reader or gain != 1):
+            raise ValueError("scale 'frobenius' sets the gain itself; leave gain at 1 and reader at 0")
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
-        encodings.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not while training
+        sinusoids.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not in training
 
-    def settle(self, row_norm: float, dim: int) -> None:
+    def on_attach(self, row_norm: float, dim: int) -> None:
         if self.scale == "constant" and self.factor.isnan():
             self.factor.fill_(row_norm * math.sqrt(2 / dim))  # a row of sines and cosines has norm sqrt(dim / 2)
         if self.reader and self.inner is None:
             self.inner = nn.Parameter(torch.randn(self.reader, dim) / math.sqrt(dim / 2))
             self.outer = nn.Parameter(torch.zeros(dim, self.reader))
         if self.inner is not None and self.inner.shape[1] != dim:
-            raise ValueError(f"this control has learnt for a model of width {self.inner.shape[1]}; this one has {dim}")
+            raise ValueError(f"this control was trained for a model of width {self.inner.shape[1]}; this one has {dim}")
 
     def encode(self, signal: Signal, inputs: Tensor) -> Tensor:
-        carriers = signal.carriers(self.placement).unsqueeze(-1)  # (batch, time, 1)
-        vectors = self.vectors(signal, inputs.shape[-1]) + self._tags(signal, inputs.shape[-1])
-        vectors = self._read(vectors) * carriers  # (batch, time, dim)
+        mask = signal.placement_mask(self.placement).unsqueeze(-1)  # (batch, time, 1)
+        dim = inputs.shape[-1]
+        vectors = self._amplified(self.vectors(signal, dim) + self._tags(signal, dim)) * mask  # (batch, time, dim)
         if self.scale != "frobenius":
             return vectors * self.factor
-        norms = [x.float().norm(dim=(1, 2), keepdim=True) for x in (inputs * carriers, vectors)]  # (batch, 1, 1)
+        norms = [x.float().norm(dim=(1, 2), keepdim=True) for x in (inputs * mask, vectors)]  # (batch, 1, 1)
         scale: Tensor = norms[0] / norms[1].clamp(min=1e-12)
         return vectors * scale
 
     def vectors(self, signal: Signal, dim: int) -> Tensor:
-        """The sinusoids alone, at every row: (batch, time, dim)."""
+        """Return the sinusoids alone, at every step: (batch, time, dim)."""
         length = signal.length.unsqueeze(-1)  # (batch, 1)
         if self.kind == "difference":
-            return encodings.difference(self.index(signal), dim, layout=self.layout, cosine=self.cosine)
+            return sinusoids.difference(self.index(signal), dim, layout=self.layout, cosine=self.cosine)
         written = signal.position.clamp(min=0).minimum(length)  # a prompt is not progress; an overrun stays at the end
         if self.kind == "ratio":
-            return encodings.ratio(written, signal.length, dim, layout=self.layout, cosine=self.cosine)
-        return encodings.progress(written, signal.length, dim, self.steps, layout=self.layout, cosine=self.cosine)
+            return sinusoids.ratio(written, signal.length, dim, layout=self.layout, cosine=self.cosine)
+        return sinusoids.progress(written, signal.length, dim, self.steps, layout=self.layout, cosine=self.cosine)
 
-    def _read(self, vectors: Tensor) -> Tensor:
-        loud = vectors if self.volume == 1 else self.volume * vectors
+    def index(self, signal: Signal) -> Tensor:
+        """Return what remains, plus `end_index`: (batch, time).
+
+        It is clamped at 0: a negative index never occurs in training, and a text that overran would not end.
+        """
+        return (signal.length.unsqueeze(-1) - signal.position).clamp(min=0) + self.end_index
+
+    def _amplified(self, vectors: Tensor) -> Tensor:
+        scaled = vectors if self.gain == 1 else self.gain * vectors
         if self.inner is None or self.outer is None:
-            return loud
-        return loud + linear(silu(linear(vectors.to(self.inner.dtype), self.inner)), self.outer)
+            return scaled
+        return scaled + linear(silu(linear(vectors.to(self.inner.dtype), self.inner)), self.outer)
 
     def _tags(self, signal: Signal, dim: int) -> Tensor | float:
-        """What tells a row's unit, and a limit from a length: (batch, 1, dim), or nothing where there is one only."""
+        """Return the sum of each row's tags for its unit and for an upper limit: (batch, 1, dim), or 0 if none."""
         tags: Tensor | float = 0.0
         if len(self.units) > 1:
             number = torch.zeros_like(signal.length) if signal.unit is None else signal.unit
-            tags = _TAG * encodings.tag(number, dim)
+            tags = _TAG_GAIN * sinusoids.tag(number, dim)
         if self.at_most and signal.at_most is not None:
-            limit = encodings.tag(torch.full_like(signal.length, len(self.units)), dim)
-            tags = tags + _TAG * limit * signal.at_most.unsqueeze(-1)
+            limit = sinusoids.tag(torch.full_like(signal.length, len(self.units)), dim)
+            tags = tags + _TAG_GAIN * limit * signal.at_most.unsqueeze(-1)
         return tags.unsqueeze(1) if isinstance(tags, Tensor) else tags
-
-    def index(self, signal: Signal) -> Tensor:
-        """What remains, plus `end_index`: (batch, time). Without the clamp one overrun sends a text on without end."""
-        return (signal.length.unsqueeze(-1) - signal.position).clamp(min=0) + self.end_index
 
 
 def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:

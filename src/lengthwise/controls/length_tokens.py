@@ -1,7 +1,7 @@
 """Length tokens: one token before the source says short, normal or long.
 
-Lakew, Di Gangi & Federico 2019. Sorts a target by its ratio to the source and names a token for it. It does not know
-embeddings: `attachment.py` gives the new tokens their rows.
+Lakew, Di Gangi & Federico 2019. Each class of the ratio target / source has a token. This file does not know
+embeddings: `attach.py` gives the new tokens their rows.
 """
 
 from bisect import bisect_left
@@ -19,13 +19,13 @@ QUANTILES = "quantiles"
 class LengthTokens(Control):
     """A class token for the ratio target / source: [0, 1] short, (1, 1.2] normal, (1.2, ∞) long.
 
-    In a recipe `thresholds: quantiles` makes classes of equal size, by the training corpus; see `from_corpus`.
+    In a recipe, `thresholds: quantiles` makes classes of equal size on the training corpus; see `from_corpus`.
 
     >>> LengthTokens().prefix("Where is it?", 11, "chars")
     '<len:short> Where is it?'
     """
 
-    name = "tokens"
+    name = "length_tokens"
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class LengthTokens(Control):
         names: Sequence[str] = ("short", "normal", "long"),
         unit: str = "chars",
     ) -> "LengthTokens":
-        """Thresholds that sort the (source, target) pairs of a corpus into classes of equal size."""
+        """Return a control whose thresholds sort the (source, target) pairs of a corpus into classes of equal size."""
         ratios = [measure(target, unit) / max(1, measure(source, unit)) for source, target in pairs]
         if not ratios:
             raise ValueError("thresholds come from a corpus of (source, target) pairs; got none")
@@ -61,9 +61,11 @@ class LengthTokens(Control):
         return cls([round(float(q), 4) for q in numpy.quantile(ratios, shares)], names)
 
     def kind_of(self, source: float, target: float) -> str:
-        """The class of a target of this length for a source of that length, in one unit."""
+        """Return the class of a target of this length for a source of that length, both in one unit."""
         if isinstance(self.thresholds, str):
-            raise ValueError("the thresholds are to be quantiles of a corpus, and nobody has looked at one yet")
+            raise ValueError(
+                "the thresholds are quantiles of a corpus that has not been read; use LengthTokens.from_corpus"
+            )
         return self.names[bisect_left(self.thresholds, target / max(1, source))]
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:

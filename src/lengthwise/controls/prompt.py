@@ -1,6 +1,6 @@
 """The length in words: "Answer in 120 characters: …".
 
-The baseline that needs no training, and with training the one to beat. It knows text only.
+The baseline: it needs no training, and can be trained like the others. It knows text only.
 """
 
 from string import Formatter
@@ -9,11 +9,11 @@ from typing import Any
 from ..length.units import unit_named
 from .base import Control
 
-_SPOKEN = {"chars": "characters", "chars-nospace": "characters without spaces", "tweet": "tweet characters"}
+_UNIT_WORDS = {"chars": "characters", "chars-nospace": "characters without spaces", "tweet": "tweet characters"}
 
 
 class PromptControl(Control):
-    """A sentence around the source.
+    """A sentence around the source that states the length.
 
     >>> PromptControl().prefix("Where is Rome?", 40, "chars")
     'Answer in 40 characters: Where is Rome?'
@@ -30,4 +30,4 @@ class PromptControl(Control):
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         unit = unit_named(unit).name
-        return self.template.format(target=target, unit=_SPOKEN.get(unit, unit), text=text)
+        return self.template.format(target=target, unit=_UNIT_WORDS.get(unit, unit), text=text)

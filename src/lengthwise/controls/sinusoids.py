@@ -1,7 +1,8 @@
-"""Encodings: counts in, vectors out.
+"""Sinusoids of a length: counts in, vectors out.
 
-Pure functions: how much of a text is left to write becomes a vector that a decoder can read. Every row is computed,
-so no table ends. This file does not know where counts come from, what they count, or which model reads the vectors.
+Pure functions that turn the units left to write, or written, into a vector that is added to a decoder's input. Vectors
+are computed, not looked up, so there is no largest count. This file does not know where counts come from, what they
+count, or which model receives the vectors.
 
 Options of all three: `layout="fairseq"` puts the sines before the cosines and spaces the frequencies as fairseq and
 Takase's code do, exponent k/(d/2 − 1) in place of 2k/d; `cosine="lakew"` gives the cosines the exponent (2k+1)/d that
@@ -22,7 +23,7 @@ Cosine = Literal["shared", "lakew"]
 def difference(
     remaining: Count, dim: int, *, layout: Layout = "interleaved", cosine: Cosine = "shared"
 ) -> Tensor:  # (..., dim)
-    """What is left to write, as a sinusoid: LDPE, LEabs, ORPE.
+    """Return a sinusoid of what is left to write: LDPE, LEabs, ORPE.
 
     Takase & Okazaki 2019 (eq. 2, 3); Lakew et al. 2019 (eq. 3, 4); Butcher et al. 2024.
         v[2k] = sin(remaining · 10000^(−2k/d)),  v[2k+1] = cos(remaining · 10000^(−2k/d))
@@ -34,7 +35,7 @@ def difference(
 def ratio(
     position: Count, length: Count, dim: int, *, layout: Layout = "interleaved", cosine: Cosine = "shared"
 ) -> Tensor:  # (..., dim)
-    """What is written, at frequencies that depend on the length: LRPE.
+    """Return a sinusoid of what is written, at frequencies that depend on the length: LRPE.
 
     Takase & Okazaki 2019 (eq. 5, 6), with each row's own length (their code takes row 0's for all).
         v[2k] = sin(position / length^(2k/d)),  v[2k+1] = cos(position / length^(2k/d))
@@ -54,7 +55,7 @@ def progress(
     layout: Layout = "interleaved",
     cosine: Cosine = "shared",
 ) -> Tensor:  # (..., dim)
-    """The share that is written, in `steps` equal steps: LErel.
+    """Return a sinusoid of the share that is written, in `steps` equal steps: LErel.
 
     Lakew et al. 2019 (eq. 5, 6).
         v = sinusoid(q),  q = ⌊steps · position / length⌋, at most `steps`, floored in whole numbers
@@ -64,7 +65,10 @@ def progress(
 
 
 def step_reached(position: Count, length: Count, steps: int = 5) -> Tensor:
-    """q_N of Lakew et al.: ⌊steps · position / length⌋, within 0..steps. (In floats 29 of 50 in 100 steps is 57.)"""
+    """Return q_N of Lakew et al.: ⌊steps · position / length⌋, within 0..steps.
+
+    In whole numbers: in floating point, 29 of 50 in 100 steps would be 57.
+    """
     position = torch.as_tensor(position)
     length = _lengths(length, position)
     if position.is_floating_point() or length.is_floating_point():
@@ -73,19 +77,19 @@ def step_reached(position: Count, length: Count, steps: int = 5) -> Tensor:
 
 
 def tag(number: Count, dim: int) -> Tensor:  # (..., dim)
-    """The name of one of a few things (a unit, a kind of limit): a row of the cosine basis, of a sinusoid's norm.
+    """Return a vector that names one of a few things (a unit, a kind of limit): a row of the cosine basis.
 
         v[k] = cos(π · (number + 1) · (k + ½) / d)
-    Rows of different numbers are orthogonal, so a sum of tags can be told apart. No weights, and none to lose.
+    Rows of different numbers are orthogonal, so the tags in a sum stay distinct. They have the norm of a sinusoid.
     """
     row = torch.as_tensor(number).float().unsqueeze(-1) + 1
     return torch.cos(math.pi / dim * row * (torch.arange(dim, device=row.device) + 0.5))
 
 
 def _lengths(length: Count, position: Tensor) -> Tensor:
-    """`length` with as many dimensions as `position`; an error names the first row that is shorter than one unit.
+    """Return `length` with as many dimensions as `position`; an error names the first row shorter than one unit.
 
-    Not on a GPU, which would be waited for in every step: `generate` and training look at lengths before.
+    Not checked on a GPU, where it would force a synchronisation in every step: `generate` and training check before.
     """
     length = torch.as_tensor(length, device=position.device)
     rows = length.reshape(length.shape or (1,))
@@ -96,10 +100,10 @@ def _lengths(length: Count, position: Tensor) -> Tensor:
 
 
 def _sinusoid(x: Tensor, base: float | Tensor, dim: int, layout: Layout, cosine: Cosine) -> Tensor:
-    """sin and cos of x · base^(−exponent): (...) -> (..., dim); a tensor `base` is (..., 1)."""
-    # Made where it is used, so that nothing waits for a transfer; MPS has no float64.
-    home = torch.device("cpu") if x.device.type == "mps" else x.device
-    for_sin, for_cos = _exponents(dim, layout, cosine, home)
+    """Return sin and cos of x · base^(−exponent): (...) -> (..., dim); a tensor `base` is (..., 1)."""
+    # Computed on the device of x, without a transfer; MPS has no float64.
+    device = torch.device("cpu") if x.device.type == "mps" else x.device
+    for_sin, for_cos = _exponents(dim, layout, cosine, device)
     sin = _angle(x, base, for_sin).sin()  # (..., dim/2)
     cos = _angle(x, base, for_cos).cos()
     if layout == "fairseq":
@@ -125,7 +129,7 @@ def _exponents(dim: int, layout: str, cosine: str, device: torch.device) -> tupl
 
 
 def _angle(x: Tensor, base: float | Tensor, exponent: Tensor) -> Tensor:
-    """x · base^(−exponent), reduced to one turn in float64 and only then rounded to float32: (..., dim/2)."""
-    home = x.device
+    """Return x · base^(−exponent), reduced to one turn in float64, then rounded to float32: (..., dim/2)."""
+    device = x.device
     x, base = x.to(exponent.device), base.to(exponent.device).double() if isinstance(base, Tensor) else base
-    return torch.remainder(x.double().unsqueeze(-1) * base**-exponent, 2 * math.pi).float().to(home)
+    return torch.remainder(x.double().unsqueeze(-1) * base**-exponent, 2 * math.pi).float().to(device)

@@ -1,4 +1,4 @@
-"""Corpora: read, filter, mix, build. No framework knowledge: texts in, texts out."""
+"""Corpora: read, filter, mix, build. Texts in, texts out; this room imports no torch."""
 
 from .document import DataError, Document
 from .filters import Limits, Report

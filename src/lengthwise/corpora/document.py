@@ -1,26 +1,26 @@
-"""Documents: parallel segments, and the rows they are made of.
+"""Documents: parallel segments, and the JSON rows they are read from.
 
-One type for every corpus: a translated text is its (source, target) segments in order, a sentence pair has one of them,
-and so have an instruction (prompt, response) and a title (text, title). Knows nothing of files.
+One type serves every corpus. A translated text is its (source, target) segments in order. A sentence pair, an
+instruction (prompt, response) and a title (text, title) have one segment. This module knows no files.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 PAIRS = (("source", "target"), ("prompt", "response"), ("text", "title"))
-_TURNED = ("target", "source")  # as fields of segments, which have no names: a corpus the other way round
+_REVERSED = ("target", "source")  # as field names of "segs", which has none: read the corpus in the other direction
 
 
 class DataError(ValueError):
-    """A corpus cannot be read, or should not be used as it is; the text says which, why, and what to do."""
+    """A corpus cannot be read, or should not be used as it is. The text says which, why, and what to do."""
 
 
 class NoFile(DataError):
-    """A corpus is not there."""
+    """A corpus file does not exist."""
 
 
 class RowError(ValueError):
-    """This row makes no document; the text is the reason alone, whoever reads the file knows the place."""
+    """A row makes no document. The text is the reason alone; the reader of the file adds the place."""
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,25 @@ class Document:
 
     id: str
     segments: tuple[tuple[str, str], ...]
-    finished: bool = True  # the target ends where its writer ended it; not if it was cut
+    finished: bool = True  # False if the target was cut before its end
 
     def row(self) -> dict[str, Any]:
-        """As it is written in a JSON Lines file."""
+        """Return the row of this document in a JSON Lines file."""
         return {"id": self.id, "segs": [list(pair) for pair in self.segments]}
 
 
 def document(row: Any, fields: tuple[str, str] | None, default_id: str) -> Document:
-    """The document in a row (a JSON object), from the `fields` named, or else from those it is known by."""
+    """Return the document in a row (a JSON object), from the named `fields` or else from the first known pair."""
     if not isinstance(row, dict):
         raise RowError(f"expected an object with named fields; got {_kind(row)}")
     name = row.get("id")
     if not isinstance(name, str | int | None) or isinstance(name, bool):
         raise RowError(f"id must be a string or a number; got {_kind(name)}")
     id_ = default_id if name is None else str(name)
-    turned = fields == _TURNED and "target" not in row
-    if "segs" in row and (fields is None or turned):
+    reverse = fields == _REVERSED and "target" not in row
+    if "segs" in row and (fields is None or reverse):
         segments = _segments(row["segs"])
-        return Document(id_, tuple((target, source) for source, target in segments) if turned else segments)
+        return Document(id_, tuple((target, source) for source, target in segments) if reverse else segments)
     names = fields or next((pair for pair in PAIRS if pair[0] in row and pair[1] in row), None)
     if names is None:
         known = ", ".join(" + ".join(pair) for pair in (*PAIRS, ("segs",)))
@@ -67,13 +67,11 @@ def _segments(value: Any) -> tuple[tuple[str, str], ...]:
         if not isinstance(pair, list) or len(pair) != 2:
             found = f"a list of {len(pair)}" if isinstance(pair, list) else _kind(pair)
             raise RowError(f"segment {number} must be [source, target]; got {found}")
-    return tuple(
-        (_text(source, f"segment {n}"), _text(target, f"segment {n}")) for n, (source, target) in enumerate(value, 1)
-    )
+    return tuple((_text(s, f"segment {n}"), _text(t, f"segment {n}")) for n, (s, t) in enumerate(value, 1))
 
 
 def _field(row: dict[str, Any], name: str) -> str:
-    """The text called `name`; "translation.en" is the field en of the object translation, as hub corpora have it."""
+    """Return the text called `name`. "translation.en" is the field en of the object translation, as in hub corpora."""
     value: Any = row
     for part in [name] if name in row else name.split("."):
         if not isinstance(value, dict) or part not in value:
@@ -88,12 +86,13 @@ def _text(value: Any, what: str) -> str:
     if not value.isascii():
         try:
             value.encode()
-        except UnicodeEncodeError:  # JSON may spell half of a surrogate pair; no file can hold it
+        except UnicodeEncodeError:  # JSON can spell half of a surrogate pair, which UTF-8 cannot encode
             raise RowError(f"{what} holds half a character (a lone surrogate)") from None
     return value
 
 
 def _kind(value: Any) -> str:
+    if value in ([], {}):
+        return "an empty list" if value == [] else "an empty object"
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", type(None): "null"}
-    empty = "an empty " if value in ([], {}) else None
-    return empty + names[type(value)].split()[1] if empty else names.get(type(value), "a number")
+    return names.get(type(value), "a number")

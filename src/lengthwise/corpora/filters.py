@@ -1,8 +1,8 @@
-"""Filters: which rows and pairs of a corpus are kept, and the account of those that are not.
+"""Filters: which rows and pairs of a corpus are kept, and a report of those that are not.
 
-A pair with an empty side, one that is too long or too unequal, and a document that was there before are left out and
-counted. A few malformed rows are; more of them, and the run stops: the corpus is not what it was taken for.
-Knows nothing of files and formats.
+Pairs with an empty side, a side that is too long, or sides of too unequal length are dropped and counted. So are
+duplicate documents and malformed rows. Too many malformed rows are an error, since the file may have another format.
+This module knows no files and no formats.
 """
 
 import json
@@ -15,20 +15,20 @@ from .document import DataError, Document
 from .lines import Malformed
 
 SAMPLES = 5  # malformed rows that a report shows
-ENOUGH = 100  # rows, before the share of malformed ones is judged in mid-file
+MIN_ROWS = 100  # before the share of malformed rows is checked in mid-file
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a corpus may hold. None: no limit.
 
-    `max_ratio` is the longer side over the shorter, in characters; no default would suit both titles and translations.
+    `max_ratio` is the longer side over the shorter, in characters. No default would suit both titles and translations.
     """
 
     max_chars: int | None = None  # of either side of a pair
     max_ratio: float | None = None
-    duplicates: bool = False  # keep them?
-    max_malformed: float = 0.01  # of the rows of a file
+    duplicates: bool = False  # whether they are kept
+    max_malformed: float = 0.01  # share of the rows of a file
 
     def __post_init__(self) -> None:
         if self.max_chars is not None and self.max_chars < 1:
@@ -41,7 +41,7 @@ class Limits:
 
 @dataclass
 class Report:
-    """What became of a corpus, in pairs (a malformed row counts as one): read is the sum of the six below it."""
+    """Counts of pairs (a malformed row counts as one). `read` is the sum of the six counts below it."""
 
     read: int = 0
     kept: int = 0
@@ -50,7 +50,7 @@ class Report:
     too_long: int = 0
     bad_ratio: int = 0
     duplicate: int = 0
-    documents: int = 0  # that the kept pairs make up
+    documents: int = 0  # of the kept pairs
     samples: list[Malformed] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -63,10 +63,10 @@ class Report:
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
-class Seen:
-    """A set of 64-bit hashes in 12 to 24 bytes each, where Python's own takes 60 or more: ten million rows fit.
+class HashSet:
+    """A set of 64-bit hashes in 12 to 24 bytes each. Python's own set takes 60 or more, too many for ten million rows.
 
-    Two different documents look alike with a chance of n²/2⁶⁵: 3 in a million, once in ten million documents.
+    Two of n different documents have the same hash with probability n²/2⁶⁵: 3 in a million for ten million documents.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Seen:
         self._count = 0
 
     def add(self, key: int) -> bool:
-        """Was it new?"""
+        """Add a key that is not 0; return whether it was new."""
         slot = self._slot(key)
         if self._slots[slot]:
             return False
@@ -99,13 +99,15 @@ class Seen:
 
 
 def fingerprint(segments: tuple[tuple[str, str], ...]) -> int:
-    """A 64-bit hash, never 0, of texts without the white space around them."""
+    """Return a 64-bit hash, never 0, of the texts without surrounding white space."""
     texts = [text.strip() for pair in segments for text in pair]
     return int.from_bytes(blake2b(repr(texts).encode(), digest_size=8).digest(), "little") or 1
 
 
-def well_formed(rows: Iterable[Document | Malformed], file: str, limits: Limits, report: Report) -> Iterator[Document]:
-    """The documents of one file; an error as soon as more of its rows are malformed than the limits allow."""
+def drop_malformed(
+    rows: Iterable[Document | Malformed], file: str, limits: Limits, report: Report
+) -> Iterator[Document]:
+    """Yield the documents of one file; raise as soon as more of its rows are malformed than the limits allow."""
     read = malformed = 0
     first: list[Malformed] = []  # of this file; the report's samples may all be of another
     for row in rows:
@@ -114,35 +116,31 @@ def well_formed(rows: Iterable[Document | Malformed], file: str, limits: Limits,
             malformed += 1
             report.read += 1
             report.malformed += 1
-            if len(first) < SAMPLES:
-                first.append(row)
-            if len(report.samples) < SAMPLES:
-                report.samples.append(row)
-        if read >= ENOUGH and malformed > limits.max_malformed * read:
-            raise _too_many(read, first, malformed, file, limits)
+            for samples in (first, report.samples):
+                if len(samples) < SAMPLES:
+                    samples.append(row)
+        if read >= MIN_ROWS and malformed > limits.max_malformed * read:
+            break
         if isinstance(row, Document):
             yield row
     if malformed > limits.max_malformed * read:
-        raise _too_many(read, first, malformed, file, limits)
+        raise DataError(
+            f"{malformed:,} of {read:,} rows read from {file} are malformed; the limit is "
+            f"{limits.max_malformed:.1%}:\n  "
+            + "\n  ".join(map(str, first))
+            + "\nWhat to do: mend the file, name its format or fields, or raise max_malformed"
+            + " (in a recipe: data.max_malformed)."
+        )
 
 
-def _too_many(read: int, first: list[Malformed], malformed: int, file: str, limits: Limits) -> DataError:
-    return DataError(
-        f"{malformed:,} of {read:,} rows read from {file} are malformed; the limit is {limits.max_malformed:.1%}:\n  "
-        + "\n  ".join(map(str, first))
-        + "\nWhat to do: mend the file, name its format or fields, or raise max_malformed"
-        + " (in a recipe: data.max_malformed)."
-    )
-
-
-def clean(
-    documents: Iterable[Document], limits: Limits, report: Report, seen: Seen | None = None
+def filter_documents(
+    documents: Iterable[Document], limits: Limits, report: Report, seen: HashSet | None = None
 ) -> Iterator[Document]:
-    """The documents less the pairs that are empty, too long or too unequal, each document once.
+    """Yield the documents without the pairs that are empty, too long or too unequal, each document once.
 
-    Only whole documents are duplicates: texts that differ may well share a sentence.
+    Only whole documents are duplicates, because different texts may share a sentence.
     """
-    seen = Seen() if seen is None else seen
+    seen = HashSet() if seen is None else seen
     for document in documents:
         report.read += len(document.segments)
         pairs = tuple(pair for pair in document.segments if _keep(pair, limits, report))

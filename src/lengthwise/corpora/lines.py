@@ -1,7 +1,7 @@
-"""Lines: from a file, plain or gzip, to its lines of text, one at a time.
+"""Lines of a text file, plain or gzip, one at a time.
 
-UTF-8 with or without a byte order mark; lines end in \\n or \\r\\n, and in nothing else: a form feed or U+2028
-within a text is a character, as it was for whoever wrote the file. Knows nothing of what the lines hold.
+The encoding is UTF-8, with or without a byte order mark. Only \\n and \\r\\n end a line: a form feed or U+2028 within a
+text is a character of the text. This module does not know what the lines hold.
 """
 
 import gzip
@@ -13,12 +13,12 @@ from typing import BinaryIO, cast
 
 from .document import DataError
 
-LONGEST = 1 << 26  # bytes; a longer "line" is a file of another kind, and would fill the memory
+MAX_LINE = 1 << 26  # bytes; a file with a longer line is no corpus, and the line would fill the memory
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """A row that makes no document, and why."""
+    """A line that makes no document, and the reason."""
 
     file: str
     line: int
@@ -29,12 +29,12 @@ class Malformed:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str | Malformed]]:
-    """The lines and their numbers, from 1; one that is not UTF-8, or endless, is malformed."""
-    for number, raw in _raw(path):
+    """Yield each line with its number, from 1. A line that is not UTF-8, or too long, is malformed."""
+    for number, raw in _raw_lines(path):
         if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
-        if len(raw) >= LONGEST:
-            yield number, Malformed(str(path), number, f"a line of more than {LONGEST >> 20} MiB")
+        if len(raw) >= MAX_LINE:
+            yield number, Malformed(str(path), number, f"a line of more than {MAX_LINE >> 20} MiB")
             continue
         try:
             yield number, raw.removesuffix(b"\n").removesuffix(b"\r").decode()
@@ -43,20 +43,29 @@ def lines(path: Path) -> Iterator[tuple[int, str | Malformed]]:
             yield number, Malformed(str(path), number, f"not UTF-8: bytes {found} after {error.start} others")
 
 
+def well_formed_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each line that is not blank with its number; raise at a malformed line."""
+    for number, line in lines(path):
+        if isinstance(line, Malformed):
+            raise DataError(str(line))
+        if line.strip():
+            yield number, line
+
+
 def count(path: Path) -> int:
-    """How many lines there are; a last one without an end counts."""
-    return sum(1 for _ in _raw(path))
+    """Return the number of lines, including a last one without a line end."""
+    return sum(1 for _ in _raw_lines(path))
 
 
-def _raw(path: Path) -> Iterator[tuple[int, bytes]]:
+def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with _open(path) as stream:
-            while raw := stream.readline(LONGEST):
+            while raw := stream.readline(MAX_LINE):
                 number += 1
                 yield number, raw
-                while len(raw) == LONGEST and not raw.endswith(b"\n"):  # let the rest of it pass
-                    raw = stream.readline(LONGEST)
+                while len(raw) == MAX_LINE and not raw.endswith(b"\n"):  # skip the rest of the line
+                    raw = stream.readline(MAX_LINE)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
             f"{path} is not a whole gzip file (after line {number}): {error}; fetch or make it again"

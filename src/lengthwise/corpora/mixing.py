@@ -1,7 +1,7 @@
-"""Mixtures: several streams as one, each in its proportion, in an order that a seed decides.
+"""Mixtures: several streams as one, in given proportions and in an order that depends on a seed.
 
-The order depends on the seed, the sources and the buffer, and on nothing else, so (seed, number consumed) is the whole
-state of a mixture: to resume, it is run again and that many are passed over. Knows nothing of what it mixes.
+The order depends only on the seed, the sources and the buffer. The state of a mixture is therefore (seed, number
+consumed): to resume it, it is run again and that many items are skipped. This module does not know what it mixes.
 """
 
 import itertools
@@ -21,10 +21,10 @@ def mix(
     buffer: int = 10_000,
     consumed: int = 0,
 ) -> Iterator[T]:
-    """SeededSampler from `sources`, (a function that opens a stream, weight), in proportion to the weights.
+    """Return the items of `sources`, each (a function that opens a stream, weight), in proportion to the weights.
 
-    Each stream is shuffled within a `buffer` of its items (1: not at all). `endless`: a stream that ends is opened and
-    shuffled anew; otherwise everything comes once, and the weights say how soon. The first `consumed` are passed over.
+    Each stream is shuffled within a `buffer` of its items (1: not at all). `endless`: a stream that ends is opened
+    again and shuffled differently; otherwise each item comes once. The first `consumed` items are skipped.
     """
     if not sources:
         raise ValueError("nothing to mix: give at least one source and its weight")
@@ -39,17 +39,17 @@ def mix(
 
 
 def _interleaved(streams: list[Iterator[T]], weights: list[float], random: Random) -> Iterator[T]:
-    # By chance, not in turn: of a strict turn, every second process of a distributed run might see one source alone.
+    # At random, not in turn: with strict turns, every second process of a distributed run could get one source alone.
     while streams:
-        index = _draw(weights, random)
+        index = _pick(weights, random)
         try:
             yield next(streams[index])
         except StopIteration:
             del streams[index], weights[index]
 
 
-def _draw(weights: list[float], random: Random) -> int:
-    # Of Random, only random() is promised to be the same in every version of Python.
+def _pick(weights: list[float], random: Random) -> int:
+    # Only random() is guaranteed to give the same numbers in every version of Python, not the methods built on it.
     point = random.random() * sum(weights)
     for index, weight in enumerate(weights):
         point -= weight
@@ -71,7 +71,9 @@ def _opened(make: Callable[[], Iterable[T]], seed: str, buffer: int, endless: bo
 
 
 def shuffled(items: Iterable[T], buffer: int, random: Random) -> Iterator[T]:
-    """Shuffle a stream of any length in the memory of `buffer` items: each new one takes the place of one sent out."""
+    """Shuffle a stream of any length in the memory of `buffer` items: each new item replaces a random one, which is
+    yielded.
+    """
     waiting: list[T] = []
     for item in items:
         if len(waiting) < buffer:

@@ -1,4 +1,4 @@
-"""Readers: corpora of several formats as a stream of documents, never a whole file in memory.
+"""Readers: corpora of several formats as a stream of documents. No file is held in memory whole.
 
     read("corpus.jsonl.gz")               {"id", "segs": [[s, t], …]}, {"source", "target"}, {"prompt", "response"},
                                           {"text", "title"}, or the two fields you name
@@ -7,29 +7,29 @@
     read("hf:owner/name:train")           a hub dataset, streamed (needs the `datasets` library)
     read(["a.jsonl", "more/*.tsv.gz"])    several, one after the other
 
-A new file format is a function from a path to rows and a line in `FORMATS`. Nothing here knows models or batches.
+A new file format is a function from a path to rows and a line in `FORMATS`. This module knows no models and no batches.
 """
 
 import glob
 import importlib
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .document import PAIRS, DataError, Document, NoFile, RowError, document
-from .filters import Limits, Report, Seen, clean, well_formed
+from .filters import HashSet, Limits, Report, drop_malformed, filter_documents
 from .lines import Malformed, count, lines
 
 Fields = tuple[str, str] | None
 Rows = Iterator[Document | Malformed]
-Corpus = tuple[str, Callable[[], Rows]]  # what to call it in messages, and how to read it
+Corpus = tuple[str, Callable[[], Rows]]  # its name in messages, and a function that reads it
 
 
 def read(
-    source: str | Path | list[str | Path] | list[str] | list[Path],
+    source: str | Path | Sequence[str | Path],
     *,
     format: str | None = None,
     fields: Fields = None,
@@ -37,25 +37,25 @@ def read(
     limits: Limits | None = None,
     report: Report | None = None,
 ) -> Iterator[Document]:
-    """The documents of a file, a glob, paired files ("a.en,a.it"), a hub dataset ("hf:owner/name"), or a list of these.
+    """Yield the documents of a file, a glob, paired files ("a.en,a.it"), a hub dataset ("hf:owner/name"), or several.
 
-    `format`, one of `FORMATS`, is for files whose name does not tell. `blank_lines`: in paired files, a line that is
-    blank on both sides ends a document. `report` is filled as the documents are read.
+    `format`, one of `FORMATS`, is for files whose name does not show it. `blank_lines`: in paired files, a line that is
+    blank on both sides ends a document. `report` is filled in as the documents are read.
     """
     if format is not None and format not in FORMATS:
         raise DataError(f"unknown format {format!r}; the formats are {', '.join(FORMATS)}")
     if fields is not None and (isinstance(fields, str) or len(fields) != 2):
         raise DataError(f"fields are two names, of the source and of the target; got {fields!r}")
-    # Not lazily: a misspelt name should fail where it was given, not an hour later.
-    sources = source if isinstance(source, list) else [source]
+    # Files are looked up now and read later, so that a misspelt name fails in this call.
+    sources = [source] if isinstance(source, str | Path) else source
     corpora = [corpus for one in sources for corpus in _corpora(str(one), format, fields, blank_lines)]
     return _stream(corpora, limits or Limits(), Report() if report is None else report)
 
 
 def _stream(corpora: list[Corpus], limits: Limits, report: Report) -> Iterator[Document]:
-    seen, before = Seen(), report.kept
+    seen, before = HashSet(), report.kept
     for name, rows in corpora:
-        yield from clean(well_formed(rows(), name, limits, report), limits, report, seen)
+        yield from filter_documents(drop_malformed(rows(), name, limits, report), limits, report, seen)
     if report.kept == before:
         names = ", ".join(name for name, _ in corpora) or "an empty list of files"
         raise DataError(
@@ -63,7 +63,7 @@ def _stream(corpora: list[Corpus], limits: Limits, report: Report) -> Iterator[D
         )
 
 
-# From what the user wrote to corpora
+# ---- from the user's words to corpora
 
 
 def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool) -> list[Corpus]:
@@ -79,20 +79,20 @@ def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool)
 
 
 def missing(source: str) -> list[str]:
-    """What `source` names and is not there."""
+    """Return the files that `source` names and that do not exist."""
     found = []
     for name in () if source.startswith("hf:") else _sides(source):
         try:
             _files(name)
         except NoFile:
             found.append(name)
-        except DataError:  # whatever else is wrong with it, it is there
+        except DataError:  # it exists; `read` says what is wrong with it
             pass
     return found
 
 
 def _sides(source: str) -> list[str]:
-    """The names of a pair of files, or of one."""
+    """Return the two names of paired files, or the one name."""
     paired = "," in source and not Path(source).exists()
     return [side.strip() for side in source.split(",")] if paired else [source]
 
@@ -111,23 +111,25 @@ def _files(source: str) -> list[Path]:
 
 
 def _reader(file: Path, format: str | None) -> Callable[[Path, Fields], Rows]:
-    if format is not None:
-        return FORMATS[format][1]
-    name = file.name.lower().removesuffix(".gz")
-    for ends, rows in FORMATS.values():
-        if name.endswith(ends):
-            return rows
+    if name := format or format_of(file):
+        return FORMATS[name][1]
     raise DataError(
         f"the name {file.name!r} does not tell its format; name it ({', '.join(FORMATS)}), or give paired text files "
         "as 'corpus.en,corpus.it'"
     )
 
 
-# The formats
+def format_of(file: Path) -> str | None:
+    """Return the format that the name of a file shows, one of `FORMATS`, or None."""
+    name = file.name.lower().removesuffix(".gz")
+    return next((format for format, (ends, _) in FORMATS.items() if name.endswith(ends)), None)
+
+
+# ---- the formats
 
 
 def jsonl_rows(path: Path, fields: Fields) -> Rows:
-    """One JSON object a line; blank lines are no rows."""
+    """Yield the row of each line, a JSON object; blank lines are skipped."""
     for number, line in lines(path):
         if isinstance(line, Malformed):
             yield line
@@ -141,7 +143,7 @@ def jsonl_rows(path: Path, fields: Fields) -> Rows:
 
 
 def tsv_rows(path: Path, fields: Fields) -> Rows:
-    """Columns between tabs and nothing else: a quotation mark is a character like any other."""
+    """Yield the row of each line. Only tabs separate columns; a quotation mark is a character of the text."""
     columns: dict[str, int] | None = None
     for number, line in lines(path):
         if isinstance(line, Malformed):
@@ -153,21 +155,20 @@ def tsv_rows(path: Path, fields: Fields) -> Rows:
             if columns is not None:
                 continue
             columns = {"source": 0, "target": 1}
-        if len(cells) != len(columns):
-            if line:  # a blank line is no row
-                yield Malformed(str(path), number, f"expected {len(columns)} columns; got {len(cells)}")
-            continue
-        row = {name: cells[index] for name, index in columns.items()}
-        yield document(row, fields, f"{path.name}:{number}")
+        if len(cells) == len(columns):
+            row = {name: cells[index] for name, index in columns.items()}
+            yield document(row, fields, f"{path.name}:{number}")
+        elif line:  # blank lines are skipped
+            yield Malformed(str(path), number, f"expected {len(columns)} columns; got {len(cells)}")
 
 
 def _header(cells: list[str], fields: Fields, path: Path) -> dict[str, int] | None:
-    """Where each column is, if this first line names them."""
+    """Return the index of each column if the first line names them, else None."""
     names = [cell.strip() for cell in cells]
     if fields is None:
         names = [name.lower() for name in names]
         known = next((pair for pair in PAIRS if set(pair) <= set(names)), None)
-        # Three words of a header may be a row of somebody's text; "id" is the one other column with a meaning.
+        # Beside a pair only "id" is accepted: with other words the line may be a row of text.
         if known is None or set(names) - {*known, "id"}:
             return None
     elif not set(fields) <= set(names):
@@ -176,9 +177,9 @@ def _header(cells: list[str], fields: Fields, path: Path) -> dict[str, int] | No
 
 
 def text_rows(left: Path, right: Path, blank_lines: bool = False) -> Rows:
-    """Two files, line by line; with `blank_lines`, a line blank in both ends a document."""
+    """Return the pairs of two files, line by line; with `blank_lines`, a line blank in both ends a document."""
     here, there = count(left), count(right)
-    if here != there:  # found out first: past the place where a line is missing, every pair would be wrong
+    if here != there:  # checked first: after a missing line, every pair would be wrong
         raise DataError(
             f"{left} has {here:,} lines and {right} has {there:,}; line n of one should translate line n of the other"
         )
@@ -197,7 +198,7 @@ def _line_pairs(left: Path, right: Path) -> Rows:
 
 
 def _by_document(rows: Rows) -> Rows:
-    """Join the pairs between blank lines. One malformed line makes its document malformed: it would have a hole."""
+    """Join the pairs between blank lines. A malformed line makes its whole document malformed."""
     pairs: list[Document] = []
     bad: list[Malformed] = []
     for row in itertools.chain(rows, [_BLANK]):
@@ -217,7 +218,7 @@ _BLANK = Document("", (("", ""),))
 
 
 def hub_rows(datasets: Any, name: str, fields: Fields) -> Rows:
-    """A hub dataset, streamed: owner/name, owner/name:split or owner/name/configuration:split."""
+    """Stream a hub dataset: owner/name, owner/name:split or owner/name/configuration:split."""
     path, _, split = name.partition(":")
     owner_and_name, configuration = "/".join(path.split("/")[:2]), "/".join(path.split("/")[2:])
     number = 0
@@ -228,7 +229,7 @@ def hub_rows(datasets: Any, name: str, fields: Fields) -> Rows:
                 yield document(row, fields, f"{name}:{number}")
             except RowError as error:
                 yield Malformed(f"hf:{name}", number, str(error))
-    except Exception as error:  # the library's many errors have no common parent; each is told to the user
+    except Exception as error:  # the errors of the library have no common base class
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise DataError(
             f"cannot read the hub dataset {name!r} (after {number:,} rows): {reason}\n"

@@ -1,75 +1,78 @@
-"""Candidates: which translations of a sentence are good examples of saying it shorter?
+"""Candidates: which translations of a sentence are good examples of a shorter translation?
 
-A translation is compared with the translator's own best one. The reverse model says how likely each word of the source
-is, given the translation: a word that is left out stands out, wherever it was. The translator says how likely each word
-of the translation is, given the source: so does a text that breaks off, or limps. Of opus-mt's best translations of 60
-sentences, English to French, cut at a word to 0.9, 1.0 or 1.1 of the source, half lost 7 nats or more at some word, and
-none of 308 passed. Knows texts and likelihoods; not where translations come from, nor what becomes of them.
+Each candidate is compared with the reference model's best translation. A reverse model gives log P of each source token
+given the candidate: a word that the candidate leaves out is improbable, wherever it was. The reference model gives
+log P of each token of the candidate given the source: a text that is cut off or clumsy is improbable. We cut opus-mt's
+best translations of 60 sentences, English to French, at a word to 0.9, 1.0 or 1.1 of the source. Half of the 308 cut
+texts lost 7 nats or more at some word, and none passed. This module knows texts and log-probabilities, not where
+translations come from.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..length.units import measure
-from ..metrics.texts import Array
 from ..scoring.reverse import ReverseModel
 from ..translation.placeholders import lost
-from ..translation.untranslated import untranslated
-from .answers import fault
+from ..translation.ranking import untranslated
+from .answers import reject_reason
 
-_CLOSING = "\"'”’»›)]} \u00a0\u202f"  # what may stand behind the mark that ends a text
+_CLOSING = "\"'”’»›)]} \u00a0\u202f"  # what may follow the mark that ends a text
 _ENDS = ".!?…:;,"
-_SHORTEST_TAIL = 3  # tokens: the last one alone is often a full stop
+_MIN_TAIL = 3  # tokens: the last one alone is often a full stop
 
 
 @dataclass(frozen=True)
 class Margins:
-    """How many nats less likely than with the best translation something may be."""
+    """By how many nats a candidate may be worse than the best translation."""
 
-    margin: float = 0.25  # the source, read back from a translation: the mean of its tokens
+    margin: float = 0.25  # mean log P of the source's tokens given the candidate
     tail_margin: float = 0.25  # … of the tokens of its last quarter
-    word_margin: float = 4.0  # … each single token: a word that is left out costs 8 or so, a paraphrase 3
-    doubt: float = 0.3  # the translation, to the translator: the mean of its tokens
-    oddest: float = 5.0  # nats, whatever the best one has: no token of a translation, nor its end, is less likely
+    word_margin: float = 4.0  # … of any single token: a word that is left out costs about 8, a paraphrase 3
+    likelihood_margin: float = 0.3  # mean log P of the candidate's tokens given the source
+    max_surprisal: float = 5.0  # -log P of any token of the candidate, its end included; not compared
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A translation that may be kept, and what is known of it in nats."""
+    """A translation that may be kept, and its scores in nats."""
 
     text: str
     length: int
-    own: bool = False  # the model's best, without being asked for a length
-    score: float = 0.0  # mean log P of the source's tokens, given the translation
-    tail: float = 0.0  # the same of its last quarter
-    worst: float = 0.0  # how much less likely than with the best translation any one of them is, at most
-    likely: float = 0.0  # mean log P of the translation's tokens, given the source
-    oddest: float = 0.0  # log P of the least likely of these
+    best: bool = False  # the reference model's best translation, made without a length
+    score: float = 0.0  # mean log P of the source's tokens given the translation
+    tail: float = 0.0  # … of the tokens of its last quarter
+    worst: float = 0.0  # the most that any of these tokens loses against the best translation
+    likelihood: float = 0.0  # mean log P of the translation's tokens given the source
+    lowest: float = 0.0  # log P of the least probable of these tokens
 
 
-def sound(source: str, texts: Sequence[str | None], reasons: Counter[str]) -> list[Candidate]:
-    """Those that are well-formed, each once. The first of `texts` is the model's own best: if it is none, none is."""
+def well_formed(source: str, texts: Sequence[str | None], reasons: Counter[str]) -> list[Candidate]:
+    """Return the well-formed texts, each once; none if the first, which is the best translation, is not well-formed."""
     found: dict[str, Candidate] = {}
     for place, text in enumerate(texts):
-        reason = "unfinished" if text is None else "duplicate" if text in found else flaw(source, text)
-        if reason:
-            reasons[reason] += 1
-        if place == 0 and (text is None or reason):  # nothing to compare the others with
-            return []
+        reason = "unfinished" if text is None else "duplicate" if text in found else malformed(source, text)
         if place and text is not None and not reason and untranslated(source, text, str(texts[0])):
             reason = "left a word as it is"
-            reasons[reason] += 1
         if text is not None and not reason:
-            found[text] = Candidate(text, measure(text, "chars"), own=place == 0)
+            found[text] = Candidate(text, measure(text, "chars"), best=place == 0)
+            continue
+        reasons[str(reason)] += 1
+        if place == 0:  # the others have nothing to be compared with
+            return []
     return list(found.values())
 
 
-def flaw(source: str, text: str) -> str | None:
-    """Why this translation is a bad example whatever it says; None if nothing speaks against it."""
+def malformed(source: str, text: str) -> str | None:
+    """Return why this translation is a bad example regardless of its meaning; None if nothing is wrong."""
     if text.casefold() == source.casefold():
         return "copied"
-    if reason := fault(source, text):
+    if reason := reject_reason(source, text):
         return reason
     if ending(source) != ending(text):
         return "ends otherwise"
@@ -77,7 +80,7 @@ def flaw(source: str, text: str) -> str | None:
 
 
 def ending(text: str) -> str:
-    """The mark that ends a text, whatever closes behind it; nothing if it is none.
+    """Return the punctuation mark that ends a text, before closing quotes and brackets; empty if there is none.
 
     >>> ending("« Où est-il ? »"), ending("Save as..."), ending("Save")
     ('?', '.', '')
@@ -86,74 +89,73 @@ def ending(text: str) -> str:
     return last if last and last in _ENDS else ""
 
 
-def judged(
-    reverse: ReverseModel, forward: ReverseModel, sentences: Sequence[str], options: list[list[Candidate]]
+def score(
+    reverse: ReverseModel, forward: ReverseModel, sentences: Sequence[str], candidates: list[list[Candidate]]
 ) -> list[list[Candidate]]:
-    """The candidates with all that is known of them. `forward`: the translator, asked how likely it finds them."""
-    sources = [source for source, candidates in zip(sentences, options, strict=True) for _ in candidates]
-    targets = [one.text for candidates in options for one in candidates]
+    """Return the candidates of each sentence with their scores. `forward`: the reference model as a scorer."""
+    pairs = [(source, one.text) for source, some in zip(sentences, candidates, strict=True) for one in some]
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
     back, there = dict(reverse.log_probs(sources, targets)), dict(forward.log_probs(targets, sources))
-    place, known = 0, []
-    for candidates in options:
-        best = back.get(place)  # the model's own best is the first
+    place, scored = 0, []
+    for some in candidates:
+        best = back.get(place)  # the best translation is the first
         found = []
-        for one in candidates:
-            tokens = back[place][:-1]  # that a text is over is hardly news behind its full stop
-            score, tail = whole_and_tail(tokens) if len(tokens) else (0.0, 0.0)
+        for one in some:
+            tokens = back[place][:-1]  # without the end, which is nearly certain after a full stop
+            mean, tail = whole_and_tail(tokens) if len(tokens) else (0.0, 0.0)
             worst = float((best[: len(tokens)] - tokens).max(initial=0.0)) if best is not None else 0.0
-            likely = float(there[place].mean()), float(there[place].min())
-            found.append(Candidate(one.text, one.length, one.own, score, tail, worst, *likely))
+            likelihood, lowest = float(there[place].mean()), float(there[place].min())
+            found.append(replace(one, score=mean, tail=tail, worst=worst, likelihood=likelihood, lowest=lowest))
             place += 1
-        known.append(found)
-    return known
+        scored.append(found)
+    return scored
 
 
-def whole_and_tail(log_probs: Array) -> tuple[float, float]:
-    """The mean over all tokens, and over the last quarter of them: three at least, if there are so many.
+def whole_and_tail(log_probs: NDArray[Any]) -> tuple[float, float]:
+    """Return the mean over all tokens, and over the last quarter of them, at least three.
 
-    >>> import numpy as np
     >>> whole_and_tail(np.array([-1.0, -1, -1, -1, -1, -4, -4, -4]))
     (-2.125, -4.0)
     """
-    return float(log_probs.mean()), float(log_probs[-max(_SHORTEST_TAIL, len(log_probs) // 4) :].mean())
+    return float(np.mean(log_probs)), float(np.mean(log_probs[-max(_MIN_TAIL, len(log_probs) // 4) :]))
 
 
-def choose(candidates: list[Candidate], margins: Margins, most: int, reasons: Counter[str]) -> list[Candidate]:
-    """Those to keep, the model's own best first, then by length: at most `most`, the shortest, and a spread of others
-    between the two; where there are too few of them, a longer one.
+def select(candidates: list[Candidate], margins: Margins, count: int, reasons: Counter[str]) -> list[Candidate]:
+    """Return at most `count` candidates: the best translation first, then by length.
 
-    The candidates have one that is the model's own best, or there are none.
+    They are the best one, the shortest one, and others whose lengths are spread between the two. If there are too few
+    of these, one longer than the best is added. The candidates contain the best translation, or are empty.
     """
-    own = next((one for one in candidates if one.own), None)
-    if own is None:
+    best = next((one for one in candidates if one.best), None)
+    if best is None:
         return []
-    good: dict[int, Candidate] = {}  # by length: of two that are as long, the one that says more
+    good: dict[int, Candidate] = {}  # by length: of two with the same length, the one from which more is read back
     for one in candidates:
-        if not one.own and (reason := _lacks(one, own, margins)):
+        if not one.best and (reason := _behind(one, best, margins)):
             reasons[reason] += 1
         elif (rival := good.get(one.length)) is None:
             good[one.length] = one
         else:
-            good[one.length] = max((one, rival), key=lambda some: (some.own, some.score + some.tail))
+            good[one.length] = max((one, rival), key=lambda some: (some.best, some.score + some.tail))
             reasons["as long as another"] += 1
-    chosen = [good.pop(length) for length in dict.fromkeys((own.length, min(good)))][:most]
-    while len(chosen) < most and (between := [length for length in good if length < own.length]):
+    chosen = [good.pop(length) for length in dict.fromkeys((best.length, min(good)))][:count]
+    while len(chosen) < count and (between := [length for length in good if length < best.length]):
         chosen.append(good.pop(max(between, key=lambda length: min(abs(length - one.length) for one in chosen))))
-    if good and len(chosen) < most:
+    if good and len(chosen) < count:
         chosen.append(good.pop(max(good)))
     if good:
         reasons["more than enough"] += len(good)
-    return sorted(chosen, key=lambda one: (not one.own, one.length))
+    return sorted(chosen, key=lambda one: (not one.best, one.length))
 
 
-def _lacks(one: Candidate, own: Candidate, margins: Margins) -> str | None:
-    """In what it falls behind the best translation; None if in nothing, or not by much."""
-    if one.tail < own.tail - margins.tail_margin:
+def _behind(one: Candidate, best: Candidate, margins: Margins) -> str | None:
+    """Return in what a candidate is worse than the best translation, beyond the margins; None if in nothing."""
+    if one.tail < best.tail - margins.tail_margin:
         return "says less at its end"
     if one.worst > margins.word_margin:
         return "leaves out a word"
-    if one.score < own.score - margins.margin:
+    if one.score < best.score - margins.margin:
         return "says less"
-    if one.likely < own.likely - margins.doubt or one.oddest < -margins.oddest:
+    if one.likelihood < best.likelihood - margins.likelihood_margin or one.lowest < -margins.max_surprisal:
         return "no good translation"
     return None

@@ -1,28 +1,48 @@
-"""Prompts: made, every topic in every template that suits it; and read, from a file.
+"""Prompts: combined from topics and templates, or read from a file.
 
     topics.txt:    [animal]                     templates.txt:    [any]
                    the red fox                                    Tell me about {topic}.
                                                                   [animal]
                                                                   What does {topic} eat?
 
-A template under [any] goes with every topic, one under another heading with the topics under the same. Knows text files
-and nothing of models; whether a prompt makes sense is for whoever wrote the two files to see.
+A template under [any] is combined with every topic, another one with the topics under the same heading. This module
+knows text files and no models.
 """
 
 import json
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
+from .. import atomic
 from ..corpora.document import DataError
-from ..corpora.lines import Malformed, lines
-from ..corpora.writing import whole, write_jsonl
+from ..corpora.lines import well_formed_lines
+from ..corpora.readers import format_of
+from ..corpora.writing import write_jsonl
 
 ANY, PLACE = "any", "{topic}"
 
 
+@dataclass(frozen=True)
+class Prompt:
+    """A text for a model to answer or to translate."""
+
+    id: str
+    text: str
+
+    def seed(self, seed: int) -> int:
+        """Return this prompt's own seed in a run with `seed`: its samples do not depend on the other prompts."""
+        return int.from_bytes(blake2b(f"{seed}/{self.id}".encode(), digest_size=8).digest()) >> 1
+
+
+# ---- made
+
+
 def combine(topics: Path, templates: Path, count: int, seed: int = 0) -> list[str]:
-    """`count` prompts, none twice, in an order that `seed` decides."""
+    """Return `count` different prompts, in an order that depends on `seed`."""
     subjects, forms = sections(topics), sections(templates)
     if strange := sorted(set(subjects) - set(forms)) if ANY not in forms else []:
         raise DataError(f"no template in {templates} goes with the topics under [{strange[0]}] of {topics}")
@@ -30,7 +50,7 @@ def combine(topics: Path, templates: Path, count: int, seed: int = 0) -> list[st
         raise DataError(f"a template has a {PLACE} in it; {templates} has {lacking[0]!r}")
     if unused := sorted(set(forms) - set(subjects) - {ANY}):
         raise DataError(f"no topic in {topics} goes with the templates under [{unused[0]}] of {templates}")
-    made = dict.fromkeys(  # a set in order: the same seed, the same prompts
+    made = dict.fromkeys(  # an ordered set: the same seed must select the same prompts
         form.replace(PLACE, topic)
         for kind, group in subjects.items()
         for topic in group
@@ -41,69 +61,95 @@ def combine(topics: Path, templates: Path, count: int, seed: int = 0) -> list[st
     return random.Random(seed).sample(list(made), count)
 
 
-def write_prompts(path: Path, prompts: list[str]) -> None:
-    """JSON Lines with "id" and "prompt", or, as the name says, a text with one prompt a line."""
-    if path.name.removesuffix(".gz").endswith(".jsonl"):
-        write_jsonl(path, ({"id": str(number), "prompt": prompt} for number, prompt in enumerate(prompts, 1)))
-    else:
-        with whole(path) as stream:
-            stream.write("".join(f"{prompt}\n" for prompt in prompts).encode())
-
-
 def sections(path: Path) -> dict[str, list[str]]:
-    """The lines under each [heading], those before the first under [any]; blank lines and comments (#) aside."""
+    """Return the lines under each [heading]; lines before the first are under [any]. Comments (#) are left out."""
     found: dict[str, list[str]] = {}
     heading = ANY
-    for _, line in lines(path):
-        if isinstance(line, Malformed):
-            raise DataError(str(line))
+    for _, line in well_formed_lines(path):
         line = line.strip()
         if line.startswith("[") and line.endswith("]"):
             heading = line[1:-1]
-        elif line and not line.startswith("#"):
+        elif not line.startswith("#"):
             found.setdefault(heading, []).append(line)
     if not found:
         raise DataError(f"{path} holds no lines but comments")
     return found
 
 
-# Prompts that are there already
+def write_prompts(path: Path, prompts: list[str]) -> None:
+    """Write JSON Lines with "id" and "prompt" if the file is named so, else a text with one prompt a line."""
+    if path.name.removesuffix(".gz").endswith(".jsonl"):
+        write_jsonl(path, ({"id": str(number), "prompt": prompt} for number, prompt in enumerate(prompts, 1)))
+    else:
+        atomic.write_text(path, "".join(f"{prompt}\n" for prompt in prompts))
 
 
-@dataclass(frozen=True)
-class Question:
-    id: str
-    prompt: str
+# ---- read
 
 
-def questions(path: Path, each: int = 1) -> list[Question]:
-    """The prompts of a JSON Lines file (field "prompt", and "id" if it is there) or of a text file, one a line.
+def questions(path: Path, each: int = 1) -> list[Prompt]:
+    """Return the prompts of a JSON Lines file ("prompt", and "id" if it is there) or of a text file, one a line.
 
-    A prompt without an id is known by the number of its line. With `each` above 1, each is asked so often: 7.1, 7.2 …
+    The id of a prompt without one is its line number. With `each` above 1, each is repeated with the ids 7.1, 7.2 …
     """
-    rows = path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
-    asked: dict[str, Question] = {}
-    for number, line in lines(path):
-        if isinstance(line, Malformed):
-            raise DataError(str(line))
-        if not line.strip():
-            continue
-        id_, prompt = _row(line, path, number) if rows else (str(number), line.strip())
-        for name in [id_] if each == 1 else [f"{id_}.{n}" for n in range(1, each + 1)]:
-            if name in asked:
-                raise DataError(f"{path}:{number}: the id {id_!r} was there before; each prompt needs its own")
-            asked[name] = Question(name, prompt)
-    if not asked:
-        raise DataError(f"{path} holds no prompts")
-    return list(asked.values())
+
+    def found() -> Iterator[tuple[int, str, Any]]:
+        for number, line, row in _rows(path):
+            text = row.get("prompt")
+            if not isinstance(text, str) or not text.strip():
+                raise DataError(f'{path}:{number}: expected an object with a text "prompt"; got {line[:60]!r}')
+            for n in range(1, each + 1):
+                yield number, _id(row, number) + (f".{n}" if each > 1 else ""), text
+
+    return _unique(path, "prompt", found())
 
 
-def _row(line: str, path: Path, number: int) -> tuple[str, str]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DataError(f"{path}:{number}: not JSON: {error}") from None
-    prompt = row.get("prompt") if isinstance(row, dict) else None
-    if not isinstance(prompt, str) or not prompt.strip():
-        raise DataError(f'{path}:{number}: expected an object with a text "prompt"; got {line[:60]!r}')
-    return str(row.get("id", number)), prompt
+def sentences(path: Path) -> list[Prompt]:
+    """Return the sentences of a JSON Lines file ("source", "prompt", or the sources of "segs") or of a text file.
+
+    The id of a sentence without one is its line number. A sentence that comes again is left out.
+    """
+
+    def found() -> Iterator[tuple[int, str, str]]:
+        seen = {""}
+        for number, line, row in _rows(path):
+            segments, id_ = row.get("segs"), _id(row, number)
+            if isinstance(segments, list) and all(isinstance(pair, list) and pair for pair in segments):
+                texts = [pair[0] for pair in segments]
+            else:
+                texts = [row.get("source", row.get("prompt"))]
+            if not texts or not all(isinstance(text, str) for text in texts):
+                expected = 'expected an object with "source", "prompt" or "segs"'
+                raise DataError(f"{path}:{number}: {expected}; got {line[:60]!r}")
+            for n, text in enumerate((" ".join(text.split()) for text in texts), 1):
+                if text not in seen:
+                    seen.add(text)
+                    yield number, id_ if len(texts) == 1 else f"{id_}.{n}", text
+
+    return _unique(path, "sentence", found())
+
+
+def _rows(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield the number, the text and the JSON object of each line that is not blank."""
+    is_json = format_of(path) == "jsonl"
+    for number, line in well_formed_lines(path):
+        try:
+            row = json.loads(line) if is_json else {"prompt": line.strip()}
+        except ValueError as error:
+            raise DataError(f"{path}:{number}: not JSON: {error}") from None
+        yield number, line, row if isinstance(row, dict) else {}
+
+
+def _id(row: dict[str, Any], number: int) -> str:
+    return str(row.get("id", number))
+
+
+def _unique(path: Path, kind: str, rows: Iterable[tuple[int, str, str]]) -> list[Prompt]:
+    found: dict[str, Prompt] = {}
+    for number, id_, text in rows:
+        if id_ in found:
+            raise DataError(f"{path}:{number}: the id {id_!r} was there before; each {kind} needs its own")
+        found[id_] = Prompt(id_, text)
+    if not found:
+        raise DataError(f"{path} holds no {kind}s")
+    return list(found.values())

@@ -6,7 +6,7 @@ against this protocol; every engine passes the same conformance tests (`tests/en
 An engine does not know budgets or units; it receives lengths as numbers, for models with an attached control.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ class LengthInputs:
     length: Sequence[int]  # units to write
     unit: Sequence[int]  # which of the control's units, by number
     at_most: Sequence[bool]  # the length is a limit that need not be reached
+    written: Sequence[int]  # how many tokens at the end of the prompt are text already
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,11 @@ class Engine(Protocol):
 
     def prompt_ids(self, text: str, system: str | None = None) -> list[int]:
         """Return the token ids of `text` in the form this model was trained on: a chat template, or encoder input."""
+
+    def text_logits(
+        self, inputs: Any, written: Array, start: int, cache: Any, batch_tokens: int
+    ) -> Iterator[tuple[slice, slice, Array]]:
+        """Yield rows, columns and the logits that predict the given tokens `written[rows, columns]`."""
 
     def prefill(self, prompts: Sequence[Sequence[int]], lengths: LengthInputs | None, options: Options) -> Rows:
         """Read the prompts and return one row for each, with the scores of its first token."""

@@ -1,10 +1,10 @@
-"""Rolling: many prompts through one batch that is never empty, since a row that ends makes room for the next prompt.
+"""Continuous batching: a row that ends makes room for the next prompt, so the batch is never empty.
 
-For thousands of answers of unknown length, drawn freely: no budget, no beams. Every step writes one column, the same
-for all rows, of a cache that is used round and round; a key knows its position, so it does not matter which column it
-stands in, and what a row may look at is a mask. So no shape ever changes, and on a GPU one step is one CUDA graph: it
-costs what the GPU takes and not what the host takes to launch some thousand kernels.
-This file knows token ids and decoders of transformers; it knows nothing of texts, templates and files.
+For thousands of answers of unknown length, sampled without a budget. Every step writes one column, the same for all
+rows, of a KV cache that is used as a ring. Keys carry their positions, so their column does not matter; what a row
+attends to is a mask. No shape ever changes, so on a GPU one step is one CUDA graph: it costs what the GPU takes, not
+what the host takes to launch some thousand kernels.
+It knows token ids and decoders of transformers; it does not know texts, chat templates or files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,16 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, Cache
 
-from ..generation.sampling import nucleus, uniforms
+from .sampling import sample, uniforms
 
-STRIDE = 16  # steps between two looks at which rows have ended
-SHARE = 16  # a 1/16 of the rows is filled at once, or a long prompt's attention would not fit the memory
+STRIDE = 16  # steps between two checks of which rows have ended
+SHARE = 16  # 1/16 of the rows is prefilled at once: the attention of long prompts must fit the memory
+TOP_K = 50  # tokens that one is sampled from: sorting the whole vocabulary costs more than the model's own step
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to answer: token ids, and the seed of the row's own random numbers."""
+    """A prompt as token ids, and the seed of its random numbers."""
 
     prompt: list[int]
     seed: int
@@ -31,52 +32,54 @@ class Request:
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer's token ids, without the end token, and whether the model ended it."""
+    """The token ids of an answer, without the end token, and whether the model ended it."""
 
-    place: int  # among the jobs
+    place: int  # among the requests
     ids: list[int]
     ended: bool
 
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """How answers are drawn: of the likeliest tokens, those that make up `top_p` (0: always the first), 50 at most."""
+    """How answers are sampled: from the most probable tokens that make up `top_p` (0: greedy), 50 at most."""
 
     eos: list[int]
     pad: int
-    most: int  # tokens; then an answer is cut
+    max_tokens: int  # then an answer is cut
     temperature: float
     top_p: float
-    least: int = 0  # tokens before which it is not over: an end that comes earlier is not drawn
+    min_tokens: int = 0  # the end token is not sampled before
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0 or self.most < 1:
-            told = f"{self.most}, {self.temperature}"
-            raise ValueError(f"most must be at least 1, temperature above 0 (greedy: top_p=0); got {told}")
-        if self.least >= self.most:
-            raise ValueError(f"an answer of at most {self.most} tokens cannot have at least {self.least} and an end")
+        if self.temperature <= 0 or self.max_tokens < 1:
+            given = f"{self.max_tokens}, {self.temperature}"
+            raise ValueError(f"max_tokens must be at least 1, temperature above 0 (greedy: top_p=0); got {given}")
+        if self.min_tokens >= self.max_tokens:
+            raise ValueError(
+                f"an answer of at most {self.max_tokens} tokens cannot have at least {self.min_tokens} and an end"
+            )
 
 
 @torch.inference_mode()
 def generate_continuous(
-    model: Any, jobs: Sequence[Request], manner: SamplingParams, *, rows: int
+    model: Any, requests: Sequence[Request], params: SamplingParams, *, rows: int
 ) -> Iterator[Completion]:
-    """The answers, in the order in which they end. `rows`: how many are written at a time."""
-    if not all(job.prompt for job in jobs):
+    """Yield the answers in the order in which they end. `rows`: how many are decoded at a time."""
+    if not all(request.prompt for request in requests):
         raise ValueError("a prompt has at least one token")
-    if not jobs:
+    if not requests:
         return
     before = model.config._attn_implementation
     model.set_attn_implementation(_ATTENTION)
     try:
         if model.config._attn_implementation != _ATTENTION:
             raise ValueError(f"{type(model).__name__} has an attention of its own, which cannot be replaced here")
-        batch = _Batch(model, jobs, manner, min(rows, len(jobs)))
+        batch = _Batch(model, requests, params, min(rows, len(requests)))
         waiting: list[Completion] = []
-        while batch.busy or batch.next < len(jobs):
+        while batch.busy or batch.next < len(requests):
             batch.fill()
             batch.advance(STRIDE)
-            yield from waiting  # whoever takes them works on them while the GPU works on the next steps
+            yield from waiting  # the caller processes them while the GPU computes the next steps
             waiting = batch.ended()
         yield from waiting
     finally:
@@ -84,78 +87,80 @@ def generate_continuous(
 
 
 class _Batch:
-    """The rows that are being written. All tensors stay where they are: a CUDA graph knows them by their address."""
+    """The rows that are being decoded. Tensors are changed in place: a CUDA graph refers to them by address."""
 
-    def __init__(self, model: Any, jobs: Sequence[Request], manner: SamplingParams, rows: int) -> None:
-        self.model, self.jobs, self.manner, most = model, jobs, manner, manner.most
-        self.width = -(-(max(len(job.prompt) for job in jobs) + most) // 16) * 16
+    def __init__(self, model: Any, requests: Sequence[Request], params: SamplingParams, rows: int) -> None:
+        self.model, self.requests, self.params, most = model, requests, params, params.max_tokens
+        self.width = -(-(max(len(request.prompt) for request in requests) + most) // 16) * 16
         window = getattr(model.config.get_text_config(), "sliding_window", None)
         if window and self.width > window:
             raise ValueError(
                 f"{type(model).__name__} sees {window} tokens at a time, and prompt and answer may have {self.width}; "
                 "ask for shorter answers"
             )
-        self.busy: dict[int, int] = {}  # row: the job it answers
-        self.next = 0  # the first job that no row has taken
+        self.busy: dict[int, int] = {}  # row: the request it answers
+        self.next = 0  # the first request that no row has taken
         self.at = 0  # the column that the next step writes, as the host knows it
         device = model.device
-        self.eos = torch.tensor(manner.eos, device=device)
+        self.eos = torch.tensor(params.eos, device=device)
         self.column = torch.zeros(1, dtype=torch.long, device=device)
         self.ring = _Ring(rows, self.width, self.column)
-        self.bias = torch.full((rows, self.width), _least(model), dtype=model.dtype, device=device)  # 0: may be seen
+        self.bias = torch.full((rows, self.width), _lowest(model), dtype=model.dtype, device=device)  # 0: may be seen
         self.token, self.position, self.count = torch.zeros(3, rows, dtype=torch.long, device=device)
-        self.over = torch.ones(rows, dtype=torch.bool, device=device)
-        self.by_model = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.done = torch.ones(rows, dtype=torch.bool, device=device)
+        self.ended_by_model = torch.zeros(rows, dtype=torch.bool, device=device)
         self.written = torch.zeros(rows, most, dtype=torch.long, device=device)
-        self.chance = torch.zeros(rows, most, device=device)
+        self.uniform = torch.zeros(rows, most, device=device)
         self.graph: Any = None
 
-    # ---- prompts in
+    # ---- prefill
 
     def fill(self) -> None:
-        """New prompts into free rows, if there are enough of one or the other to be worth a pass."""
+        """Prefill free rows with new prompts, if there are enough of both to be worth a forward pass."""
         rows = len(self.token)
         share = -(-rows // SHARE)
-        while self.next < len(self.jobs):
+        while self.next < len(self.requests):
             free = [row for row in range(rows) if row not in self.busy][:share]
-            if len(free) < min(share, len(self.jobs) - self.next):
+            if len(free) < min(share, len(self.requests) - self.next):
                 return
-            taken = range(self.next, min(self.next + len(free), len(self.jobs)))
-            self._read(free[: len(taken)], [self.jobs[place] for place in taken])
+            taken = range(self.next, min(self.next + len(free), len(self.requests)))
+            self._read(free[: len(taken)], [self.requests[place] for place in taken])
             self.busy.update(zip(free, taken, strict=False))
             self.next = taken.stop
 
-    def _read(self, free: list[int], jobs: list[Request]) -> None:
-        """All but the last token of each prompt: the last is what the first step reads."""
+    def _read(self, free: list[int], requests: list[Request]) -> None:
+        """Prefill all but the last token of each prompt: the first step reads the last one."""
         device = self.token.device
-        wide = max(1, *(len(job.prompt) - 1 for job in jobs))
-        pads = torch.tensor([wide + 1 - len(job.prompt) for job in jobs], device=device)
-        pad = self.manner.pad
-        ids = torch.tensor([[pad] * (wide + 1 - len(job.prompt)) + job.prompt[:-1] for job in jobs], device=device)
+        wide = max(1, *(len(request.prompt) - 1 for request in requests))
+        pads = torch.tensor([wide + 1 - len(request.prompt) for request in requests], device=device)
+        pad = self.params.pad
+        ids = torch.tensor(
+            [[pad] * (wide + 1 - len(request.prompt)) + request.prompt[:-1] for request in requests], device=device
+        )
         rows = torch.tensor(free, device=device)
         steps = torch.arange(wide, device=device)
         columns = (self.at - wide + steps) % self.width
         real = steps >= pads[:, None]  # (rows, wide)
         seen = real[:, None, None, :] & (steps <= steps[:, None])
-        least = _least(self.model)
+        lowest = _lowest(self.model)
         self.ring.filled = (rows, columns)
         self.model(
             input_ids=ids,
             position_ids=(steps - pads[:, None]).clamp(min=0),
-            attention_mask=torch.zeros_like(seen, dtype=self.bias.dtype).masked_fill(~seen, least),
+            attention_mask=torch.zeros_like(seen, dtype=self.bias.dtype).masked_fill(~seen, lowest),
             past_key_values=self.ring,
             use_cache=True,
             logits_to_keep=1,
         )
         self.ring.filled = None
-        self.bias[rows] = least
-        self.bias[rows[:, None], columns] = torch.zeros_like(real, dtype=self.bias.dtype).masked_fill(~real, least)
-        self.token[rows] = torch.tensor([job.prompt[-1] for job in jobs], device=device)
-        self.position[rows] = torch.tensor([len(job.prompt) - 1 for job in jobs], device=device)
-        self.chance[rows] = uniforms([job.seed for job in jobs], self.manner.most).to(self.chance)
+        self.bias[rows] = lowest
+        self.bias[rows[:, None], columns] = torch.zeros_like(real, dtype=self.bias.dtype).masked_fill(~real, lowest)
+        self.token[rows] = torch.tensor([request.prompt[-1] for request in requests], device=device)
+        self.position[rows] = torch.tensor([len(request.prompt) - 1 for request in requests], device=device)
+        self.uniform[rows] = uniforms([request.seed for request in requests], self.params.max_tokens).to(self.uniform)
         self.count[rows] = 0
-        self.over[rows] = False
-        self.by_model[rows] = False
+        self.done[rows] = False
+        self.ended_by_model[rows] = False
 
     # ---- steps
 
@@ -169,7 +174,7 @@ class _Batch:
                 self.at = (self.at + 1) % self.width
 
     def _capture(self) -> int:
-        """Makes the graph. Libraries set themselves up in their first steps, which cannot be captured: so many."""
+        """Capture the graph and return the steps taken before it: in them, libraries initialise themselves."""
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
@@ -183,7 +188,7 @@ class _Batch:
         return 3
 
     def _step(self) -> None:
-        """One token more for every row; one that is over goes on, and nothing of it is kept."""
+        """Decode one token for every row; what a finished row decodes is discarded."""
         self.bias.index_fill_(1, self.column, 0)
         logits = self.model(
             input_ids=self.token[:, None],
@@ -192,29 +197,35 @@ class _Batch:
             past_key_values=self.ring,
             use_cache=True,
         ).logits[:, -1]
-        if self.manner.least:
-            early = torch.where(self.count < self.manner.least, _least(self.model), 0.0).to(logits.dtype)
+        if self.params.min_tokens:
+            early = torch.where(self.count < self.params.min_tokens, _lowest(self.model), 0.0).to(logits.dtype)
             logits = logits.index_add(1, self.eos, early[:, None].expand(-1, len(self.eos)))
-        place = self.count.clamp(max=self.manner.most - 1)[:, None]
-        drawn = nucleus(logits, self.chance.gather(1, place), self.manner.temperature, self.manner.top_p)
-        self.written.scatter_(1, place, torch.where(self.over[:, None], self.written.gather(1, place), drawn))
+        place = self.count.clamp(max=self.params.max_tokens - 1)[:, None]
+        drawn = sample(
+            logits,
+            self.uniform.gather(1, place),
+            temperature=self.params.temperature,
+            top_p=self.params.top_p,
+            top_k=TOP_K,
+        )
+        self.written.scatter_(1, place, torch.where(self.done[:, None], self.written.gather(1, place), drawn))
         self.token.copy_(drawn[:, 0])
-        self.by_model |= ~self.over & (drawn == self.eos).any(1)
-        self.count += ~self.over
-        self.over |= self.by_model | (self.count >= self.manner.most)
-        self.position += ~self.over
+        self.ended_by_model |= ~self.done & (drawn == self.eos).any(1)
+        self.count += ~self.done
+        self.done |= self.ended_by_model | (self.count >= self.params.max_tokens)
+        self.position += ~self.done
         self.column.add_(1).remainder_(self.width)
 
-    # ---- answers out
+    # ---- answers
 
     def ended(self) -> list[Completion]:
-        """The rows that have ended since; they are free now."""
-        over = self.over.tolist()
+        """Return the answers that have ended since the last call; their rows are free now."""
+        over = self.done.tolist()
         rows = [row for row in self.busy if over[row]]
         if not rows:
             return []
         index = torch.tensor(rows, device=self.token.device)
-        columns = (self.written[index].tolist(), self.count[index].tolist(), self.by_model[index].tolist())
+        columns = (self.written[index].tolist(), self.count[index].tolist(), self.ended_by_model[index].tolist())
         return [
             Completion(self.busy.pop(row), ids[: count - ended], ended)
             for row, ids, count, ended in zip(rows, *columns, strict=True)
@@ -224,8 +235,8 @@ class _Batch:
 class _Ring(Cache):  # type: ignore[misc]  # transformers is untyped
     """Keys and values (rows, heads, width, size) of each layer.
 
-    A step writes to `column` of all rows, a prompt to the rows and columns that `filled` names. Zeros at first:
-    what the mask hides is still multiplied by zero, and must be a number.
+    A step writes to `column` of all rows, a prefill to the rows and columns that `filled` names. The cache starts as
+    zeros: masked values are multiplied by zero, and must be numbers.
     """
 
     def __init__(self, rows: int, width: int, column: Tensor) -> None:
@@ -247,18 +258,18 @@ class _Ring(Cache):  # type: ignore[misc]  # transformers is untyped
         return self.kept[layer] if self.filled is None else (keys, values)
 
     def get_seq_length(self, *_: Any, **__: Any) -> int:
-        return 0  # asked for positions, which are given
+        return 0  # used to compute positions, which are given here
 
 
-def _least(model: Any) -> float:
-    """Not minus infinity: a pad sees nothing at all, and the softmax of that would be no number."""
+def _lowest(model: Any) -> float:
+    """Return the lowest number. Not minus infinity: the softmax of a row of padding would be NaN."""
     return torch.finfo(model.dtype).min
 
 
-def _grouped(
+def _grouped_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **more: Any
 ) -> tuple[Tensor, None]:
-    """Attention where the heads that share a key are rows of one product: no key is copied for each of them.
+    """Return the attention, with the heads that share a key as rows of one product: no key is copied per head.
 
     query (batch, heads, time, size), key and value (batch, groups, width, size), mask (batch, 1, time, width) added.
     """
@@ -274,5 +285,5 @@ def _grouped(
     return found.transpose(1, 2).contiguous(), None
 
 
-_ATTENTION = "lengthwise_grouped"
-AttentionInterface.register(_ATTENTION, _grouped)
+_ATTENTION = "lengthwise_grouped_attention"
+AttentionInterface.register(_ATTENTION, _grouped_attention)

@@ -1,1 +1,1 @@
-"""A model writes a test set at given lengths; the outputs are scored, reported and plotted."""
+"""Evaluation: a model writes a test set at given lengths; the outputs are scored, reported and plotted."""

@@ -1,30 +1,115 @@
-"""Baselines: what length control has to beat.
+"""Baselines that length control is compared with: truncation, length penalties, re-ranking, and soft control alone.
 
-Cutting, length penalties and re-ranking, as functions on texts and numbers. Cutting at a word boundary raises length
-compliance and even BLEU, so every length score belongs beside it. This file knows no model.
+`DecodingMode` says which of them, or the hard budget, writes the texts; the rest are functions on texts and numbers.
+Truncation at a word boundary raises length compliance and even BLEU, so report it beside every length score. This file
+does not decode; `generation/unconstrained.py` does.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 import regex
 
+from ..generation.options import is_sampling
 from ..length.budget import Budget, as_budget
 from ..length.units import measure
-from ..metrics.extras import library
+from ..metrics.optional_imports import library
 
+if TYPE_CHECKING:
+    from ..generation.generator import Writer
+    from ..generation.unconstrained import SearchedText
+
+BEAMS = 5  # of a length penalty, if the user gives no number
 _GRAPHEME = regex.compile(r"\X")
-# Scripts that write no spaces: any two characters of theirs may be parted.
+# Scripts without spaces: a text may be cut between any two of these characters.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}、。，．！？」』）]")
-_STICKS = regex.compile(r"[、。，．！？」』）ー々ゝゞヽヾ]")  # never begins a line, so never cut before it
+_NO_LINE_START = regex.compile(r"[、。，．！？」』）ー々ゝゞヽヾ]")  # but not before these
+
+
+@dataclass(frozen=True)
+class DecodingMode:
+    """How the texts are written: under the hard budget, or by one or more baselines.
+
+    `soft`: the model receives the length, without a hard budget. The other baselines write without a length, unless
+    `soft` is set too: `truncate` cuts the output, `length_penalty` ("gnmt:0.5") and `rerank` (20) choose among the
+    n best hypotheses.
+    """
+
+    system: str | None = None
+    beams: int = 1
+    candidates: int = 1
+    soft: bool = False
+    truncate: bool = False
+    length_penalty: str | None = None
+    rerank: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.length_penalty and self.rerank:
+            raise ValueError("a length penalty and re-ranking both choose among the n best; give one of them")
+        if self.baselines and self.candidates > 1:
+            raise ValueError("candidates are chosen for how they fit the hard budget; a baseline has none")
+        if self.rerank is not None and self.rerank < 2:
+            raise ValueError(f"re-ranking chooses among at least 2 texts; got {self.rerank}")
+        is_sampling(self.candidates, self.beams)
+        self._penalty()
+
+    @property
+    def baselines(self) -> list[str]:
+        """The names of the baselines, for a title; none for the hard budget."""
+        named = {"soft": self.soft, "truncate": self.truncate, f"rerank:{self.rerank}": self.rerank}
+        return [name for name, given in (named | {str(self.length_penalty): self.length_penalty}).items() if given]
+
+    def _penalty(self) -> tuple[str, float] | None:
+        if self.length_penalty is None:
+            return None
+        form, _, alpha = self.length_penalty.partition(":")
+        try:
+            number = float(alpha)
+        except ValueError:
+            number = -1.0
+        if form not in LENGTH_PENALTIES or not 0 <= number < 100:
+            forms = " or ".join(f"{name}:0.5" for name in LENGTH_PENALTIES)
+            raise ValueError(f"a length penalty is a form and a number, {forms}; got {self.length_penalty!r}")
+        return form, number
+
+    def write_with(self, writer: "Writer") -> Callable[..., list[Any]]:
+        """Return a function that writes texts in this mode, given texts, budgets, a seed and progress."""
+        if not self.baselines:
+            # Beams are named even if 1: a model's own settings may ask for more.
+            options: dict[str, Any] = {"candidates": self.candidates, "num_beams": self.beams}
+            return partial(writer.write, system=self.system, **options)
+        from ..generation.unconstrained import UnconstrainedWriter
+
+        def choose(source: str, found: "list[SearchedText]") -> int:
+            scores = [one.log_prob for one in found]
+            if penalty:
+                return rescore(scores, [one.steps for one in found], penalty[1], penalty[0])[0]
+            return rerank(source, [one.text for one in found], scores)
+
+        penalty = self._penalty()
+        beams = max(self.beams, self.rerank or 1, BEAMS if penalty and self.beams == 1 else 1)
+        unconstrained = UnconstrainedWriter(
+            writer,
+            receives_length=self.soft,
+            beams=beams,
+            hypotheses=beams if penalty else self.rerank or 1,
+            length_penalty=penalty and penalty[1],
+            choose=choose if penalty or self.rerank else None,
+            cut=partial(truncate, tokenizer=writer.tokenizer) if self.truncate else None,
+        )
+        return partial(unconstrained.write, system=self.system)
+
+
+# ---- truncation
 
 
 def truncate(text: str, budget: Budget | str, *, source: str | None = None, tokenizer: Any = None) -> str:
-    """As many whole words of `text` as the budget's maximum allows; if not even one, as many graphemes.
+    """Return as many whole words of `text` as the budget's maximum allows; if not even one, as many graphemes.
 
-    A minimum is not looked at, and without a maximum nothing is cut. `source` is for budgets relative to it.
+    The budget's minimum is ignored, and without a maximum nothing is cut. `source` is for budgets relative to it.
 
     >>> truncate("The cat sat on the mat.", "at most 12 chars"), truncate("Donaudampfschiff", "at most 5 chars")
     ('The cat sat', 'Donau')
@@ -44,7 +129,7 @@ def truncate(text: str, budget: Budget | str, *, source: str | None = None, toke
         return text
     graphemes = [found.end() for found in _GRAPHEME.finditer(text)]
     for ends in ([end for end in graphemes if _word_ends(text, end)], graphemes):
-        # Bisection returns only an end it has tried, so the result fits even where lengths do not rise evenly.
+        # Bisection returns only an end it has measured, so the result fits even where lengths do not grow evenly.
         if (count := bisect_right(ends, budget.high, key=length)) and text[: ends[count - 1]].strip():
             return text[: ends[count - 1]].rstrip()
     return ""
@@ -54,16 +139,19 @@ def _word_ends(text: str, end: int) -> bool:
     if end == len(text) or text[end].isspace():
         return not text[end - 1].isspace()
     unspaced = _UNSPACED.match(text, end - 1) or _UNSPACED.match(text, end)
-    return unspaced is not None and not _STICKS.match(text, end)
+    return unspaced is not None and not _NO_LINE_START.match(text, end)
+
+
+# ---- choices among the n best hypotheses
 
 
 def gnmt(log_prob: float, n: int, alpha: float) -> float:
-    """Wu et al. 2016: log P / ((5 + n) / 6)^α. −10 over 20 tokens, α = 0.5 → −4.899."""
+    """Return log P / ((5 + n) / 6)^α (Wu et al. 2016). −10 over 20 tokens, α = 0.5 → −4.899."""
     return log_prob / ((5 + n) / 6) ** alpha
 
 
 def fairseq(log_prob: float, n: int, alpha: float) -> float:
-    """fairseq and transformers: log P / n^α. −10 over 20 tokens, α = 0.5 → −2.236."""
+    """Return log P / n^α (fairseq, transformers). −10 over 20 tokens, α = 0.5 → −2.236."""
     return log_prob / n**alpha
 
 
@@ -71,7 +159,7 @@ LENGTH_PENALTIES: dict[str, Callable[[float, int, float], float]] = {"gnmt": gnm
 
 
 def rescore(log_probs: Sequence[float], lengths: Sequence[int], alpha: float, form: str = "gnmt") -> list[int]:
-    """The hypotheses' places, best first, after a length penalty; hypotheses are as many tokens long as `lengths`."""
+    """Return the places of the hypotheses, best first, after a length penalty; `lengths` are in tokens."""
     if form not in LENGTH_PENALTIES:
         raise ValueError(f"unknown length penalty {form!r}; there are {', '.join(LENGTH_PENALTIES)}")
     if len(log_probs) != len(lengths):
@@ -86,10 +174,10 @@ def rescore(log_probs: Sequence[float], lengths: Sequence[int], alpha: float, fo
 
 
 def rerank(source: str, hypotheses: Sequence[str], scores: Sequence[float] | None = None) -> int:
-    """The place of the hypothesis that shares most words with the source (Takase & Okazaki 2019).
+    """Return the place of the hypothesis that shares most words with the source (Takase & Okazaki 2019).
 
-    Words are compared by their Porter stems; a word the hypothesis repeats counts each time. Ties go to the better
-    scored, or without `scores` to the earlier.
+    Words are compared by their Porter stems; a repeated word counts each time. Of equal hypotheses the one with the
+    higher score is chosen, without `scores` the earlier one.
     """
     if not hypotheses:
         raise ValueError("there is no hypothesis to choose from")

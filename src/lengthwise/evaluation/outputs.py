@@ -1,8 +1,8 @@
 """The folder of an evaluation: its settings, its outputs, its report.
 
-  settings.json   what the outputs depend on            scores.json, scores.md   the report
-  outputs.jsonl   one text a line, there whole or not   plots/*.png, *.svg
-What was decoded before a run broke off is in outputs.partial.jsonl. This file does not know how outputs are made.
+  settings.json   what the outputs depend on                  scores.json, scores.md   the report
+  outputs.jsonl   one text a line; complete, or not there     plots/*.png, *.svg
+The outputs of an interrupted run are in outputs.partial.jsonl. This file does not know how outputs are made.
 """
 
 import json
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .. import atomic
 from ..corpora import write_jsonl
-from ..corpora.writing import whole
+from ..settings_file import SettingsMismatch, check_settings
 from .report import Report, as_markdown, as_plain, save_plots
 
 Output = dict[str, Any]  # a line of outputs.jsonl
@@ -20,12 +21,12 @@ Key = tuple[str, ...]
 
 
 def key_of(row: Output) -> Key:
-    """What makes two rows the same to decode."""
+    """Return what identifies a row: rows with equal keys have the same output."""
     return row["id"], row["source"], row["reference"], row["budget"]
 
 
 class Folder:
-    """Where an evaluation is kept."""
+    """The folder of one evaluation."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -33,27 +34,27 @@ class Folder:
         self._outputs, self._partial = self.path / "outputs.jsonl", self.path / "outputs.partial.jsonl"
 
     def known(self, settings: Mapping[str, Any]) -> dict[Key, Output]:
-        """What was decoded here before, if it was with these settings; an error if it was with others."""
+        """Return the outputs decoded here before; raise if they were decoded with other settings."""
         file, files = self.path / "settings.json", (self._outputs, self._partial)
         if not file.exists():
             if any(path.exists() for path in files):
                 raise ValueError(f"{self.path} has outputs but no settings.json that says of what; choose another")
             self._write(file.name, json.dumps(settings, indent=2, ensure_ascii=False))
             return {}
-        before = json.loads(file.read_text("utf-8"))
-        unlike = [name for name in settings if before.get(name) != settings[name]]
-        if unlike:
-            found = ", ".join(f"{name} {before.get(name)!r}, now {settings[name]!r}" for name in unlike)
+        try:
+            check_settings(file, settings)
+        except SettingsMismatch as error:
             raise ValueError(
-                f"{self.path} holds an evaluation with other settings ({found}); choose another folder or delete it"
-            )
-        rows = [row for path in files if path.exists() for row in _lines(path, torn=True)]
+                f"{self.path} holds an evaluation with other settings ({error.listed}); "
+                "choose another folder or delete it"
+            ) from None
+        rows = [row for path in files if path.exists() for row in _lines(path, partial=True)]
         return {key_of(row): row for row in rows if "error" not in row}
 
     def add(self, outputs: Sequence[Output]) -> None:
-        """Put these on disk: if the run breaks off, they need not be decoded again."""
+        """Save these outputs, so that an interrupted run can continue."""
         with self._partial.open("a+b") as stream:
-            # A run that broke off in the middle of a line must not swallow the first of ours.
+            # An interrupted run may have left an incomplete line: begin a new one.
             if stream.tell():
                 stream.seek(-1, os.SEEK_END)
                 if stream.read(1) != b"\n":
@@ -61,7 +62,7 @@ class Folder:
             stream.writelines(json.dumps(output, ensure_ascii=False).encode() + b"\n" for output in outputs)
 
     def finish(self, outputs: Sequence[Output], known: Mapping[Key, Output]) -> None:
-        """outputs.jsonl has what was asked for; what a run with a higher limit decoded is kept beside it."""
+        """Write outputs.jsonl; other outputs, of a run with a higher limit, are kept in outputs.partial.jsonl."""
         write_jsonl(self._outputs, outputs)
         asked = {key_of(row) for row in outputs}
         if spare := [row for key, row in known.items() if key not in asked]:
@@ -70,7 +71,7 @@ class Folder:
             self._partial.unlink(missing_ok=True)
 
     def paired(self, outputs: Sequence[Output]) -> list[Output]:
-        """The outputs here, which must be of the same texts as these."""
+        """Return the outputs of this folder; raise if they are not of the same texts as `outputs`."""
         if not self._outputs.exists():
             raise ValueError(f"no finished evaluation in {self.path}: there is no {self._outputs.name}")
         others = list(_lines(self._outputs))
@@ -84,23 +85,22 @@ class Folder:
         return others
 
     def save(self, report: Report) -> None:
-        """The report, for people, programs and eyes."""
+        """Save the report as JSON, as Markdown and as plots."""
         plots = [path for path in save_plots(report, self.path / "plots") if path.suffix == ".png"]
         pictures = "".join(f"![{path.stem}](plots/{path.name})\n" for path in plots)
         self._write("scores.json", json.dumps(as_plain(report), indent=2, ensure_ascii=False))
         self._write("scores.md", f"{as_markdown(report)}\n{pictures}")
 
     def _write(self, name: str, text: str) -> None:
-        with whole(self.path / name) as stream:
-            stream.write(text.rstrip().encode() + b"\n")
+        atomic.write_text(self.path / name, text.rstrip() + "\n")
 
 
-def _lines(path: Path, *, torn: bool = False) -> Iterator[Output]:
-    """The rows of a file; with `torn`, a line that a broken run left unfinished is passed over."""
+def _lines(path: Path, *, partial: bool = False) -> Iterator[Output]:
+    """Yield the rows of a file; with `partial`, lines that an interrupted run left incomplete are skipped."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 yield json.loads(line)
             except ValueError:
-                if not torn:
+                if not partial:
                     raise ValueError(f"{path} is damaged in line {number}: not JSON; evaluate again") from None

@@ -1,8 +1,8 @@
-"""Plots: lengths that can be seen.
+"""Plots of lengths, length errors, length ratios and quality.
 
-Numbers in, figures out; `save` writes a figure as PNG and as SVG. Systems are drawn in the order given, in colours that
-stay apart for colour-blind readers and with marks that stay apart in grey. This file computes nothing but means and
-their intervals, and never opens a window: figures are made without pyplot, so no state is shared.
+Each function returns a figure; `save` writes it as PNG and as SVG. Systems are drawn in the order given, in colours
+that colour-blind readers can distinguish and with different markers. This file computes only means and their intervals.
+It does not use pyplot, so it opens no window and shares no state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from ..metrics import Score
-from ..metrics.extras import library
 from ..metrics.length_error import bins
+from ..metrics.optional_imports import library
 from ..metrics.tally import as_score, mean_of
 
 Numbers = Sequence[float]
 Lengths = tuple[Numbers, Numbers]  # targets, lengths written
-Groups = dict[str, list[int]]  # rows, by the name that stands below them
+Groups = dict[str, list[int]]  # rows, by the label on the axis
 
-# Okabe & Ito 2008, the dark ones first; yellow is left out, as it fades on white.
+# Okabe & Ito 2008, dark colours first, without yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKS = ("o", "s", "^", "D", "v", "P", "X")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _GREY = "#6b6b6b"
 _STYLE = {
     "font.size": 11,
@@ -46,7 +46,7 @@ _STYLE = {
 
 
 def target_scatter(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
-    """Asked against written, one panel for each system; what fits lies on the line."""
+    """Return a plot of written against target length, one panel for each system; exact lengths lie on the line."""
     _check(systems)
     columns = min(len(systems), 3)
     rows = -(-len(systems) // columns)
@@ -55,7 +55,7 @@ def target_scatter(systems: Mapping[str, Lengths], *, unit: str = "chars", title
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
         right = 1.04 * max(float(np.max(targets)) for targets, _ in systems.values())
         longest = 1.04 * max(float(np.max(lengths)) for _, lengths in systems.values())
-        top = min(max(right, longest), 2 * right)  # a few texts without end must not squeeze the rest
+        top = min(max(right, longest), 2 * right)  # a few runaway texts must not compress the rest
         for place, (panel, (name, (targets, lengths))) in enumerate(zip(panels, systems.items(), strict=False)):
             _scatter(panel, place, np.asarray(targets), np.asarray(lengths), top)
             miss = float(np.abs(np.subtract(lengths, targets)).mean())
@@ -83,24 +83,24 @@ def error_by_bins(
     unit: str = "chars",
     title: str = "",
 ) -> Any:
-    """Mean error by bins of the target length, with 95 % intervals. A wide spread of errors makes the scale a log."""
+    """Return a plot of the mean error by bins of the target length, with 95 % intervals; wide ranges on a log scale."""
     return _errors(systems, lambda targets: bins(targets, width=width, edges=edges), unit, title)
 
 
 def error_by_target(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
-    """The same at each target, for targets that are few and asked for often."""
+    """Return the same plot at each target, for a few targets of many texts each."""
     return _errors(systems, _by_target, unit, title)
 
 
 def ratio_histogram(
     systems: Mapping[str, Numbers], *, to: str = "source", band: float = 0.1, title: str = "", width: float = 0.04
 ) -> Any:
-    """How length ratios lie around 1, and which share is inside the band; the outermost bars hold what is beyond."""
+    """Return a histogram of length ratios and the share inside the band; the outermost bars include all beyond."""
     _check(systems)
     everything = np.concatenate([np.asarray(ratios, dtype=np.float64) for ratios in systems.values()])
-    low, high = np.percentile(everything, [0.5, 99.5])  # a few absurd ratios must not squeeze the rest
+    low, high = np.percentile(everything, [0.5, 99.5])  # a few extreme ratios must not compress the rest
     low, high = min(low, 1 - 2 * band), max(high, 1 + 2 * band)
-    # A ratio of 1, the commonest, stands in the middle of its bar; bars of 0.04 then end where a band of ± 10 % does.
+    # A ratio of 1, the most frequent, is in the middle of its bar; bars of 0.04 then end at a band of ± 10 %.
     first, last = int(np.floor((low - 1) / width)), int(np.ceil((high - 1) / width))
     edges = 1 + width * (np.arange(first, last + 2) - 0.5)
     with _styled():
@@ -111,8 +111,8 @@ def ratio_histogram(
             ratios = np.asarray(given, dtype=np.float64)
             inside = np.mean(np.abs(ratios - 1) <= band + 1e-9)
             shares = np.histogram(np.clip(ratios, edges[0], edges[-1]), edges)[0] / len(ratios)
-            look = {"color": _colour(place), "linestyle": ("-", "--", "-.", ":")[place % 4], "linewidth": 2}
-            axes.stairs(shares, edges, label=f"{name} ({inside:.0%} inside)", **look)
+            style = {"color": _colour(place), "linestyle": ("-", "--", "-.", ":")[place % 4], "linewidth": 2}
+            axes.stairs(shares, edges, label=f"{name} ({inside:.0%} inside)", **style)
         axes.set_xlim(edges[0], edges[-1])
         axes.set_ylim(bottom=0)
         axes.grid(axis="x", visible=False)
@@ -131,7 +131,7 @@ def quality_curve(
     along: str = "length (chars)",
     title: str = "",
 ) -> Any:
-    """A quality score at several lengths, with its interval as a band; `along` says what the lengths are."""
+    """Return a plot of a quality score at several lengths, with its interval as a band; `along` labels the lengths."""
     _check(systems)
     quality = quality or next(scores[0].name for _, scores in systems.values())
     with _styled():
@@ -149,7 +149,7 @@ def quality_curve(
 
 
 def save(figure: Any, path: str | Path) -> tuple[Path, Path]:
-    """Write `path` as PNG and as SVG, whatever its ending; both paths come back."""
+    """Write the figure as PNG and as SVG, whatever the suffix of `path`, and return both paths."""
     stem = Path(path).with_suffix("") if Path(path).suffix in (".png", ".svg") else Path(path)
     stem.parent.mkdir(parents=True, exist_ok=True)
     png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
@@ -167,7 +167,7 @@ def _errors(systems: Mapping[str, Lengths], grouped: Callable[[Numbers], Groups]
         axes = figure.subplots()
         points = []
         for place, (name, (targets, lengths)) in enumerate(systems.items()):
-            shift = (place - (len(systems) - 1) / 2) * min(0.16, 0.7 / len(systems))  # side by side, not on top
+            shift = (place - (len(systems) - 1) / 2) * min(0.16, 0.7 / len(systems))  # side by side
             errors = np.abs(np.subtract(lengths, targets))
             scores = {label: as_score("mae", mean_of(errors[rows], "mae")) for label, rows in grouped(targets).items()}
             xs = [labels.index(label) + shift for label in scores]
@@ -191,30 +191,30 @@ def _by_target(targets: Numbers) -> Groups:
 
 
 def _scatter(panel: Any, place: int, targets: Any, lengths: Any, top: float) -> None:
-    """The points, and at the upper edge a triangle for each that lies beyond it."""
+    """Draw the points, and at the upper edge a triangle for each point beyond it."""
     beyond = lengths > top
     see_through = float(np.clip(15 / np.sqrt(len(targets)), 0.15, 0.8))
-    look = {"color": _colour(place), "linewidths": 0, "zorder": 2}
+    style = {"color": _colour(place), "linewidths": 0, "zorder": 2}
     panel.plot([0, top], [0, top], color="black", linewidth=1, linestyle=(0, (4, 3)), label="as asked", zorder=3)
-    panel.scatter(targets[~beyond], lengths[~beyond], s=16, alpha=see_through, **look)
+    panel.scatter(targets[~beyond], lengths[~beyond], s=16, alpha=see_through, **style)
     if beyond.any():
         edge = np.full(int(beyond.sum()), top * 0.985)
         label = f"longer than {top:.0f} ({beyond.sum()})"
-        panel.scatter(targets[beyond], edge, s=28, marker="^", alpha=max(see_through, 0.5), label=label, **look)
+        panel.scatter(targets[beyond], edge, s=28, marker="^", alpha=max(see_through, 0.5), label=label, **style)
         panel.legend(loc="upper left", bbox_to_anchor=(0, 0.97), handlelength=1.8)
 
 
 def _line(axes: Any, place: int, name: str, xs: Sequence[float], scores: Sequence[Score], *, whiskers: bool) -> None:
     values = [score.value for score in scores]
     lows, highs = np.array([score.interval or (score.value, score.value) for score in scores]).T
-    look = {"color": _colour(place), "marker": MARKS[place % len(MARKS)], "markersize": 6, "label": name}
+    style = {"color": _colour(place), "marker": MARKERS[place % len(MARKERS)], "markersize": 6, "label": name}
     if whiskers:
-        # a rounding error must not make a whisker shorter than nothing
+        # a rounding error must not make a whisker negative
         reach = np.maximum([values - lows, highs - values], 0)
-        axes.errorbar(xs, values, reach, capsize=3, elinewidth=1.2, linewidth=1.2, zorder=3, **look)
+        axes.errorbar(xs, values, reach, capsize=3, elinewidth=1.2, linewidth=1.2, zorder=3, **style)
     else:
         axes.fill_between(xs, lows, highs, color=_colour(place), alpha=0.15, linewidth=0, zorder=2)
-        axes.plot(xs, values, zorder=3, **look)
+        axes.plot(xs, values, zorder=3, **style)
 
 
 def _log_scale(axes: Any) -> None:
@@ -226,13 +226,13 @@ def _log_scale(axes: Any) -> None:
 
 
 def _legend(axes: Any, systems: int) -> None:
-    """Below the plot, where no curve is."""
+    """Draw the legend below the plot, where no curve is."""
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=min(systems, 4), columnspacing=1.6)
 
 
 def _figure(width: float, height: float) -> Any:
     figure = library("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches of air at the edges
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # margins in inches
     return figure
 
 

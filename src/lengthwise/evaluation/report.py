@@ -1,7 +1,6 @@
-"""Reports: the scores of one system as a table, as JSON and as plots.
+"""Reports: the scores of one system as Markdown, as JSON and as plots.
 
-Puts together what `metrics` counts and `plots` draws, for texts that are there already. It does not know how they were
-written.
+Combines `metrics` and `plots` for texts that exist already. This file does not know how they were generated.
 """
 
 import json
@@ -14,18 +13,18 @@ from ..metrics import Comparison, Score, Texts, as_json, as_table, compare, scor
 from ..metrics.length_error import bins as bins_of
 from ..metrics.tally import Tally, as_comparison, as_score, mean_of
 
-# What a table by length shows, of the metrics that were computed: errors, ends, and the quality that they cost.
+# Metrics shown by target length, if computed: length errors, completeness and quality.
 BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
 VERDICTS = {"complete": "complete|by:writer|budget:{kind}|v2", "runaway": "runaway|at:token-limit|v1"}  # signatures
-QUALITY = ("chrf", "completeness")  # drawn against the length: with references, and without
-BINS = 8  # at most
+QUALITY = ("chrf", "completeness")  # plotted against the length: with references, and without
+MAX_BINS = 8
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of one system's texts. `about` says how they were made; `other` is the system compared with.
+    """The scores of one system. `about`: how its texts were made. `other`: the system that it is compared with.
 
-    `title` says of what the report is; `name` is short, for legends.
+    `title` describes system and data; `name` is short, for legends.
     """
 
     name: str
@@ -51,9 +50,9 @@ def report(
     about: Mapping[str, Any] | None = None,
     title: str = "",
 ) -> Report:
-    """Scores, and if asked for those by target length and the paired tests.
+    """Return the scores, with `bins` also by target length, and the paired tests `against` another system.
 
-    `also` are metrics beside those named or the usual ones; `more` is what was counted elsewhere, `more_against` the
+    `also`: metrics in addition to those named or the usual ones. `more`: counts made elsewhere; `more_against`: the
     same of the other system.
     """
     also, more = [asked for asked in also if asked not in (metrics or ())], more or {}
@@ -67,15 +66,15 @@ def report(
     comparisons = _comparisons(texts, against, counted) if against else []
     for s in others:
         there, here = (more_against or {}).get(s.name), more[s.name]
-        if there and there.signature == here.signature and s.interval is not None:  # else they were judged otherwise
+        if there and there.signature == here.signature and s.interval is not None:  # else by another rule
             comparisons.append(as_comparison(s.name, there, here))
     return Report(name, texts, [*counted, *others], by_length, comparisons, about or {}, against, title or name)
 
 
 def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
-    """What only the writer knows, where it says so of all its texts: which are whole, and which did not end in time."""
+    """Return the counts of the generator's own verdicts, if all outputs have them: complete, and runaway."""
     written = [output for output in outputs if not output.get("error")]
-    kind = "soft" if any("runaway" in output for output in written) else "hard"  # in which nothing, or ends, are forced
+    kind = "soft" if any("runaway" in output for output in written) else "hard"
     return {
         name: mean_of([bool(output.get(name)) for output in outputs], signature.format(kind=kind))
         for name, signature in VERDICTS.items()
@@ -84,20 +83,20 @@ def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
 
 
 def short_names(path: Path, other: Path | None) -> tuple[str, str]:
-    """Short names for two files or folders: the last parts of their paths, as many as it takes to tell them apart."""
+    """Return short names of two files or folders: as many last parts of their paths as make them different."""
     parts, others = path.absolute().parts, other.absolute().parts if other else ()
     length = next((n for n in range(1, len(parts)) if parts[-n:] != others[-n:]), len(parts))
     return Path(*parts[-length:]).as_posix(), Path(*others[-length:]).as_posix() if others else ""
 
 
 def bin_edges(texts: Texts) -> list[int]:
-    """The upper ends of a few bins of round and equal width: targets up to 200 → 50, 100, 150, 200.
+    """Return the upper ends of at most 8 bins of round and equal width: targets up to 200 → 50, 100, 150, 200.
 
-    A bin of one text has no interval and says nothing: it is joined with the next, the last with the one before.
+    A bin of one text has no interval: it is joined with the next, the last with the one before.
     """
     longest, width, steps = int(texts.targets.max()), 1, (2, 2.5, 2)
     for n in range(30):
-        if width * BINS >= longest:
+        if width * MAX_BINS >= longest:
             break
         width = int(width * steps[n % 3])
     below = {edge: int((texts.targets <= edge).sum()) for edge in range(width, longest + width, width)}
@@ -112,7 +111,7 @@ def _comparisons(texts: Texts, against: tuple[str, Texts], scores: Sequence[Scor
     name, other = against
     if len(texts) != len(other):
         raise ValueError(f"a paired test needs the same texts; here are {len(texts)}, and {name} has {len(other)}")
-    # Without an interval there is no test either: its counts of one text depend on the others.
+    # A metric without an interval has no test either: its counts of one text depend on the other texts.
     tested = [s.name for s in scores if s.interval is not None]
     return [compare(other, texts, metric=metric) for metric in tested]
 
@@ -121,7 +120,7 @@ def _comparisons(texts: Texts, against: tuple[str, Texts], scores: Sequence[Scor
 
 
 def as_markdown(found: Report) -> str:
-    """The whole report as Markdown."""
+    """Return the report as Markdown."""
     parts = [f"# {found.title or found.name}\n"]
     if found.about:
         parts.append("".join(f"- {key}: {value}\n" for key, value in found.about.items() if value not in (None, False)))
@@ -135,7 +134,7 @@ def as_markdown(found: Report) -> str:
 
 
 def as_plain(found: Report) -> dict[str, Any]:
-    """The whole report as plain values, ready for JSON."""
+    """Return the report as plain values, ready for JSON."""
     plain: dict[str, Any] = {
         "title": found.title,
         "name": found.name,
@@ -154,7 +153,7 @@ def as_plain(found: Report) -> dict[str, Any]:
 
 
 def save_plots(found: Report, folder: Path) -> list[Path]:
-    """Every plot that the texts allow, as PNG and SVG: three of budgets, one each of sources and references."""
+    """Save the plots that the inputs allow, as PNG and SVG: three of budgets, one each of sources and references."""
     from . import plots
 
     systems = {found.name: found.texts} | ({found.other[0]: found.other[1]} if found.other else {})
@@ -178,7 +177,7 @@ def _quality(texts: Texts) -> str:
 
 
 def _curve(texts: Texts, edges: list[int], quality: str) -> tuple[list[float], list[Score]]:
-    """The mean target and the quality of each bin."""
+    """Return the mean target and the quality of each bin."""
     rows_by_bin = bins_of(texts.targets.tolist(), edges=edges)
     means = [float(texts.targets[rows].mean()) for rows in rows_by_bin.values()]
     return means, [score(texts.pick(rows), metrics=[quality])[0] for rows in rows_by_bin.values()]

@@ -10,7 +10,8 @@ import torch
 
 from ..controls.attach import core_of
 from ..gc_paused import gc_paused
-from ..models.checkpoint import bundled_for, load_model
+from ..models.checkpoint import load_model
+from ..models.description import bundled_for
 from ..models.registry import resolve
 from .generator import Writer
 

@@ -1,26 +1,77 @@
-"""Tails: where a text has not come to an end in time, its last stretch is written again, in several ways.
+"""Repair: where a text has not come to an end in time, its last stretch is written again, several times.
 
-An exact length is met by force if need be: a full stop in mid-clause. The model may never have been told a length, and
-one that was cannot plan for long. But most beginnings can be ended in time by some continuation that the model itself
-finds natural; a few short ones cost less than as many whole texts. Where none will do, more is taken back.
-Knows drafts; what is generated, and which end is best, is decided elsewhere.
+An exact length is met by force if need be: a full stop in the middle of a clause. But most beginnings can be ended in
+time by some continuation that the model itself finds probable, and a few short continuations cost less than as many
+whole texts. Where none is complete, more of the text is taken back.
+It knows drafts; how they are decoded, and which ending is best, is decided elsewhere.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from .endings import Draft
+from .endings import Draft, Ending
+from .options import SAMPLING, DecodingOptions
+from .requests import Request
 
 TAILS = (12, 24, 48)  # tokens that are taken back, in this order
-EACH = 16  # continuations of each
-LONGER = 3  # times what was taken back: so many tokens may be written in its place
+CONTINUATIONS = 16  # of each
+MAX_GROWTH = 3  # times what was taken back: so many tokens may be written in its place
 DEEPEST = sum(TAILS)  # of a first draft: what is taken back may have been written again, and with fewer tokens
+SEED_STEP = 7_919  # between the seeds of a text's candidates
+
+Drafts = dict[int, list[Draft]]  # by the place of the request
+Decode = Callable[[list[Request], int, DecodingOptions], Drafts]
+Batches = Callable[[list[Request], int], Iterator[list[Request]]]
 
 
-def beginning(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0) -> Draft:
-    """`draft` without its last `tail` tokens, or a few less, so that a word begins there; of `shown` characters all."""
+def repair(
+    requests: list[Request],
+    drafts: Drafts,
+    options: DecodingOptions,
+    *,
+    best: Callable[[Request, list[Draft]], tuple[Ending, Draft]],
+    decode: Decode,
+    batches: Batches,
+    pieces: Sequence[bytes],
+    batch_size: int,
+    shown: int = 0,
+) -> None:
+    """Add drafts with other endings where no text is complete, taking back more each time.
+
+    `best` returns the best ending so far, `decode` several drafts of each request. Of `shown` characters, which a
+    stream has released, none is taken back.
+    """
+    sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
+    each = min(CONTINUATIONS, batch_size)
+    for tail in TAILS:
+        incomplete, again = [], []
+        for request in requests:
+            ending, draft = best(request, drafts[request.place])
+            if ending.fits and ending.complete:
+                continue
+            kept = without_tail(draft, tail, pieces, shown)
+            again.append(
+                replace(
+                    request,
+                    kept=kept,
+                    limit=min(request.limit, len(kept.ids) + MAX_GROWTH * tail),  # a runaway would hold up the rest
+                    # Without sampling the first draft depends on no seed, so its repair must not either.
+                    seed=(request.seed if options.sampling else 0) + tail,
+                )
+            )
+            incomplete.append(request)
+        requests = incomplete
+        for batch in batches(again, each):
+            for first in range(0, CONTINUATIONS, each):
+                some = [replace(one, seed=one.seed + SEED_STEP * first) for one in batch]
+                for place, more in decode(some, min(each, CONTINUATIONS - first), sampled).items():
+                    drafts[place] += more
+
+
+def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0) -> Draft:
+    """Return `draft` without its last `tail` tokens, or a few less so that a word begins there; `shown` stays."""
     cut = max(0, len(draft.ids) - tail, bisect_left(draft.reach, shown) + 1 if shown else 0)
     words = (n for n in range(cut, min(cut + 6, len(draft.ids))) if pieces[draft.ids[n]][:1].isspace())
     cut = next(words, cut) if cut else 0
-    return replace(draft, reach=draft.reach[:cut], freedom=draft.freedom[:cut], ids=draft.ids[:cut])
+    return replace(draft, reach=draft.reach[:cut], agreement=draft.agreement[:cut], ids=draft.ids[:cut])

@@ -1,7 +1,7 @@
-"""Budgets: how long may a text be?
+"""Budgets: how long a text may be.
 
 A budget is a value that reads as English: `at_most(75, "chars")`, or the same as a string, "at most 75 chars".
-It knows limits and an aim, in any unit. It does not know how to count (`units.py`) nor how to write to fit.
+It knows limits and a target, in any unit. It does not know how to count (`units.py`) nor how to write to fit.
 """
 
 import difflib
@@ -13,6 +13,7 @@ from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
+from ..protocols import Tokenizer
 from .units import UNITS, measure, unit_named
 
 
@@ -29,12 +30,12 @@ class Budget:
 
     low: int | float = 0
     high: int | float | None = None
-    target: int | float = None  # type: ignore[assignment]  # never None once made: spares every reader the question
+    target: int | float = None  # type: ignore[assignment]  # never None after __post_init__
     unit: str = "chars"
     of_source: bool = False
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__  # frozen for the others
+        set_ = object.__setattr__  # the dataclass is frozen
         set_(self, "unit", unit_named(self.unit).name)
         number = _ratio if self.of_source else _count
         set_(self, "low", number("low", self.low, self.unit) if self.low != 0 else 0)
@@ -54,7 +55,7 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str) -> "Budget":
-        """Read a budget as people write it: 'at most 75 chars', '40–60 words', '~100 tokens', '1.0x', ..."""
+        """Return the budget that `text` describes: 'at most 75 chars', '40–60 words', '~100 tokens', '1.0x', ..."""
         found = _PHRASE.fullmatch(" ".join(text.split()).lower())
         if found is None or found["word"] not in (_WORDS if found["high"] is None else _WINDOW_WORDS):
             meant = _meant(text)
@@ -64,12 +65,12 @@ class Budget:
         except ValueError as error:
             raise ValueError(f"cannot read {text!r} as a budget: {error}") from None
 
-    def resolve(self, source: str, tokenizer: Any = None) -> "Budget":
-        """The same budget in counts, for this `source`. A budget that is in counts already is returned as it is.
+    def resolve(self, source: str, tokenizer: Tokenizer | None = None) -> "Budget":
+        """Return the same budget in counts, for this `source`; a budget in counts is returned unchanged.
 
-        Limits round inwards and the aim to the nearest; where no whole number lies between the limits, or only 0,
-        the nearest possible length (at least 1) is all that fits. "About" is one more or less at least, as in counts:
-        `1.0x` of five characters is four to six.
+        Limits round inwards, the target to the nearest. Where no whole number above 0 lies between the limits, only
+        the nearest possible length fits. "About" allows at least one more or less, as in counts: `1.0x` of five
+        characters is four to six.
         """
         if not self.of_source:
             return self
@@ -88,22 +89,22 @@ class Budget:
         return Budget(low, high, min(max(low, aim), high), self.unit)
 
     def fits(self, length: int) -> bool:
-        """Is a text of this length within the limits?"""
+        """Return whether a text of this length is within the limits."""
         return self.miss(length) == 0
 
     @property
     def is_limit(self) -> bool:
-        """Just a maximum, and no other aim: the length need not be reached."""
+        """Whether the budget is only a maximum: the length need not be reached."""
         return self.low == 0 and self.target == self.high
 
     def miss(self, length: int) -> int:
-        """How far `length` lies outside the limits; 0 inside."""
+        """Return how far `length` lies outside the limits; 0 inside."""
         self._need_counts()
         over = 0 if self.high is None else length - self.high
         return int(max(self.low - length, over, 0))
 
     def distance(self, length: int) -> int:
-        """How far `length` is from the aim: of several texts that fit, the nearest is the best."""
+        """Return how far `length` is from the target: of several texts that fit, the nearest is the best."""
         self._need_counts()
         return int(abs(length - self.target))
 
@@ -112,7 +113,7 @@ class Budget:
             raise ValueError(f"{str(self)!r} is relative to a source; resolve it with a source first")
 
     def __str__(self) -> str:
-        """The short form, which `parse` reads back as the same budget."""
+        """Return the short form, which `parse` reads back as the same budget."""
         aim, usual = self._show(self.target), _middle(self.low, self.high, self.of_source)
         if self.low == self.high:
             return f"exactly {aim} {self.unit}"
@@ -130,38 +131,38 @@ class Budget:
 
 
 def exactly(n: float, unit: str, *, of_source: bool = False) -> Budget:
-    """Just this long."""
+    """Return the budget of exactly this length."""
     return Budget(_given(n, "exactly"), n, n, unit, of_source)
 
 
 def at_most(n: float, unit: str, *, of_source: bool = False) -> Budget:
-    """No longer than this, and rather close to it."""
+    """Return the budget of no longer than this, and preferably close to it."""
     return Budget(high=_given(n, "at most"), unit=unit, of_source=of_source)
 
 
 def at_least(n: float, unit: str, *, of_source: bool = False) -> Budget:
-    """No shorter than this, and rather close to it."""
+    """Return the budget of no shorter than this, and preferably close to it."""
     return Budget(low=_given(n, "at least"), unit=unit, of_source=of_source)
 
 
 def between(low: float, high: float, unit: str, *, of_source: bool = False) -> Budget:
-    """From `low` to `high`, ideally in the middle."""
+    """Return the budget from `low` to `high`, ideally in the middle."""
     return Budget(low=_given(low, "between"), high=_given(high, "between"), unit=unit, of_source=of_source)
 
 
 def about(n: float, unit: str, *, of_source: bool = False) -> Budget:
-    """This long, give or take a tenth (and at least one): about 100 → 90 to 110, about 5 → 4 to 6."""
+    """Return the budget of this length ± a tenth, at least ± 1: about 100 → 90 to 110, about 5 → 4 to 6."""
     n = (_ratio if of_source else _count)("about", n, unit_named(unit).name)
     return Budget(*_around(n, of_source), n, unit, of_source)
 
 
 def ratio(low: float, high: float | None = None, unit: str = "chars") -> Budget:
-    """Relative to the source: `ratio(1.0)` is as long as it ± 10 %, `ratio(0.9, 1.2)` from 0.9 to 1.2 times."""
+    """Return a budget relative to the source: `ratio(1.0)` is its length ± 10 %, `ratio(0.9, 1.2)` a window."""
     return about(low, unit, of_source=True) if high is None else between(low, high, unit, of_source=True)
 
 
 def as_budget(value: str | Budget) -> Budget:
-    """The budget itself, or the one the string describes."""
+    """Return the budget itself, or the one that the string describes."""
     if isinstance(value, Budget):
         return value
     if isinstance(value, str):
@@ -170,7 +171,7 @@ def as_budget(value: str | Budget) -> Budget:
 
 
 def _given(n: Any, form: str) -> Any:
-    # The dataclass reads low = 0 as "no minimum" and high = None as "no maximum"; whoever names a limit must mean one.
+    # The dataclass reads low = 0 as "no minimum" and high = None as "no maximum", which is an error in these forms.
     if n is None or n == 0:
         raise ValueError(f"{form!r} needs a length of at least 1 (or a ratio above 0); got {n!r}")
     return n
@@ -187,7 +188,7 @@ def _ratio(what: str, value: Any, unit: str) -> float:
     number = isinstance(value, Real) and not isinstance(value, bool)
     try:
         times = float(value) if number else math.nan
-    except OverflowError:  # an int beyond the floats
+    except OverflowError:  # an int too large for a float
         times = math.inf
     if not 0 < times < math.inf:
         raise ValueError(f"{what} must be a ratio above 0 (times the source's {unit}); got {value!r}")
@@ -195,19 +196,19 @@ def _ratio(what: str, value: Any, unit: str) -> float:
 
 
 def _decimal(number: float) -> Decimal:
-    # Through the shortest decimal, so that 0.7 × 10 is 7 (in floats it is more, and would round up to 8).
+    # The shortest decimal, so that 0.7 × 10 is 7: in floats it is more, and would round up to 8.
     return Decimal(repr(number))
 
 
 def _middle(low: float, high: float | None, of_source: bool) -> float:
-    """Where a budget with these limits aims when nobody says."""
+    """Return the default target of a budget with these limits."""
     if high is None or low == 0:
         return low if high is None else high
     return float((_decimal(low) + _decimal(high)) / 2) if of_source else (low + high) // 2
 
 
 def _around(n: float, of_source: bool) -> tuple[float, float]:
-    """The limits of "about n"."""
+    """Return the limits of "about n"."""
     if of_source:
         return float(_decimal(n) * 9 / 10), float(_decimal(n) * 11 / 10)
     slack = max(1, n // 10)
@@ -235,7 +236,7 @@ _PHRASE = re.compile(
     rf"(?P<times>{_TIMES})?"
     rf"(?: ?(?P<unit>[^\W\d_][^,\d]*?))?(?: ?, ?ideally (?P<aim>{_NUMBER})(?(times)(?:{_TIMES})?))?"
 )
-_ANY_PHRASE = re.compile(  # with whatever words around the numbers
+_ANY_PHRASE = re.compile(  # with any words around the numbers
     r"(?P<word>[^\d<>=~≈≤≥-]+?) ?(?P<numbers>\d(?:.*\d)?(?: ?[x×](?![^\W\d_]))?) ?(?P<unit>(?:[^\W\d_][^,\d]*)?)"
 )
 
@@ -248,7 +249,7 @@ def _from_phrase(
         raise ValueError(f"it names no unit, as 'at most 75 chars' does; the units are {', '.join(UNITS)}")
     unit = _unit(unit or "chars")
     for number in filter(None, (low, high, aim)):
-        # Here, where it is still the user's own number and not the "low" or "target" that it becomes.
+        # Checked here, so that the error names the user's number and not the "low" or "target" that it becomes.
         (_ratio if of_source else _count)("a length", _number(number), unit)
     if high is not None:
         return _aiming(between(_number(low), _number(high), unit, of_source=of_source), aim)
@@ -271,12 +272,12 @@ def _unit(name: str) -> str:
 
 
 def _meant(text: str) -> str | None:
-    """The budget that a misspelt one was to be, if each of its words is near to one that we know."""
+    """Return the budget that a misspelt one probably meant, if each of its words resembles a known one."""
     found = _ANY_PHRASE.fullmatch(" ".join(text.split()).lower())
     if found is None:
         return None
-    # By the same letter: "less than" is near to "no less than", and its opposite.
-    # And hardly misspelt: "no shorter than" is 0.81 of "no more than".
+    # The first letter must agree: "less than" resembles "no less than", its opposite.
+    # The cutoff is high: "no shorter than" resembles "no more than" by 0.81.
     word = _near(found["word"], [word for word in _PHRASE_WORDS if word[0] == found["word"][0]], 0.86)
     unit = _near_unit(found["unit"])
     if word is None or (unit is None and found["unit"]):

@@ -1,21 +1,26 @@
-"""Counting while a model writes: a unit bound to a tokenizer.
+"""Counting token by token: a unit bound to a tokenizer.
 
-`Meter.running(ids)` says, from token ids alone, how long the text is after every token. It is a table look-up: each
-token has a price. Where prices do not simply add up (a combining mark joins the letter before it, an emoji is split
-over three tokens) the rows concerned, and only they, are decoded and measured. This file knows nothing of models.
+`Meter.running(ids)` returns, from token ids alone, how long the text is after every token. It looks up the cost of each
+token in a table. Some costs depend on the neighbouring tokens: a combining mark joins the letter before it, an emoji is
+split over three tokens. Only the rows that contain such tokens are decoded and measured.
+This file knows tokenizers. It knows nothing of models, and imports no torch.
 """
 
 import json
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
+import numpy as np
 import regex
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
+from ..protocols import Tokenizer
 from . import utf8
 from .units import Unit, unit_named
+
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 
 _METASPACE = "▁"
 _BYTE_FALLBACK = regex.compile(r"<0x([0-9A-F]{2})>")
@@ -25,30 +30,26 @@ _CLUSTERING = regex.compile(
 )
 
 
-def pieces(tokenizer: Any) -> list[bytes]:
-    """The bytes every token adds in the middle of a text, by id; special tokens add none.
+def pieces(tokenizer: Tokenizer) -> list[bytes]:
+    """Return the bytes that every token adds in the middle of a text, by id; special tokens add none.
 
     >>> pieces(gpt2)[284], pieces(marian)[77]
     (b' to', b' de')
     """
-    size = len(tokenizer)
-    special, decoder = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder  # made anew whenever asked for
-    added = {i: token for i, token in decoder.items() if not token.special}
-    tokens = tokenizer.convert_ids_to_tokens(list(range(size)))
+    special, decoder = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder  # slow properties: read once
     spell = _speller(tokenizer)
     table = []
-    for i, token in enumerate(tokens):
-        if token is None or i in special or (i in decoder and i not in added):
+    for i, token in enumerate(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))):
+        added = decoder.get(i)
+        if token is None or i in special or (added is not None and added.special):
             table.append(b"")
-        elif i in added:
-            table.append(added[i].content.encode())
         else:
-            table.append(spell(token))
+            table.append(spell(token) if added is None else added.content.encode())
     return table
 
 
-def _speller(tokenizer: Any) -> Any:
-    """How this tokenizer's decoder turns a token's name into bytes."""
+def _speller(tokenizer: Tokenizer) -> Callable[[str], bytes]:
+    """Return the function by which this tokenizer's decoder turns a token's name into bytes."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     decoder = json.dumps(json.loads(backend.to_str()).get("decoder")) if backend is not None else ""
     if '"ByteLevel"' in decoder:
@@ -70,13 +71,13 @@ def _spell_byte_level(token: str) -> bytes:
     alphabet = _byte_alphabet()
     try:
         return token.translate(alphabet).encode("latin-1")
-    except UnicodeEncodeError:  # somebody's own token, which no byte stands behind
+    except UnicodeEncodeError:  # a user-defined token with characters outside the byte alphabet
         return b"".join(bytes([alphabet[ord(c)]]) if ord(c) in alphabet else c.encode() for c in token)
 
 
 @lru_cache
 def _byte_alphabet() -> dict[int, int]:
-    """GPT-2's printable stand-ins for the 256 bytes, by code point: 'Ġ' is a space, 'Ċ' a line break."""
+    """Return GPT-2's printable stand-ins for the 256 bytes, by code point: 'Ġ' is a space, 'Ċ' a line break."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [b for b in range(256) if b not in plain]
     return {b: b for b in plain} | {256 + n: b for n, b in enumerate(hidden)}
@@ -84,7 +85,7 @@ def _byte_alphabet() -> dict[int, int]:
 
 @lru_cache
 def _composing() -> frozenset[str]:
-    """Characters that NFC can merge with the one before them (Å from A and a ring)."""
+    """Return the characters that NFC can merge with the one before them (Å from A and a ring)."""
     found = {chr(c) for c in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}  # Hangul vowels and finals
     for c in (*range(0xC0, 0x3400), *range(0xF900, 0xFB50), *range(0x11000, 0x17000)):
         parts = unicodedata.decomposition(chr(c)).split()
@@ -95,34 +96,33 @@ def _composing() -> frozenset[str]:
 
 @lru_cache
 def _expanding() -> frozenset[str]:
-    """Characters that NFC takes apart (a Hebrew shin with its dot is two)."""
+    """Return the characters that NFC splits (a Hebrew shin with its dot becomes two)."""
     places = (*range(0x340, 0x3000), *range(0xFB1D, 0xFB50), *range(0x1D100, 0x1D200))
     return frozenset(chr(c) for c in places if len(unicodedata.normalize("NFC", chr(c))) > 1)
 
 
 @lru_cache
-def _unsettled() -> frozenset[str]:
-    """Characters that NFC changes, alone or by what stands before them."""
+def _changed_by_nfc() -> frozenset[str]:
     return _composing() | _expanding()
 
 
-def _changes(text: str) -> bool:
-    return not text.isascii() and any(c in _unsettled() for c in text)
+def _nfc_may_change(text: str) -> bool:
+    return not text.isascii() and any(c in _changed_by_nfc() for c in text)
 
 
 @lru_cache
-def _dearest(unit: Unit) -> dict[bytes, int]:
-    """The most that a character can cost which NFC takes apart, by each proper beginning of its UTF-8 spelling."""
-    dearest: dict[bytes, int] = {}
+def _largest_costs(unit: Unit) -> dict[bytes, int]:
+    """Return the largest cost of a character that NFC splits, by each proper beginning of its UTF-8 spelling."""
+    largest: dict[bytes, int] = {}
     for c in _expanding():
         for n in range(1, len(c.encode())):
-            dearest[c.encode()[:n]] = max(dearest.get(c.encode()[:n], 0), unit.count(c))
-    return dearest
+            largest[c.encode()[:n]] = max(largest.get(c.encode()[:n], 0), unit.count(c))
+    return largest
 
 
 @lru_cache
 def _beginnings(characters: frozenset[str]) -> frozenset[bytes]:
-    """Every proper beginning of the UTF-8 spelling of these characters."""
+    """Return every proper beginning of the UTF-8 spelling of these characters."""
     return frozenset(c.encode()[:n] for c in characters for n in range(1, len(c.encode())))
 
 
@@ -131,22 +131,29 @@ _WIDE_SPACES = frozenset(
 )
 
 
+def ends_in_ascii(written: bytes) -> bool:
+    """Return whether the last character is ASCII and no white space."""
+    return b" " < written[-1:] < b"\x7f"
+
+
 class Meter:
     """The running length of a text in `unit`, read off token ids.
 
     Tables, one entry a token (vocabulary size):
-      prices    units the token adds in the middle of a text; a character split over tokens is paid by its first byte
+      cost      units the token adds in the middle of a text; the first byte pays for a character split over tokens
       lead      units of white space at its start, free at the start of a text
       trail     units of white space at its end, free at the end of a text
-      blank     it is empty or white space only, and so free at both ends of a text; in tokens nothing is but the empty
+      blank     it is free at both ends of a text: it is empty or, unless tokens are counted, white space only
       white     it is empty or white space only
-      joins     (words) it starts inside a word if the token before leaves one open
-      opens     (words) it leaves a word open
-      utf8      (states, vocabulary) the state of the character it leaves behind; -1 where its bytes cannot follow
-      delicate  its price may depend on its neighbours
+      spaced    it starts with a space
+      solid     its last character is ASCII and no white space
+      joins     (words) it starts inside a word if the token before ends inside one
+      opens     (words) it ends inside a word
+      utf8      (states, vocabulary) the UTF-8 state after it; -1 where its bytes cannot follow
+      context_dependent  its cost may depend on its neighbours
     """
 
-    def __init__(self, tokenizer: Any, unit: str, vocabulary: int = 0) -> None:
+    def __init__(self, tokenizer: Tokenizer, unit: str, vocabulary: int = 0) -> None:
         self.tokenizer = tokenizer
         self.unit: Unit = unit_named(unit)
         self.signature = self.unit.signature
@@ -154,32 +161,26 @@ class Meter:
             self.signature += f"|tokenizer:{getattr(tokenizer, 'name_or_path', '') or type(tokenizer).__name__}"
         self.pieces = pieces(tokenizer)
         self.pieces += [b""] * (vocabulary - len(self.pieces))  # a model's embedding may be larger than its tokenizer
-        self._tables()
-
-    def to(self, device: torch.device | str) -> "Meter":
-        """Moves the tables to `device`."""
-        for name, value in vars(self).items():
-            if isinstance(value, Tensor):
-                setattr(self, name, value.to(device))
-        return self
+        self._make_tables()
 
     # ---- tables
 
-    def _tables(self) -> None:
-        rows = [self._price(piece) for piece in self.pieces]
-        columns = list(zip(*rows, strict=True))
-        self.prices, self.lead, self.trail = (torch.tensor(c, dtype=torch.long) for c in columns[:3])
-        self.blank, self.delicate = (torch.tensor(c, dtype=torch.bool) for c in columns[3:5])
-        self.white = torch.tensor([not piece.decode("utf-8", "replace").strip() for piece in self.pieces])
+    def _make_tables(self) -> None:
+        columns = list(zip(*(self._costs_of(piece) for piece in self.pieces), strict=True))
+        self.cost, self.lead, self.trail = (np.array(column, np.int64) for column in columns[:3])
+        self.blank, self.context_dependent = (np.array(column, np.bool_) for column in columns[3:])
+        texts = [piece.decode("utf-8", "replace") for piece in self.pieces]
+        self.white = np.array([not text.strip() for text in texts])
+        self.spaced = np.array([piece[:1] == b" " for piece in self.pieces])
+        self.solid = np.array([ends_in_ascii(piece) for piece in self.pieces])
         self.utf8 = utf8.transitions(self.pieces)
-        words = self.unit.name == "words"
-        texts = [p.decode("utf-8", "replace") for p in self.pieces] if words else []
-        self.joins = torch.tensor([bool(t) and not t[0].isspace() for t in texts]) if words else None
-        self.opens = torch.tensor([bool(t) and not t[-1].isspace() for t in texts]) if words else None
         self.splits_characters = bool((self.utf8 > 0).any())
+        words = self.unit.name == "words"
+        self.joins = np.array([bool(t) and not t[0].isspace() for t in texts]) if words else None
+        self.opens = np.array([bool(t) and not t[-1].isspace() for t in texts]) if words else None
 
-    def _price(self, piece: bytes) -> tuple[int, int, int, bool, bool]:
-        """(price, lead, trail, blank, delicate) of one token."""
+    def _costs_of(self, piece: bytes) -> tuple[int, int, int, bool, bool]:
+        """Return (cost, lead, trail, blank, context_dependent) of one token."""
         head, whole, split = utf8.split(piece)
         if self.unit.name == "tokens":
             return (1 if piece else 0), 0, 0, not piece, False
@@ -187,73 +188,79 @@ class Meter:
         if self.unit.name == "words":  # a part of a character is a letter of some word
             text = piece.decode("utf-8", "replace")
         count = self.unit.count
-        price = len(piece) if self.unit.name == "bytes" else count(text) + self._unknown(split)
+        cost = len(piece) if self.unit.name == "bytes" else count(text) + self._incomplete_cost(split)
         lead = count(text) - count(text.lstrip()) if not head and text[:1].isspace() else 0
         trail = count(text) - count(text.rstrip()) if not split and text[-1:].isspace() else 0
         blank = not text.strip() and not split and not head
-        return price, lead, trail, blank, self._delicate(text, split, head)
+        return cost, lead, trail, blank, self._depends_on_context(text, split, head)
 
-    def _unknown(self, split: bytes) -> int:
-        """What a character costs of which only the beginning is written: the most it can turn out to cost."""
+    def _incomplete_cost(self, split: bytes) -> int:
+        """Return the most that a character can cost of which only the beginning `split` is written."""
         match self.unit.name:
             case "bytes":
                 return len(split)
             case "words":
                 return 0
         usual = (2 if self.unit.name in ("cells", "tweet") else 1) if split else 0
-        return max(usual, _dearest(self.unit).get(split, 0))
+        return max(usual, _largest_costs(self.unit).get(split, 0))
 
-    def _delicate(self, text: str, split: bytes, head: int) -> bool:
-        """Can this token's price depend on the tokens beside it? When in doubt, yes: it costs time, not truth."""
+    def _depends_on_context(self, text: str, split: bytes, head: int) -> bool:
+        """Return whether this token's cost can depend on its neighbours; a wrong yes costs only time."""
         if split in _beginnings(_WIDE_SPACES):  # may turn out to be white space
             return True
         match self.unit.name:
             case "chars" | "chars-nospace":
-                return _changes(text) or split in _beginnings(_unsettled())
+                return _nfc_may_change(text) or split in _beginnings(_changed_by_nfc())
             case "cells":
                 return bool(split or head)
             case "graphemes":
                 return bool(split or head or _CLUSTERING.search(text))
             case "tweet":
-                return bool(split or head or "." in text or _changes(text) or _CLUSTERING.search(text))
+                return bool(split or head or "." in text or _nfc_may_change(text) or _CLUSTERING.search(text))
         return False
 
     # ---- counting
 
-    def running(self, ids: Tensor, start: Tensor | None = None) -> Tensor:
-        """Units written after each token, as if more text followed: (batch, time) -> (batch, time).
+    def running(self, ids: Integers, start: Integers | None = None) -> Integers:
+        """Return the units written after each token, as if more text followed: (rows, time) -> (rows, time).
 
-        `start` (batch,): the column of the first token that counts; what stands before it (a prompt) is free.
+        `start` (rows,): the column of the first token that counts; the columns before it (a prompt) are free.
         """
-        counts = self.costs(ids, start).cumsum(1)
-        for row in self._delicate_rows(ids, start):
-            first = int(start[row]) if start is not None else 0
-            exact = self._recount(ids[row, first:].tolist())
-            counts[row, first:] = torch.tensor(exact, dtype=counts.dtype, device=counts.device)
-        return counts
-
-    def _delicate_rows(self, ids: Tensor, start: Tensor | None) -> list[int]:
-        delicate = self.delicate[ids]  # (batch, time)
+        counts: Integers = self.token_costs(ids, start).cumsum(1)
+        dependent = self.context_dependent[ids]  # (rows, time)
         if start is not None:
-            delicate = delicate & (torch.arange(ids.shape[1], device=ids.device) >= start[:, None])
-        return delicate.any(1).nonzero().flatten().tolist()
-
-    def _recount(self, row: list[int]) -> list[int]:
-        """The running counts of a row in which tokens flow into each other, by measuring every prefix."""
-        written, counts = b"", []
-        for token in row:
-            written += self.pieces[token]
-            counts.append(self.measure(written))
+            dependent &= np.arange(ids.shape[1]) >= start[:, None]
+        for row in np.flatnonzero(dependent.any(1)).tolist():
+            first, written = 0 if start is None else int(start[row]), b""
+            for column, token in enumerate(ids[row, first:].tolist(), first):
+                written += self.pieces[token]
+                counts[row, column] = self.measure(written)
         return counts
+
+    def token_costs(self, ids: Integers, start: Integers | None = None) -> Integers:
+        """Return the units each token adds if no cost depends on the context: (rows, time)."""
+        cost, blank = self.cost[ids], self.blank[ids]  # (rows, time)
+        if start is not None:
+            before = np.arange(ids.shape[1]) < start[:, None]
+            cost, blank = np.where(before, 0, cost), blank | before
+        if self.unit.name == "tokens":
+            return cost
+        begun = (~blank).cumsum(1)
+        cost = np.where(begun == 0, 0, cost) - self.lead[ids] * ((begun == 1) & ~blank)
+        if self.joins is not None and self.opens is not None:
+            in_word = np.zeros_like(blank)
+            in_word[:, 1:] = (self.opens[ids] & ~blank)[:, :-1]
+            cost = cost - (self.joins[ids] & in_word & ~blank)
+        return cost
 
     def spell(self, row: list[int]) -> bytes:
-        """What these tokens write."""
+        """Return the bytes that these tokens write."""
         return b"".join(self.pieces[token] for token in row)
 
-    def measure(self, written: bytes, settled: bool = False) -> int:
-        """The length of what was written, as if more followed or, `settled`, if it ended here.
+    def measure(self, written: bytes, ended: bool = False) -> int:
+        """Return the length of `written`, as if more text followed or, with `ended`, as a whole text.
 
-        Bytes that are no UTF-8 cost what `_price` says: nothing, or themselves.
+        Bytes that are no UTF-8 cost what the tables say: nothing, or themselves.
         """
         _, whole, split = utf8.split(b"." + written)  # the dot: a leading continuation byte is no character
         text = whole[1:].decode("utf-8", "ignore")
@@ -261,32 +268,14 @@ class Meter:
         text = text.lstrip()
         if split and self.unit.name == "words":
             text += "?"
-        elif settled and not split:
+        elif ended and not split:
             text = text.rstrip()
-        return self.unit.count(text) + self._unknown(split) + stray
+        return self.unit.count(text) + self._incomplete_cost(split) + stray
 
-    def costs(self, ids: Tensor, start: Tensor | None = None) -> Tensor:
-        """What each token adds, delicate neighbours aside: (batch, time)."""
-        cost = self.prices[ids]  # (batch, time)
-        blank = self.blank[ids]
-        if start is not None:
-            before = torch.arange(ids.shape[1], device=ids.device) < start[:, None]
-            cost, blank = cost.masked_fill(before, 0), blank | before
-        if self.unit.name == "tokens":
-            return cost
-        begun = (~blank).cumsum(1)
-        cost = cost.masked_fill(begun == 0, 0)
-        cost = cost - self.lead[ids] * ((begun == 1) & ~blank)
-        if self.joins is not None and self.opens is not None:
-            open_before = torch.zeros_like(blank)
-            open_before[:, 1:] = (self.opens[ids] & ~blank)[:, :-1]
-            cost = cost - (self.joins[ids] & open_before & ~blank).long()
-        return cost
-
-    def character(self, ids: Tensor) -> Tensor:
-        """The UTF-8 state that the last tokens leave: (batch,), 0 between characters."""
-        state = torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+    def character(self, ids: Integers) -> Integers:
+        """Return the UTF-8 state after the last token of each row, 0 between characters: (rows,)."""
+        state = np.zeros(len(ids), np.int64)
         if self.splits_characters:
-            for column in ids[:, -3:].T:  # what is still incomplete began at most three bytes ago
-                state = self.utf8[state, column].clamp(min=0)
+            for column in ids[:, -3:].T:  # an incomplete character began at most three bytes ago
+                state = np.maximum(self.utf8[state, column], 0)
         return state

@@ -1,9 +1,9 @@
-"""Sentences: where does a text end as a finished sentence?
+"""Sentences: where a text ends as a finished sentence.
 
-One pass from left to right finds every place where a reader would accept that the text stops: final punctuation that is
-a sentence's own, with every bracket, quotation and code fence closed. What follows a place can only speak against it,
-so each prefix that `finished_ends` offers is also `finished` by itself. When in doubt the answer is no: a missed end
-costs a sentence, a false one shows the reader a torn text.
+One pass from left to right finds every place where a reader would accept that the text stops: after final punctuation
+that ends a sentence, with every bracket, quotation and code fence closed. The text after a place can only disqualify
+it, so each prefix that `finished_ends` returns is also `finished` by itself. In doubt the answer is no: a missed end
+loses a sentence, a false one shows the reader a truncated text.
 This file knows punctuation and a few abbreviations; it knows nothing of models, tokenizers, budgets or grammar.
 """
 
@@ -16,8 +16,8 @@ def _words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
-# An abbreviation listed in lower case is also known with a capital ("approx", "Approx"); one listed with a capital is
-# known only so ("Gen", not "gen"). Words that are mostly words ("art", "sun", "may", "in") stay out.
+# An abbreviation in lower case also stands for its capitalised form ("approx", "Approx"); one with a capital stands for
+# itself only ("Gen", not "gen"). Abbreviations that are mostly words ("art", "sun", "may", "in") are left out.
 # A word must follow these, so no sentence ends here.
 _LEADING = _words(
     # English
@@ -46,7 +46,7 @@ _AFTER_ORDINAL = (
     r"Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert|Weltkrieg"
 )
 
-# What a closing mark closes, its own kind first. Order of nesting is not checked: counts are enough, and forgiving.
+# What a closing mark closes, its own kind first. The order of nesting is not checked: counts are enough.
 _CLOSES = {
     ")": "(", "]": "[", "}": "{", "）": "（(", "］": "［", "｝": "｛", "」": "「", "』": "『", "】": "【", "〉": "〈",
     "》": "《", "〕": "〔", "”": "“„”", "“": "„", "»": "«»", "«": "»", "›": "‹", "’": "‘‚", "‘": "‚", '"': '"„“',
@@ -70,16 +70,16 @@ _OPENS = regex.compile(
 _STRAIGHT_RIGHT = regex.compile(r"\"(?!\w)")
 
 _SPACED = ".!?…"  # these need white space after them to end a sentence; 。 and । do not
-# Nine levels at most: with any number of them, a long chain ("1.1.1.1…") took time by the square of its length.
+# Nine levels at most: without a limit, the time for a long chain ("1.1.1.1…") is quadratic in its length.
 _MARKER = r"[(]?(?:\d{1,3}(?:\.\d{1,2}){0,8}|\p{Latin}|[ivx]{1,4}|[IVX]{1,4})[.)](?=\s|\Z)"
 _ITEM = r"(?m:^)[ \t>]*(?:[-*+•–][ \t]+)?"
 _EVENT = regex.compile(
     r"(?P<fence>```[\s\S]*?(?:```|\Z))"
-    r"|(?P<line>(?m:^)[ \t>]*(?:\#{1,6}[ \t]|\|)[^\n]*)"  # a heading or a table's row ends no sentence
+    r"|(?P<line>(?m:^)[ \t>]*(?:\#{1,6}[ \t]|\|)[^\n]*)"  # a heading or a table row ends no sentence
     rf"|(?P<ask>{_ITEM}(?:{_MARKER}[ \t]+)?\*\*[^*\n]+\?\*\*)"  # nor does a question in bold that heads a line
     rf"|(?P<marker>{_ITEM}(?P<bold>\*\*)?{_MARKER})"
     r"|(?P<paragraph>\n\s*\n)"
-    r"|(?P<code>(?<!`)`(?!`)(?:[^`\n]+`|[^`\n]*?'(?!\w)|[^`\s)\"'][^`\n]*))"  # `code`, `so quoted', or torn
+    r"|(?P<code>(?<!`)`(?!`)(?:[^`\n]+`|[^`\n]*?'(?!\w)|[^`\s)\"'][^`\n]*))"  # `code`, `so quoted', or left open
     r"|(?P<final>(?:[\p{STerm}…]|(?<=\p{Greek})[ \u00a0]?;)+(?:[ \u00a0\u202f][.!?…]+(?=\s|\Z|[)\"'”’»]))*)"
     r"|(?P<mark>\*\*+|``|''|[\[\](){}（）［］｛｝「」『』【】〈〉《》〔〕“”„«»‹›‚‘’\"])"
 )
@@ -90,7 +90,7 @@ _CLOSING = regex.compile(
 )
 _SMILE = regex.compile(r"[ \u00a0]?(?:[:;=]-?[)(DP]|[\p{Extended_Pictographic}\p{EMod}\u200d\ufe0f]+)(?=\s|\Z)")
 
-# What follows says that the sentence goes on: a small letter in the same line, also behind an opening mark, or a dash
+# The sentence continues: a small letter in the same line, also behind an opening mark, or a dash
 # ('"Stop!" he said', '«Нет!» — сказал он'), but not a name such as iPhone.
 _GOES_ON = regex.compile(r"[^\S\n]+(?:(?:-[^\S\n]+)?[\"'“‘„«(\[*_]*+\p{Ll}++(?!\p{Lu})|[–—]|[,;:](?=\s))")
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Extended_Pictographic}]")
@@ -106,7 +106,7 @@ _WORD = regex.compile(r"\w")
 
 
 def finished(text: str) -> bool:
-    """Does `text` end as a finished sentence, white space at its end aside?
+    """Return whether `text`, without white space at its end, ends as a finished sentence.
 
     >>> finished("He met Dr. Who."), finished("He met Dr."), finished('He said: "Wait.')
     (True, False, False)
@@ -115,7 +115,7 @@ def finished(text: str) -> bool:
 
 
 def finished_ends(text: str) -> list[int]:
-    """Every offset where `text` could stop as a finished text, in order; `text[:end]` has no white space at its end.
+    """Return every offset where `text` could stop as a finished text; `text[:end]` has no white space at its end.
 
     >>> finished_ends("Pi is 3.14. So says Dr. Who! And th")
     [11, 28]
@@ -124,11 +124,11 @@ def finished_ends(text: str) -> list[int]:
     ends: list[int] = []
     opened: Counter[str] = Counter()  # marks opened and not yet closed; no zeros, so empty means balanced
     at = searched = 0
-    worded = False  # is there a word since the last end? "..." alone is no sentence
+    worded = False  # there is a word since the last end: "..." alone is no sentence
     while event := _EVENT.search(text, at):
         start, at = event.span()
         if event["paragraph"]:
-            opened.clear()  # a mark left open at the end of a paragraph is a slip, or opened anew in the next
+            opened.clear()  # a mark left open at the end of a paragraph is an error, or the next one opens it again
         elif event["bold"]:
             opened["**"] += 1
         elif event["mark"]:
@@ -148,15 +148,15 @@ def finished_ends(text: str) -> list[int]:
 
 
 def _note(text: str, start: int, mark: str, opened: Counter[str]) -> None:
-    """Cross off what `mark` closes, or else count it as opened."""
+    """Remove from `opened` what `mark` closes, or else count it as opened."""
     mark = "**" if mark[0] == "*" else mark
     if mark == "’" and text[start + 1 : start + 2].isalnum():
         return  # an apostrophe
-    if not _cross_off(text, start, mark, opened) and _OPENS.match(text, start):
+    if not _remove_opener(text, start, mark, opened) and _OPENS.match(text, start):
         opened[mark] += 1
 
 
-def _cross_off(text: str, start: int, mark: str, opened: Counter[str]) -> bool:
+def _remove_opener(text: str, start: int, mark: str, opened: Counter[str]) -> bool:
     opener = next((o for o in _CLOSED_BY.get(mark, ()) if opened[o]), None)
     if opener is None or (mark == '"' != opener and not _STRAIGHT_RIGHT.match(text, start)):
         return False
@@ -167,10 +167,10 @@ def _cross_off(text: str, start: int, mark: str, opened: Counter[str]) -> bool:
 
 
 def _close(text: str, at: int, opened: Counter[str]) -> int:
-    """The offset behind the closing marks that stand at `at`; what they close is crossed off."""
+    """Return the offset behind the closing marks at `at`, and remove from `opened` what they close."""
     while closing := _CLOSING.match(text, at):
         if mark := closing["mark"]:
-            closes = _cross_off(text, closing.start("mark"), mark, opened)
+            closes = _remove_opener(text, closing.start("mark"), mark, opened)
             if not closes and (closing["space"] or _OPENS.match(text, closing.start("mark"))):
                 break
         at = closing.end()
@@ -178,7 +178,7 @@ def _close(text: str, at: int, opened: Counter[str]) -> int:
 
 
 def _is_end(text: str, start: int, stop: int, end: int) -> bool:
-    """Does the final punctuation `text[start:stop]`, with its closing marks up to `end`, end a sentence?"""
+    """Return whether the punctuation `text[start:stop]`, with its closing marks up to `end`, ends a sentence."""
     spaced = text[stop - 1] in _SPACED
     if end < len(text) and not text[end].isspace():
         if _UNSPACED_GOES_ON.match(text, end) or text[end].isdigit():
@@ -190,10 +190,10 @@ def _is_end(text: str, start: int, stop: int, end: int) -> bool:
 
 
 def _belongs_to_word(text: str, dot: int, end: int) -> bool:
-    """Is the full stop at `dot` that of an abbreviation, an initial or an ordinal, and not the sentence's?"""
+    """Return whether the full stop at `dot` belongs to an abbreviation, an initial or an ordinal."""
     if text[dot - 1].isspace():
         return False
-    # a window, so that a long text without spaces stays cheap
+    # a window: a text without spaces may be long
     earlier, before, word = ["", "", *text[max(0, dot - 60) : dot].split()][-3:]
     word = word.lstrip(_OPENING + "\"'*_")
     forms = {word, word[:1].lower() + word[1:]}
@@ -213,13 +213,13 @@ def _belongs_to_word(text: str, dot: int, end: int) -> bool:
     if len(word) == 1 and _INITIAL.match(word):
         return _is_initial(word, before, line_ends)
     if len(word) == 1:  # "solve for x." but "Obst, z. B. Äpfel"
-        torn = before.endswith(",") and len(before) > 2
-        return torn or then_number or _THEN_ABBREVIATION.match(text, end) is not None
+        listed = before.endswith(",") and len(before) > 2
+        return listed or then_number or _THEN_ABBREVIATION.match(text, end) is not None
     return False
 
 
 def _is_ordinal(number: str, before: str, by_noun: bool, line_ends: bool) -> bool:
-    """Is "3." an ordinal ("am 3. Oktober"), a marker within a line ("Do this. 3. Do that") or a torn decimal?"""
+    """Return whether "3." is an ordinal ("am 3. Oktober"), a marker ("Do this. 3. Do that") or a truncated decimal."""
     if "≈" in before + number:
         return True
     if len(number) > 2:
@@ -231,7 +231,7 @@ def _is_ordinal(number: str, before: str, by_noun: bool, line_ends: bool) -> boo
 
 
 def _is_initial(letter: str, before: str, line_ends: bool) -> bool:
-    """Is "J." an initial? In "than I", "220 V", "plan B" and "GNU R" the letter is a word."""
+    """Return whether "J." is an initial. In "than I", "220 V", "plan B" and "GNU R" the letter is a word."""
     if letter == "I" or before[-1:].isdigit():
         return False
     label = before.islower() or (before.isupper() and len(before) > 1)

@@ -1,22 +1,23 @@
-"""Units: how long is a text?
+"""Units: how long a text is.
 
-A unit measures a text and says by which rule (its signature). `measure` is the truth and every verdict uses it.
-This file knows nothing of models or tokenizers; counting while a model writes is `meter.py`'s job.
+A unit measures a text and names its rule (its signature). Every verdict on a length comes from `measure`.
+This file knows nothing of models or tokenizers; `meter.py` counts token by token.
 """
 
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import regex
 from wcwidth import wcwidth
 
+from ..protocols import Tokenizer
+
 
 @dataclass(frozen=True)
 class Unit:
-    """One way of counting. `count` sees the text without leading and trailing white space."""
+    """One way of counting. `count` receives the text without leading and trailing white space."""
 
     name: str
     signature: str
@@ -24,7 +25,7 @@ class Unit:
     aliases: tuple[str, ...] = ()
 
     def measure(self, text: str) -> int:
-        """The length of `text` in this unit, white space at both ends aside."""
+        """Return the length of `text` in this unit, without white space at both ends."""
         return self.count(text.strip())
 
 
@@ -49,14 +50,14 @@ def _bytes(text: str) -> int:
 
 
 def _cells(text: str) -> int:
-    """Terminal columns: wide characters take 2, combining and control characters 0."""
+    """Return the terminal columns: wide characters take 2, combining and control characters 0."""
     return sum(max(wcwidth(c), 0) for c in text)
 
 
 # X's rule (twitter-text v3): NFC; code points in these ranges weigh 1, all others 2; a link weighs 23, an emoji 2.
 _LIGHT = ((0, 4351), (8192, 8205), (8208, 8223), (8242, 8247))
-# A bare example.com is a link if X knows its ending: any country's, or one of 1,200 others, here the common ones.
-# After http:// any ending will do, which is kinder to rare ones than X is to unknown ones.
+# A bare example.com is a link if its ending is on X's list: the countries' and 1,200 others, here the common ones.
+# After http:// any ending is accepted: rare endings of X's list count as on X, endings that do not exist count less.
 _COUNTRIES = (
     "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz ca cc "
     "cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg er es et eu fi fj fk fm fo fr ga "
@@ -82,10 +83,10 @@ _IN_PATH = rf"[{_LETTER}Ѐ-ӿ!*';:=+,.$/%#\[\]–_~@|&-]"
 _IN_PARENS = rf"\((?:{_IN_PATH}|\({_IN_PATH}+\))+\)"
 _QUERY = r"(?:\?[a-z0-9!?*'@();:&=+$/%#\[\]_.,~|-]*[a-z0-9_&=#/-])?"
 _URL = (
-    # where it lives: after http:// in any script or with any ending; bare, in Latin letters and with a known ending
+    # host: after http:// in any script or with any ending; bare, in Latin letters and with a listed ending
     rf"(?<![a-z0-9@＠$#＃])(?:https?://(?P<host>(?:[{_LETTER}_-]++\.)+[a-z]{{2,}}{_END}|(?:[\w\p{{So}}-]++\.)+{_ENDING})"
     rf"|(?<![_./{_LETTER}-])(?P<host>(?:[{_LETTER}-]++\.)+{_ENDING}))"
-    # port, path (a full stop or an unpaired bracket at its end is the sentence's, not the link's), query
+    # port, path (a full stop or an unpaired bracket at its end belongs to the sentence), query
     rf"(?::[0-9]+)?(?:/(?:(?:{_IN_PATH}|{_IN_PARENS})*(?:[{_LETTER}Ѐ-ӿ=_#/+-]|{_IN_PARENS}))?)?"
     rf"{_QUERY}"
 )
@@ -93,14 +94,14 @@ _OWN_LINK = regex.compile(rf"https?://t\.co/(?P<code>[a-z0-9]+){_QUERY}", regex.
 _PICTURE = r"(?:\p{Emoji_Modifier_Base}\p{Emoji_Modifier}|\p{Extended_Pictographic}\uFE0F?)"
 _EMOJI = regex.compile(
     r"\p{Regional_Indicator}{2}|[0-9#*]\uFE0F?\u20E3"
-    # © and ® are emoji only when \uFE0F says so, and \uFE0E says of any that it is not one
+    # © and ® are emoji only with \uFE0F; nothing is one with \uFE0E
     rf"|(?![©®](?!\uFE0F)){_PICTURE}(?!\uFE0E)(?:[\U000E0020-\U000E007E]+\U000E007F|(?:\u200D{_PICTURE})*)"
 )
 
 
 @cache
 def _url() -> "regex.Pattern[str]":
-    return regex.compile(_URL, regex.IGNORECASE)  # when it is first needed: it takes a tenth of a second
+    return regex.compile(_URL, regex.IGNORECASE)  # on first use: it takes a tenth of a second
 
 
 def _tweet(text: str) -> int:
@@ -110,19 +111,19 @@ def _tweet(text: str) -> int:
 
 
 def _as_weight(url: regex.Match[str]) -> str:
-    """As many letters as the link weighs; what only looks like a link stays as it is."""
+    """Return as many letters as the link weighs, or the text itself if it is no link."""
     link: str = url[0]
     labels = url["host"].split(".")
     if "_" in labels[-2] or not all(map(_is_label, labels)):
         return link
-    own = _OWN_LINK.match(link)  # X's own short links end with their code; an 's after it is text again
+    own = _OWN_LINK.match(link)  # X's own short links end with their code; an 's after it is text
     if own and len(own["code"]) > 40:
         return link
     return "x" * 23 + (link[own.end() :] if own else "")
 
 
 def _is_label(label: str) -> bool:
-    """May this stand between two dots of a host name? At most 63 letters, as the name system writes them."""
+    """Return whether this may stand between two dots of a host name: at most 63 letters, as DNS encodes them."""
     if len(label) > 63 or label[0] in "-_" or label[-1] in "-_":
         return False
     return label.isascii() or (not label.startswith("xn--") and len(label.encode("punycode")) <= 63 - len("xn--"))
@@ -149,15 +150,15 @@ _BY_ALIAS = {alias: unit for unit in UNITS.values() for alias in (unit.name, *un
 
 
 def unit_named(name: str) -> Unit:
-    """The unit called `name` (singular and long forms are understood), or an error that lists the units there are."""
+    """Return the unit called `name`, also in its singular or long form; the error lists all units."""
     try:
         return _BY_ALIAS[str(name).strip().lower()]
     except KeyError:
         raise ValueError(f"unknown unit {name!r}; the units are {', '.join(UNITS)}") from None
 
 
-def measure(text: str, unit: str = "chars", *, tokenizer: Any = None) -> int:
-    """How long is `text`? Leading and trailing white space is not counted.
+def measure(text: str, unit: str = "chars", *, tokenizer: Tokenizer | None = None) -> int:
+    """Return the length of `text`. Leading and trailing white space is not counted.
 
     >>> measure("Où est-il ?", "chars"), measure("Où est-il ?", "words"), measure("Où est-il ?", "bytes")
     (11, 3, 12)

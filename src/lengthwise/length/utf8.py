@@ -1,11 +1,11 @@
-"""UTF-8 over tokens: byte-level vocabularies cut characters in pieces; which piece may follow which?
+"""UTF-8 over tokens: byte-level vocabularies split characters over tokens, and only some tokens may follow each other.
 
 An automaton over bytes, lifted to tokens: `transitions(pieces)[state, token]` is the next state, or -1 where the bytes
-would not be UTF-8. It knows bytes only.
+would not be UTF-8. This file knows bytes only.
 """
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 # State: (bytes still missing, least and greatest next byte). After E0, ED, F0 and F4 the second byte is restricted:
 # no overlong forms, no surrogates, nothing beyond U+10FFFF.
@@ -23,7 +23,7 @@ _AFTER_LEAD = {0xE0: 4, 0xED: 5, 0xF0: 6, 0xF4: 7}
 
 
 def step(state: int, byte: int) -> int:
-    """The state after one more byte; -1 if it cannot stand there."""
+    """Return the state after one more byte; -1 if the byte is not allowed there."""
     missing, least, greatest = STATES[state]
     if missing:
         return missing - 1 if least <= byte <= greatest else -1
@@ -35,12 +35,12 @@ def step(state: int, byte: int) -> int:
 
 
 def width(lead: int) -> int:
-    """How many bytes the character takes that begins with byte `lead`."""
+    """Return the number of bytes of a character whose first byte is `lead`."""
     return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
 
 
-def transitions(pieces: list[bytes]) -> Tensor:
-    """(states, tokens): the state after the token, or -1."""
+def transitions(pieces: list[bytes]) -> NDArray[np.int64]:
+    """Return the state after each token, or -1: (states, tokens)."""
     table = [[-1] * len(pieces) for _ in STATES]
     for token, piece in enumerate(pieces):
         if piece.isascii():
@@ -48,7 +48,7 @@ def transitions(pieces: list[bytes]) -> Tensor:
             continue
         for state in range(len(STATES)) if 0x80 <= piece[0] < 0xC0 else (0,):
             table[state][token] = _run(state, piece)
-    return torch.tensor(table)
+    return np.array(table, np.int64)
 
 
 def _run(state: int, piece: bytes) -> int:
@@ -60,7 +60,7 @@ def _run(state: int, piece: bytes) -> int:
 
 
 def split(piece: bytes) -> tuple[int, bytes, bytes]:
-    """A piece as (number of leading continuation bytes, whole characters, the beginning of a split character).
+    """Return a piece as (number of leading continuation bytes, whole characters, the beginning of a split character).
 
     >>> split("é".encode() + "日".encode()[:2])
     (0, b'\\xc3\\xa9', b'\\xe6\\x97')

@@ -1,8 +1,8 @@
-r"""Metrics: is the text good, and does it fit?
+r"""Metrics: from texts to numbers.
 
 Every metric is one line in `METRICS`: how it counts and what it needs. `score` computes all that the inputs allow, each
-with its interval and its signature; `compare` says whether two systems differ. Nothing here imports a model library,
-and sacreBLEU and rouge-score only when their metrics are asked for.
+with its interval and its signature; `compare` tests whether two systems differ. A metric that needs a model receives it
+from `models.py`. Importing this package imports neither torch nor sacreBLEU nor rouge-score.
 
 >>> scores = score(["Fits well.", "Too long"], budgets="at most 10 chars", metrics=["mae", "completeness"])
 >>> print(*scores, sep="\n")
@@ -14,20 +14,15 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from ..evaluation.baselines import LENGTH_PENALTIES, rerank, rescore, truncate
-from ..scoring import reverse
-from . import bertscore as _bertscore
-from . import coverage, overlap, perplexity, rouge, wording
-from . import length_error as targets
-from . import length_ratio as ratios
+from . import bertscore, completeness, coverage, diversity, length_error, length_ratio, nll, overlap, reverse, rouge
 from .attention_entropy import attention_entropy
 from .contrastive import contrastive_accuracy
+from .models import causal_scorer, encoder, reverse_model
 from .score import Comparison, Score, as_json, as_table
 from .tally import Metric, NotApplicable, Tally, as_comparison, as_score, median, population_std
 from .texts import Texts
 
 __all__ = [
-    "LENGTH_PENALTIES",
     "METRICS",
     "Comparison",
     "Metric",
@@ -40,18 +35,18 @@ __all__ = [
     "attention_entropy",
     "compare",
     "contrastive_accuracy",
-    "rerank",
-    "rescore",
     "score",
     "score_bins",
-    "truncate",
+    "tally_of",
 ]
 
 _REFS, _SRCS, _DOCS = ("refs",), ("srcs",), ("refs", "docs")
 _TOK = "one of sacreBLEU's tokenizers"
+_RECALL: dict[str, Any] = {"takes": "a cut in bytes", "default": "75", "usual": False}
+_REVERSE: dict[str, Any] = {"takes": "a reverse model", "load": reverse_model}
 
 METRICS: dict[str, Metric] = {
-    # against references; s- (sentences) is meant where no d- (documents) is said
+    # against references; d- is for documents, and s- or nothing for sentences
     "bleu": Metric(overlap.bleu, _REFS, takes=_TOK),
     "bleu-lc": Metric(partial(overlap.bleu, lowercase=True), _REFS, takes=_TOK),
     "bleu*": Metric(partial(overlap.bleu, star=True), _REFS, takes=_TOK),
@@ -67,42 +62,36 @@ METRICS: dict[str, Metric] = {
     "rouge-1": Metric(partial(rouge.rouge, kind="rouge1"), _REFS, takes="a tokenizer"),
     "rouge-2": Metric(partial(rouge.rouge, kind="rouge2"), _REFS, takes="a tokenizer"),
     "rouge-l": Metric(partial(rouge.rouge, kind="rougeL"), _REFS, takes="a tokenizer"),
-    "rouge-1-recall": Metric(
-        partial(rouge.rouge_recall, kind="rouge1"), _REFS, takes="a cut in bytes", default="75", usual=False
-    ),
-    "rouge-2-recall": Metric(
-        partial(rouge.rouge_recall, kind="rouge2"), _REFS, takes="a cut in bytes", default="75", usual=False
-    ),
-    "rouge-l-recall": Metric(
-        partial(rouge.rouge_recall, kind="rougeL"), _REFS, takes="a cut in bytes", default="75", usual=False
-    ),
-    "bertscore": Metric(_bertscore.bertscore, _REFS, takes="an encoder", usual=False),
+    "rouge-1-recall": Metric(partial(rouge.rouge_recall, kind="rouge1"), _REFS, **_RECALL),
+    "rouge-2-recall": Metric(partial(rouge.rouge_recall, kind="rouge2"), _REFS, **_RECALL),
+    "rouge-l-recall": Metric(partial(rouge.rouge_recall, kind="rougeL"), _REFS, **_RECALL),
+    "bertscore": Metric(bertscore.bertscore, _REFS, takes="an encoder", usual=False, load=encoder),
     # against the source
-    "coverage": Metric(coverage.coverage, _SRCS, takes="a reverse model"),  # or backs are given
-    "tail": Metric(coverage.tail, _SRCS, takes="a reverse model"),
-    "reverse": Metric(reverse.reverse, _SRCS, takes="a reverse model", usual=False),
-    "nll": Metric(perplexity.nll, _SRCS, takes="a model", usual=False),
-    "lr-src": Metric(ratios.length_ratio, _SRCS),
-    "lr-src-median": Metric(partial(ratios.length_ratio, finish=median), _SRCS),
-    "lr-src-std": Metric(partial(ratios.length_ratio, finish=population_std), _SRCS),
-    "lr-ref": Metric(partial(ratios.length_ratio, to="refs"), _REFS),
-    "lr-ref-median": Metric(partial(ratios.length_ratio, to="refs", finish=median), _REFS),
-    "lr-ref-std": Metric(partial(ratios.length_ratio, to="refs", finish=population_std), _REFS),
-    "compliance": Metric(ratios.compliance, _SRCS, takes="a percentage", default="10"),
-    "compliance-isometric": Metric(ratios.compliance_isometric, _SRCS, takes="a percentage", default="10"),
+    "coverage": Metric(coverage.coverage, _SRCS, **_REVERSE),  # without a reverse model, backs are needed
+    "tail": Metric(partial(coverage.coverage, tail=True), _SRCS, **_REVERSE),
+    "reverse": Metric(reverse.reverse, _SRCS, usual=False, **_REVERSE),
+    "nll": Metric(nll.nll, _SRCS, takes="a model", usual=False, load=causal_scorer),
+    "lr-src": Metric(length_ratio.length_ratio, _SRCS),
+    "lr-src-median": Metric(partial(length_ratio.length_ratio, finish=median), _SRCS),
+    "lr-src-std": Metric(partial(length_ratio.length_ratio, finish=population_std), _SRCS),
+    "lr-ref": Metric(partial(length_ratio.length_ratio, to="refs"), _REFS),
+    "lr-ref-median": Metric(partial(length_ratio.length_ratio, to="refs", finish=median), _REFS),
+    "lr-ref-std": Metric(partial(length_ratio.length_ratio, to="refs", finish=population_std), _REFS),
+    "compliance": Metric(length_ratio.compliance, _SRCS, takes="a percentage", default="10"),
+    "compliance-isometric": Metric(length_ratio.compliance_isometric, _SRCS, takes="a percentage", default="10"),
     # against the budget
-    "variance": Metric(targets.variance, ("budgets",)),
-    "mae": Metric(targets.mae, ("budgets",)),
-    "relative-error": Metric(targets.relative_error, ("budgets",)),
-    "exact": Metric(targets.exact, ("budgets",)),
-    "within": Metric(targets.within, ("budgets",), takes="a tolerance", default="5"),
-    "overrun": Metric(targets.overrun, ("budgets",)),
-    "violation": Metric(targets.violation, ("budgets",)),
+    "variance": Metric(length_error.variance, ("budgets",)),
+    "mae": Metric(length_error.mae, ("budgets",)),
+    "relative-error": Metric(length_error.relative_error, ("budgets",)),
+    "exact": Metric(length_error.exact, ("budgets",)),
+    "within": Metric(length_error.within, ("budgets",), takes="a tolerance", default="5"),
+    "overrun": Metric(length_error.overrun, ("budgets",)),
+    "violation": Metric(length_error.violation, ("budgets",)),
     # by themselves
-    "completeness": Metric(wording.completeness),
-    "repetition": Metric(wording.repetition, takes="an n-gram order", default="4"),
-    "distinct-1": Metric(partial(wording.distinct, order=1)),
-    "distinct-2": Metric(partial(wording.distinct, order=2)),
+    "completeness": Metric(completeness.completeness),
+    "repetition": Metric(diversity.repetition, takes="an n-gram order", default="4"),
+    "distinct-1": Metric(partial(diversity.distinct, order=1)),
+    "distinct-2": Metric(partial(diversity.distinct, order=2)),
 }
 
 
@@ -121,18 +110,18 @@ def score(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> list[Score]:
-    """All metrics that the inputs allow, or those named; an argument goes behind a colon: "within:5", "bleu:zh".
+    """Return the scores of all metrics that the inputs allow, or of those named ("mae", "within:5", "bleu:zh").
 
-    What each input is, `Texts` says. Shares and ratios are fractions; BLEU, chrF and TER are out of 100, as ever.
+    The inputs are those of `Texts`. Shares and ratios are fractions; BLEU, chrF and TER are out of 100.
     """
     texts = hyps if isinstance(hyps, Texts) else Texts(hyps, refs, srcs, budgets, docs, backs, lengths, unit, tokenizer)
     if metrics is not None:
-        return [as_score(name, tally, bootstrap, seed) for name, tally in (_tally(name, texts) for name in metrics)]
+        return [as_score(name, tally, bootstrap, seed) for name, tally in (tally_of(name, texts) for name in metrics)]
     scores = []
     for name, metric in METRICS.items():
         if metric.usual and not _missing(metric, texts):
             try:
-                full_name, tally = _tally(name, texts)
+                full_name, tally = tally_of(name, texts)
             except NotApplicable:
                 continue
             scores.append(as_score(full_name, tally, bootstrap, seed))
@@ -140,16 +129,16 @@ def score(
 
 
 def score_bins(
-    texts: Texts, *, width: int = 100, edges: Sequence[int] | None = None, **how: Any
+    texts: Texts, *, width: int = 100, edges: Sequence[int] | None = None, **options: Any
 ) -> dict[str, list[Score]]:
-    """`score` for each bin of the target length, by the bin's name ("1-100 chars"); `as_table` prints it.
+    """Return the scores of each bin of the target length, by its name ("1-100 chars"); `as_table` prints them.
 
-    `how` is what `score` takes: metrics, bootstrap, seed.
+    `options` are those of `score`: metrics, bootstrap, seed.
     """
     if texts.budgets is None:
         raise ValueError("bins of the target length need budgets: Texts(hyps, ..., budgets=...)")
-    rows_by_bin = targets.bins(texts.targets.tolist(), width=width, edges=edges)
-    return {f"{label} {texts.budget_unit}": score(texts.pick(rows), **how) for label, rows in rows_by_bin.items()}
+    rows_by_bin = length_error.bins(texts.targets.tolist(), width=width, edges=edges)
+    return {f"{label} {texts.budget_unit}": score(texts.pick(rows), **options) for label, rows in rows_by_bin.items()}
 
 
 def compare(
@@ -167,20 +156,20 @@ def compare(
     samples: int = 1000,
     seed: int = 0,
 ) -> Comparison:
-    """Does system b differ from system a on the same texts? Name the metric; "bootstrap" or "randomisation" tests it.
+    """Return the paired test of system b against system a on the same texts.
 
-    Two `Texts` say more of each system than two lists of outputs: its lengths or its back-translations.
+    Give `Texts` where a system has lengths or back-translations of its own.
     """
     both = [
         side if isinstance(side, Texts) else Texts(side, refs, srcs, budgets, docs, unit=unit, tokenizer=tokenizer)
         for side in (a, b)
     ]
-    (name, tally_a), (_, tally_b) = (_tally(metric, texts) for texts in both)
+    (name, tally_a), (_, tally_b) = (tally_of(metric, texts) for texts in both)
     return as_comparison(name, tally_a, tally_b, test, samples, seed)
 
 
-def _tally(asked: str, texts: Texts) -> tuple[str, Tally]:
-    """The metric's full name and its counts."""
+def tally_of(asked: str, texts: Texts) -> tuple[str, Tally]:
+    """Return the metric's full name, with its argument, and its counts."""
     name, colon, argument = asked.partition(":")
     name = name.lower().removeprefix("s-")
     if name not in METRICS:
@@ -191,7 +180,8 @@ def _tally(asked: str, texts: Texts) -> tuple[str, Tally]:
     if missing := _missing(metric, texts):
         raise ValueError(f"metric {name!r} needs {' and '.join(metric.needs)}; {' and '.join(missing)} not given")
     argument = argument or metric.default
-    return (f"{name}:{argument}" if argument else name), metric.tally(texts, argument)
+    given = argument if metric.load is None else metric.load(argument) if argument else None
+    return (f"{name}:{argument}" if argument else name), metric.tally(texts, given)
 
 
 def _missing(metric: Metric, texts: Texts) -> list[str]:

@@ -1,7 +1,7 @@
 """Attention entropy: over how many keys does a query spread its attention (Zhang et al. 2023)?
 
-Weights in, entropies out, natural logarithm: even attention over n keys has ln n. It does not know which model or
-which kind of attention the weights are from.
+Natural logarithm: even attention over n keys has ln n. This file receives weights; it does not know which model or
+which kind of attention they come from.
 """
 
 from typing import Any
@@ -12,9 +12,9 @@ from .texts import Array
 
 
 def attention_entropy(weights: Any) -> Array:  # (..., keys) -> (...)
-    """−Σ w ln w over the keys of each query; take the mean over the queries that are no padding.
+    """Return −Σ w ln w over the keys of each query. Masked keys have weight 0 and add nothing.
 
-    Keys that are masked have weight 0 and add nothing.
+    For the entropy of a layer, take the mean over the queries that are not padding.
 
     >>> round(float(attention_entropy([0.5, 0.5, 0.0])), 4)
     0.6931

@@ -1,6 +1,6 @@
-"""Contrastive accuracy: does a model prefer the right translation to wrong ones (ContraPro, Müller et al. 2018)?
+"""Contrastive accuracy: does a model give the right translation more probability than wrong ones?
 
-The caller sums the log-probabilities of each text's tokens; here they are only compared.
+ContraPro, Müller et al. 2018. This file receives the sum of log-probabilities of each text, and compares them.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from .tally import as_score, mean_of
 def contrastive_accuracy(
     reference: Sequence[float], contrasts: Sequence[Sequence[float]], *, bootstrap: int = 1000, seed: int = 0
 ) -> Score:
-    """Share of references whose log-probability is above that of each of their contrasts; a tie is not a preference.
+    """Return the share of references with a higher log-probability than all their contrasts; a tie counts as wrong.
 
     >>> contrastive_accuracy([-3.0, -5.0], [[-4.0, -9.0], [-5.0]], bootstrap=0).value
     0.5

@@ -1,58 +1,51 @@
 """Coverage: does the output still say what the source says?
 
 A text that ends with a full stop may have lost its last clause. The output is translated back into the language of the
-source, and the words of the source are looked for in it. The back-translations are given, or made by the reverse model
-that is named (`reverse.py`). This file compares words; it does not translate, and it knows no synonyms: even a human
-translation scores far below 1, so compare systems, do not read the number as an absolute.
+source, and the source's words are looked up in the back-translation, which is given or comes from a reverse model.
+This file compares words, without synonyms: a human translation, too, scores far below 1, so use it to compare systems.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import regex
 
-from ..scoring.reverse import loaded, short
 from .tally import NotApplicable, Tally, mean_of
-from .texts import Texts
+from .texts import Texts, short_name
+
+if TYPE_CHECKING:
+    from ..scoring.reverse import ReverseModel
 
 _WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
-# A repeated word is looked for anew each time, and found where it stands once: if each took one of the other side's,
-# the last ones would go without, and a whole text would seem to lose its tail.
+# A repeated word counts as found each time if it is in the back-translation once. If each occurrence needed one of its
+# own, the last ones would be missing, and a complete text would seem to lose its tail.
 _WORDS = "words:unicode-lc|repeats:found"
 
 
-def coverage(texts: Texts, model: str = "") -> Tally:
-    """Share of the source's words that return in the back-translation: the mean over the texts."""
-    backs, by = _backs("coverage", texts, model)
-    values = [np.mean(found) for found in _found(texts, backs)]
-    return mean_of(values, f"coverage|of:all|{_WORDS}|{by}|v2")
+def coverage(texts: Texts, model: "ReverseModel | None" = None, *, tail: bool = False) -> Tally:
+    """Return the share of source words that reappear in the back-translation: the mean over the texts.
 
-
-def tail(texts: Texts, model: str = "") -> Tally:
-    """The same for the last quarter of the source's words, where a text written to fit loses them first."""
-    backs, by = _backs("tail", texts, model)
-    lasts = [np.mean(found[-max(1, len(found) // 4) :]) for found in _found(texts, backs)]
-    return mean_of(lasts, f"coverage|of:last-quarter|{_WORDS}|{by}|v2")
-
-
-def _backs(name: str, texts: Texts, model: str) -> tuple[Sequence[str], str]:
-    """The back-translations, and by whom they are."""
-    if model:
-        return loaded(model).translate(texts.hyps), f"back:{short(model)}|search:greedy"
-    if texts.backs is None:
+    `tail`: of the last quarter of the source's words, which a text written to fit loses first. A source without words
+    has a share of 1.
+    """
+    name, part = ("tail", "last-quarter") if tail else ("coverage", "all")
+    if model is not None:
+        backs: Sequence[str] = model.translate(texts.hyps)
+    elif texts.backs is not None:
+        backs = texts.backs
+    else:
         raise NotApplicable(
             f"metric {name!r} needs srcs and backs; backs not given. A reverse model makes them: '{name}:path/to/model'"
         )
-    return texts.backs, "back:given"
-
-
-def _found(texts: Texts, backs: Sequence[str]) -> list[list[bool]]:
-    """A source without words has nothing to lose."""
-    return [returned(src, back) or [True] for src, back in zip(texts.srcs or (), backs, strict=True)]
+    found = [returned(src, back) or [True] for src, back in zip(texts.srcs or (), backs, strict=True)]
+    shares = [np.mean(words[-max(1, len(words) // 4) :] if tail else words) for words in found]
+    by = f"{short_name(model.name)}|search:greedy" if model else "given"
+    return mean_of(shares, f"coverage|of:{part}|{_WORDS}|back:{by}|v2")
 
 
 def returned(source: str, back: str) -> list[bool]:
-    """For each word of the source, in order: is it in the back-translation?
+    """Return, for each word of the source, whether it is in the back-translation.
 
     >>> returned("The cat saw the dog", "the cat ran")
     [True, True, False, True, False]

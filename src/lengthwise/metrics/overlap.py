@@ -1,8 +1,8 @@
-"""Overlap: BLEU, chrF and TER, counted by sacreBLEU and signed by it.
+"""Overlap with references: BLEU, chrF and TER, with sacreBLEU's counts and signatures.
 
-sacreBLEU counts the n-grams and edits of each text; the formulas on summed counts stand here again, for many
-resamples at once, and are tested against sacreBLEU's own. d- metrics take each document as one line.
-BLEU* (Lakew et al. 2019) is BLEU without its brevity penalty. It cannot see what a short text leaves out.
+sacreBLEU counts the n-grams and edits of each text. The formulas on summed counts are repeated here, for many resamples
+at once, and tested against sacreBLEU. d- metrics take each document as one line.
+BLEU* (Lakew et al. 2019) is BLEU without its brevity penalty: it does not measure what a short text leaves out.
 """
 
 from collections.abc import Callable
@@ -12,35 +12,35 @@ from typing import Any
 
 import numpy as np
 
-from .extras import library
+from .optional_imports import library
 from .tally import Tally, of_sums
 from .texts import Array, Texts
 
 
 def bleu(texts: Texts, tokenize: str = "", *, lowercase: bool = False, star: bool = False) -> Tally:
-    """BLEU; `tokenize` is one of sacreBLEU's tokenizers (13a, zh, ja-mecab, char, ...)."""
+    """Return BLEU; `tokenize` is one of sacreBLEU's tokenizers (13a, zh, ja-mecab, char, ...)."""
     metric = library("sacrebleu.metrics").BLEU(lowercase=lowercase, tokenize=tokenize or None)
     return _tally(metric, texts, partial(bleu_formula, star=star), "|bp:off" if star else "", per_item=False)
 
 
 def chrf(texts: Texts, _: str = "", *, lowercase: bool = False) -> Tally:
-    """chrF2: character 6-grams, recall counts twice as much as precision."""
+    """Return chrF2: character 6-grams; recall counts twice as much as precision."""
     return _tally(library("sacrebleu.metrics").CHRF(lowercase=lowercase), texts, chrf_formula)
 
 
 def ter(texts: Texts, _: str = "", *, cased: bool = False) -> Tally:
-    """Translation edit rate, lower is better; sacreBLEU's default ignores case."""
+    """Return the translation edit rate, lower is better; sacreBLEU's default ignores case."""
     return _tally(library("sacrebleu.metrics").TER(case_sensitive=cased), texts, ter_formula)
 
 
 def of_documents(metric: Callable[..., Tally], texts: Texts, argument: str = "", **options: Any) -> Tally:
-    """The same metric with each document as one line (d-BLEU)."""
+    """Return the same metric with each document as one line (d-BLEU)."""
     tally = metric(texts.as_documents(), argument, **options)
     return Tally(f"{tally.signature}|level:document", tally.counts, tally.finish, tally.per_item)
 
 
 def bleu_formula(sums: Array, *, star: bool = False) -> Array:
-    """sums (draws, 10): hypothesis and reference length, matches of orders 1-4, n-grams of orders 1-4."""
+    """Return BLEU. sums (draws, 10): hypothesis and reference length, matches of orders 1-4, n-grams of orders 1-4."""
     hyp, ref, correct, total = sums[:, 0], sums[:, 1], sums[:, 2:6], sums[:, 6:10]
     with np.errstate(divide="ignore", invalid="ignore"):
         # Smoothing "exp": the k-th order without a match counts as 1/2^k of one match.
@@ -51,7 +51,7 @@ def bleu_formula(sums: Array, *, star: bool = False) -> Array:
 
 
 def brevity_penalty(hyp_len: Array | float, ref_len: Array | float) -> Array:
-    """1 for a text as long as its reference or longer, else exp(1 − reference / hypothesis).
+    """Return 1 for a text as long as its reference or longer, else exp(1 − reference / hypothesis).
 
     962 words for 1000 → 0.9613, so BLEU 31.62 is BLEU* 32.89.
     """
@@ -61,7 +61,7 @@ def brevity_penalty(hyp_len: Array | float, ref_len: Array | float) -> Array:
 
 
 def chrf_formula(sums: Array) -> Array:
-    """sums (draws, 18): n-grams of the hypothesis, of the reference and of both, for each of 6 orders; β = 2."""
+    """Return chrF. sums (draws, 18): n-grams of the hypothesis, the reference and both, for each of 6 orders; β = 2."""
     hyp, ref, match = (sums[:, start::3] for start in range(3))
     there = (hyp > 0) & (ref > 0)
     orders = np.maximum(there.sum(axis=1), 1)
@@ -72,7 +72,7 @@ def chrf_formula(sums: Array) -> Array:
 
 
 def ter_formula(sums: Array) -> Array:
-    """sums (draws, 2): edits, reference words; writing where the reference is empty costs 100."""
+    """Return TER. sums (draws, 2): edits, reference words; edits against an empty reference cost 100."""
     edits, words = sums[:, 0], sums[:, 1]
     return np.where(words > 0, 100 * edits / np.where(words > 0, words, 1), 100.0 * (edits > 0))
 
@@ -83,5 +83,5 @@ def _tally(
     # sacreBLEU wants the first references of all texts, then the second ones, ...; None where a text has fewer.
     streams = list(zip_longest(*(texts.refs or ())))
     counts = np.array(metric._extract_corpus_statistics(texts.hyps, streams), dtype=np.float64)
-    # BLEU of one sentence needs other smoothing than that of a corpus, so it has no value for each text.
+    # BLEU of one sentence needs other smoothing than BLEU of a corpus, so there is no value for each text.
     return Tally(f"{metric.get_signature()}{note}", counts, of_sums(formula), formula(counts) if per_item else None)

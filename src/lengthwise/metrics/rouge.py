@@ -1,7 +1,7 @@
-"""ROUGE: shared words with a reference summary, counted by rouge-score (Lin 2004).
+"""ROUGE: words shared with a reference summary, counted by rouge-score (Lin 2004).
 
-F1, and recall of the output cut to a number of bytes: the rule of DUC (75 bytes), so that length buys nothing.
-rouge-score reads only a-z and 0-9; for other scripts name a tokenizer of ours: "rouge-1:words" or "rouge-1:chars".
+F1, and recall of the output cut to a number of bytes: the rule of DUC (75 bytes), where length gives no advantage.
+rouge-score reads only a-z and 0-9; for other scripts use the tokenizers here: "rouge-1:words" or "rouge-1:chars".
 """
 
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import regex
 
-from .extras import library
+from .optional_imports import library
 from .tally import NotApplicable, Tally, mean_of
 from .texts import Texts
 
 
 class _Tokenizer:
-    """What rouge-score asks for: an object with `tokenize`."""
+    """The interface that rouge-score expects."""
 
     def __init__(self, pattern: str) -> None:
         self._find = regex.compile(pattern).findall
@@ -35,13 +35,13 @@ TOKENIZERS: dict[str, Callable[[], Any]] = {
 
 
 def rouge(texts: Texts, tokenizer: str = "", *, kind: str) -> Tally:
-    """F1 of "rouge1", "rouge2" or "rougeL"; the mean over the references of a text, where it has several."""
+    """Return F1 of "rouge1", "rouge2" or "rougeL"; of several references of a text, the mean."""
     tokenizer = tokenizer or "english"
     return _tally(texts, list(texts.hyps), kind, "fmeasure", tokenizer, f"f1|cut:no|tok:{tokenizer}")
 
 
 def rouge_recall(texts: Texts, cut: str = "75", *, kind: str) -> Tally:
-    """Recall of the output's first `cut` bytes; "target": as many bytes as its budget aims for."""
+    """Return the recall of the output's first `cut` bytes; "target": as many bytes as its budget's target."""
     if cut == "target" and texts.budgets is not None:
         limits = [int(target) for target in texts.targets]
     elif cut.isdecimal() and int(cut) > 0:
@@ -53,7 +53,7 @@ def rouge_recall(texts: Texts, cut: str = "75", *, kind: str) -> Tally:
 
 
 def first_bytes(text: str, limit: int) -> str:
-    """As much of `text` as fits in `limit` bytes of UTF-8; a character that would be torn is dropped."""
+    """Return as much of `text` as fits in `limit` bytes of UTF-8; a split character is dropped."""
     return text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
 
 

@@ -1,6 +1,6 @@
-"""Scores: a number that says how it was made.
+"""Scores and comparisons as values, with tables and JSON of them.
 
-Values to pass around and print, and tables of them. This file does not know how any of them is computed.
+Each has a signature that says how it was computed. This file does not compute any.
 """
 
 import json
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Score:
-    """A number, its 95 % interval if it has one, and its signature: two scores compare when their signatures agree.
+    """A number, its 95 % interval if it has one, and its signature: scores are comparable if their signatures agree.
 
     >>> print(Score("mae", 2.5, "mae|unit:chars", (2.25, 2.75), None, 40))
     mae 2.500 [2.250, 2.750] n=40 mae|unit:chars
@@ -29,7 +29,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on the same texts: `delta` = b − a with its 95 % interval, and p of a difference by chance."""
+    """Two systems on the same texts: `delta` = b − a with its 95 % interval, and the p-value of the difference."""
 
     name: str
     a: float
@@ -48,7 +48,7 @@ class Comparison:
 
 
 def as_table(scores: Sequence[Score] | Mapping[str, Sequence[Score]]) -> str:
-    """A Markdown table. A list of scores makes one row a score; several lists, by name, one row a list."""
+    """Return a Markdown table: one row for each score of a list, or one row for each named list."""
     if isinstance(scores, Mapping):
         return _systems_table(scores)
     rows = [(s.name, _show(s.value), _interval(s), str(s.n), f"`{s.signature}`") for s in scores]
@@ -73,7 +73,7 @@ def _systems_table(systems: Mapping[str, Sequence[Score]]) -> str:
 
 
 def as_json(scores: Sequence[Score | Comparison] | Mapping[str, Sequence[Score]], *, per_item: bool = False) -> str:
-    """The same as JSON; with `per_item` also the value of each text."""
+    """Return the scores as JSON; with `per_item` also the value of each text."""
     if isinstance(scores, Mapping):
         plain: object = {system: [_plain(score, per_item) for score in of_one] for system, of_one in scores.items()}
     else:
@@ -92,7 +92,7 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Seque
 
 
 def _show(number: float) -> str:
-    """Four figures: 43.80, 1.050, 0.0150, 1234."""
+    """Return four figures: 43.80, 1.050, 0.0150, 1234."""
     if number == 0:
         return "0.000"
     return f"{number:.0f}" if abs(number) >= 1000 else f"{number:#.4g}".rstrip(".")

@@ -1,14 +1,14 @@
-"""Tally: what a metric has counted, text by text, before it becomes one number.
+"""Tally: the counts of a metric, text by text, before they become one number.
 
-A metric counts once. The number itself, its interval and every comparison are then arithmetic on those counts: a
-resample is a row of weights (how often each text is drawn), and `finish` turns counts and weights into numbers, many
-resamples at a time. This file knows sums and weights; it knows no text.
+A metric counts once. The number, its interval and every comparison are then arithmetic on those counts: a resample is a
+row of weights (how often each text is drawn), and `finish` turns counts and weights into numbers, many resamples at a
+time. This file knows sums and weights; it knows no text.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,37 +21,38 @@ _CELLS = 1 << 22  # weights held at a time: 32 MiB
 
 
 class NotApplicable(ValueError):
-    """These texts cannot be measured so. An error when the metric was asked for by name, else it is left out."""
+    """The metric cannot be computed for these texts: an error if it was named, else it is left out."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The counts of one metric. `per_item` is the measure of each text alone, where that means something."""
+    """The counts of one metric. `per_item`: the value of each text alone, for metrics that have one."""
 
     signature: str
     counts: Array  # (n, k)
     finish: Finish
     per_item: Array | None = None  # (n,)
-    resampled: bool = True  # False: the counts of one text depend on the others', so there is no interval
+    resampled: bool = True  # False: the counts of one text depend on the other texts, so there is no interval
 
     def value(self) -> float:
-        """The number itself: every text once."""
+        """Return the number itself: every text once."""
         return float(self.finish(self.counts, np.ones((1, len(self.counts))))[0])
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric counts, and what it must be given. Its argument is what follows a colon: "within:5"."""
+    """How a metric counts, and what it needs. Its argument follows a colon: "within:5"."""
 
-    tally: Callable[[Texts, str], Tally]
-    needs: tuple[str, ...] = ()  # of the names of Texts
+    tally: Callable[[Texts, Any], Tally]
+    needs: tuple[str, ...] = ()  # fields of Texts
     takes: str = ""  # what the argument is; empty: there is none
-    default: str = ""  # the argument when none is given
-    usual: bool = True  # False: computed only when asked for
+    default: str = ""  # the argument if none is given
+    usual: bool = True  # False: computed only if named
+    load: Callable[[str], Any] | None = None  # makes the model that the argument names: `tally` receives it, or None
 
 
 def mean_of(values: ArrayLike, signature: str) -> Tally:
-    """The plain mean of one value for each text."""
+    """Return the tally of a plain mean of one value for each text."""
     column = np.asarray(values, dtype=np.float64)
     return Tally(signature, column[:, None], mean, column)
 
@@ -61,13 +62,13 @@ def mean(counts: Array, weights: Array) -> Array:
 
 
 def ratio_of_sums(counts: Array, weights: Array) -> Array:
-    """Of two columns, the sum of the first over that of the second; 0 where there is nothing."""
+    """Return the sum of the first column over the sum of the second; 0 if that is 0."""
     part, whole = (weights @ counts).T
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 def population_std(counts: Array, weights: Array) -> Array:
-    """Not a function of raw sums: squares of values far from 0 would cancel, so they are centred first."""
+    """Return the standard deviation. Values are centred first: squares of values far from 0 would cancel."""
     centred = counts[:, 0] - counts[:, 0].mean()
     total = weights.sum(axis=1)
     first, second = weights @ centred / total, weights @ centred**2 / total
@@ -75,7 +76,7 @@ def population_std(counts: Array, weights: Array) -> Array:
 
 
 def median(counts: Array, weights: Array) -> Array:
-    """The middle of the drawn values, or the mean of the two middle ones."""
+    """Return the middle of the drawn values, or the mean of the two middle ones."""
     order = np.argsort(counts[:, 0])
     reached = weights[:, order].cumsum(axis=1)
     half = weights.sum(axis=1, keepdims=True) / 2
@@ -85,12 +86,12 @@ def median(counts: Array, weights: Array) -> Array:
 
 
 def of_sums(formula: Callable[[Array], Array]) -> Finish:
-    """A corpus metric: the counts are added up, then the formula is applied, (draws, k) -> (draws,)."""
+    """Return the `finish` of a corpus metric: `formula`, (draws, k) -> (draws,), of the summed counts."""
     return lambda counts, weights: formula(weights @ counts)
 
 
 def bootstrap_weights(n: int, samples: int, seed: int) -> Iterator[Array]:
-    """How often each of n texts is drawn in each resample, (some, n) at a time; equal seeds draw the same texts."""
+    """Yield how often each of n texts is drawn in each resample, (some, n) at a time; the seed decides."""
     rng = np.random.default_rng(seed)
     step = max(1, _CELLS // n)
     for start in range(0, samples, step):
@@ -100,7 +101,7 @@ def bootstrap_weights(n: int, samples: int, seed: int) -> Iterator[Array]:
 
 
 def as_score(name: str, tally: Tally, samples: int = 1000, seed: int = 0) -> Score:
-    """The number with its 95 % interval (bootstrap percentiles); `samples=0` for none."""
+    """Return the number with its 95 % interval (bootstrap percentiles); `samples=0` for no interval."""
     n, interval, signature = len(tally.counts), None, tally.signature
     if samples and n > 1 and tally.resampled:
         draws = bootstrap_weights(n, samples, seed)
@@ -118,10 +119,10 @@ def as_comparison(
     samples: int = 1000,
     seed: int = 0,
 ) -> Comparison:
-    """Is b different from a on the same texts? The interval is the paired bootstrap's, p is two-sided.
+    """Return the paired test of b against a on the same texts: a bootstrap interval and a two-sided p.
 
-    bootstrap: how often does the resampled difference stray from the observed one as far as that is from 0?
-    randomisation: how often is the difference as large when each pair of outputs is swapped by the toss of a coin?
+    bootstrap: p is the share of resampled differences at least as far from the observed one as that is from 0.
+    randomisation: p is the share of differences as large if each pair of outputs is swapped with probability 1/2.
     """
     if len(a.counts) != len(b.counts):
         raise ValueError(f"both systems must be scored on the same texts; got {len(a.counts)} and {len(b.counts)}")
@@ -134,28 +135,28 @@ def as_comparison(
     n = len(a.counts)
     draws = bootstrap_weights(n, samples, seed)
     deltas = np.concatenate([b.finish(b.counts, weights) - a.finish(a.counts, weights) for weights in draws])
-    strays = np.abs(_TESTS[test](a, b, deltas, delta, samples, seed))
-    # As large counts as larger: a system compared with itself must not come out as significant.
-    p = (int((strays >= abs(delta) - 1e-12).sum()) + 1) / (samples + 1)
+    deviations = np.abs(_TESTS[test](a, b, deltas, delta, samples, seed))
+    # Equal counts as larger: a system compared with itself must not be significant.
+    p = (int((deviations >= abs(delta) - 1e-12).sum()) + 1) / (samples + 1)
     signature = f"{a.signature}|paired:{test}|bs:{samples}|rs:{seed}"
     return Comparison(name, value_a, value_b, delta, _percentiles(deltas), p, signature, n)
 
 
-def _strays_by_bootstrap(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
+def _deviations_by_bootstrap(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
     return deltas - delta
 
 
-def _strays_by_randomisation(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
+def _deviations_by_randomisation(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
     pooled, n = np.concatenate([a.counts, b.counts]), len(a.counts)
     rng, step = np.random.default_rng(seed), max(1, _CELLS // (2 * n))
-    finish, strays = partial(b.finish, pooled), []
+    finish, found = partial(b.finish, pooled), []
     for start in range(0, samples, step):
         swap = rng.integers(2, size=(min(step, samples - start), n)).astype(np.float64)
-        strays.append(finish(np.hstack([swap, 1 - swap])) - finish(np.hstack([1 - swap, swap])))
-    return np.concatenate(strays)
+        found.append(finish(np.hstack([swap, 1 - swap])) - finish(np.hstack([1 - swap, swap])))
+    return np.concatenate(found)
 
 
-_TESTS = {"bootstrap": _strays_by_bootstrap, "randomisation": _strays_by_randomisation}
+_TESTS = {"bootstrap": _deviations_by_bootstrap, "randomisation": _deviations_by_randomisation}
 
 
 def _percentiles(values: Array) -> tuple[float, float]:

@@ -1,6 +1,6 @@
-"""Texts: what is to be scored, checked once and measured once.
+"""Texts: the inputs of all metrics, checked once and measured once.
 
-Hypotheses, and whatever else is known of each: references, source, budget, document, back-translation. This file
+Hypotheses, and for each of them references, source, budget, document and back-translation, as far as given. This file
 knows which inputs belong together and how long the texts are; it knows no metric.
 """
 
@@ -21,12 +21,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Texts:
-    """A set to be scored. Every input has one entry for each hypothesis; `budgets` may be one for all.
+    """A set of hypotheses with one entry of each input for each hypothesis; `budgets` may be one for all.
 
-    `refs` has a text or a list of texts for each hypothesis. `docs` names the document of each ("a", "a", "b").
-    `backs` are the hypotheses translated back into the language of the sources. `lengths` are the hypotheses' lengths
-    in the budgets' unit where the writer has counted them (tokens); left out, the texts are measured. `unit` is that
-    of the length ratios; lengths against a budget are always in the budget's own.
+    `refs`: a text or a list of texts each. `docs`: the document of each ("a", "a", "b"). `backs`: the hypotheses
+    translated back into the language of the sources. `lengths`: the hypotheses' lengths in the budgets' unit, if the
+    generator has counted them (tokens); the default is to measure the texts. `unit`: that of the length ratios; lengths
+    against a budget are in the budget's unit.
     """
 
     hyps: Sequence[str]
@@ -40,7 +40,7 @@ class Texts:
     tokenizer: Any = None
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__  # frozen for the others
+        set_ = object.__setattr__  # the dataclass is frozen
         set_(self, "unit", unit_named(self.unit).name)
         if isinstance(self.budgets, str | Budget):
             set_(self, "budgets", (self.budgets,) * len(self.hyps))
@@ -81,19 +81,20 @@ class Texts:
         return len(self.hyps)
 
     def pick(self, rows: Sequence[int]) -> "Texts":
-        """The same for these rows only."""
-        chosen: dict[str, Any] = {name: [values[row] for row in rows] for name, values in self._given()}
+        """Return the texts of these rows."""
+        given = {name: getattr(self, name) for name in _PER_ITEM if getattr(self, name) is not None}
+        chosen: dict[str, Any] = {name: [values[row] for row in rows] for name, values in given.items()}
         return replace(self, **chosen)
 
     def as_documents(self) -> "Texts":
-        """Each document as one line: hypotheses, references and sources joined by spaces. Has no budgets."""
+        """Return each document as one text: hypotheses, references and sources joined by spaces, without budgets."""
         if self.docs is None:
             raise ValueError("documents need docs: the document of each text, for example docs=['a', 'a', 'b']")
         runs = [[row for row, _ in run] for _, run in groupby(enumerate(self.docs), key=lambda pair: pair[1])]
         names = [self.docs[run[0]] for run in runs]
         if len(set(names)) != len(names):
-            torn = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"a document's texts must stand together; those of {torn!r} do not")
+            split = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"a document's texts must stand together; those of {split!r} do not")
         return Texts(
             hyps=_joined(self.hyps, runs),
             refs=None if self.refs is None else [_joined_refs([self.refs[row] for row in run]) for run in runs],
@@ -104,19 +105,19 @@ class Texts:
         )
 
     def measured(self, texts: Iterable[str], unit: str) -> Array:
-        """The length of each text."""
+        """Return the length of each text."""
         return np.array([measure(text, unit, tokenizer=self.tokenizer) for text in texts], dtype=np.float64)
 
     def unit_signature(self, unit: str) -> str:
-        """By which rule lengths in `unit` are counted here."""
+        """Return the rule by which lengths in `unit` are counted here."""
         if unit != "tokens" or self.tokenizer is None:
             return unit_named(unit).signature
         name = str(getattr(self.tokenizer, "name_or_path", "")) or type(self.tokenizer).__name__
-        return f"{unit_named(unit).signature}|tok:{name.rstrip('/').rpartition('/')[2]}"
+        return f"{unit_named(unit).signature}|tok:{short_name(name)}"
 
     @cached_property
     def budget_unit(self) -> str:
-        """The unit of all budgets: errors in characters and errors in words have no mean."""
+        """The unit of all budgets; errors in different units have no mean."""
         units = sorted({budget.unit for budget in self.budgets or ()})
         if len(units) != 1:
             raise ValueError(f"the budgets of one score must share a unit; got {', '.join(units) or 'no budgets'}")
@@ -124,21 +125,23 @@ class Texts:
 
     @cached_property
     def written(self) -> Array:  # (n,)
-        """How long each hypothesis is, in the budgets' unit."""
+        """The length of each hypothesis, in the budgets' unit."""
         if self.lengths is not None:
             return np.array(self.lengths, dtype=np.float64)
         return self.measured(self.hyps, self.budget_unit)
 
     @cached_property
     def targets(self) -> Array:  # (n,)
-        """How long each hypothesis ought to be."""
+        """The target length of each hypothesis."""
         return np.array([budget.target for budget in self.budgets or ()], dtype=np.float64)
-
-    def _given(self) -> list[tuple[str, Sequence[Any]]]:
-        return [(name, getattr(self, name)) for name in _PER_ITEM if getattr(self, name) is not None]
 
 
 _PER_ITEM = tuple(field.name for field in fields(Texts) if field.name not in ("unit", "tokenizer"))
+
+
+def short_name(path: str) -> str:
+    """Return the last part of a path or of a model's name, for signatures."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 def _joined(texts: Sequence[str], runs: list[list[int]]) -> list[str]:
@@ -146,7 +149,7 @@ def _joined(texts: Sequence[str], runs: list[list[int]]) -> list[str]:
 
 
 def _joined_refs(refs: list[Sequence[str]] | list[Any]) -> list[str]:
-    """The k-th references of a document's sentences make its k-th reference."""
+    """Return the references of a document: the k-th is made of the k-th references of its sentences."""
     counts = sorted({len(of_one) for of_one in refs})
     if len(counts) != 1:
         raise ValueError(f"the sentences of a document need equally many references; got {counts}")

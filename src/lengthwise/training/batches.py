@@ -1,13 +1,14 @@
-"""Batches: examples of like length side by side, as tensors that a model takes as they are.
+"""Batches: examples of similar length together, as tensors that are a model's arguments.
 
-A batch holds at most so many tokens, padding included. Rows are padded on the right: a causal model then never looks at
-the padding and needs no mask, which lets the fastest attention run. Losses are taken on response rows only, so a batch
-says which they are. Knows nothing of files, epochs or the device.
+A batch has a maximum of tokens, padding included. Rows are padded on the right: a causal model then never attends to
+padding and needs no mask, so the fastest attention kernel runs. Only response tokens have a loss; a batch says where
+they are predicted. This file knows nothing of files, epochs or the device.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -16,76 +17,78 @@ from torch import Tensor
 
 from .examples import Example
 
+IGNORED = -100  # the label that PyTorch's cross entropy ignores
+
 
 @dataclass(frozen=True)
 class Layout:
-    """How a model wants its batches."""
+    """The form of a model's batches."""
 
-    tokens: int  # padded tokens of both sides, at most
-    multiple: int
+    tokens: int  # of both sides at most, padding included
+    multiple: int  # of which every width is one
     encoder_decoder: bool
     pad: int
     end: int
-    first: int | None = None  # what the decoder of an encoder-decoder reads first
-    signal: bool = False  # a control counts: lengths and positions go along
-    mask: bool = False  # decoder-only: a control needs to know the padding
+    first: int | None = None  # the decoder start token of an encoder-decoder
+    signal: bool = False  # a control counts: lengths and positions are inputs
+    mask: bool = False  # decoder-only: a control needs the attention mask
     packing: int = 0  # decoder-only: the width of rows that hold several examples; 0: one example a row
-    last: int = 0  # tokens at a response's end that are all learnt
-    before: float = 1.0  # the share that is learnt of those before them
+    last: int = 0  # so many tokens at a response's end have a loss
+    before: float = 1.0  # and this share of those before them
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What goes through the model at once."""
+    """One forward pass of a model."""
 
     inputs: dict[str, Tensor]  # the model's arguments
-    rows: Tensor  # (responses,) which of the batch × time hidden states predict a token of a response
-    labels: Tensor  # (responses,) that token; -100 where there is nothing to learn
-    chance: Tensor  # (batch,), or (batch, time) if packed: a draw from [0, 1) for each example
-    furthest: Tensor  # of the same shape: the most that the example's length may be shifted
+    rows: Tensor  # (responses,) index into the batch × time hidden states: those that predict a response token
+    labels: Tensor  # (responses,) that token; IGNORED where there is no loss
+    uniform: Tensor  # (batch,), or (batch, time) if packed: a draw from [0, 1) for each example
+    max_shift: Tensor  # of the same shape: the largest shift of the example's length
     names: list[str]
-    responses: int  # tokens to learn, ends included
-    tokens: int  # real ones, of both sides
-    padded: int  # all of them
+    responses: int  # tokens that have a loss, ends included
+    tokens: int  # of both sides, without padding
+    padded: int  # of both sides, with padding
     packed: dict[str, Tensor] = field(default_factory=dict)  # the signal at each token of packed rows
 
     def to(self, device: torch.device) -> "Batch":
-        """On `device`, without waiting for the transfer."""
+        """Return the batch on `device`, without waiting for the transfer."""
 
         def move(tensor: Tensor) -> Tensor:
-            # From memory that may be paged out, the copy would wait for all that the GPU has still to do.
+            # A copy from pageable memory would wait until the GPU has finished its queue.
             pinned = tensor.pin_memory() if device.type == "cuda" else tensor
             return pinned.to(device, non_blocking=True)
 
-        return self.each(move)
+        return self.map_tensors(move)
 
-    def each(self, change: Callable[[Any], Any]) -> "Batch":
-        """The batch with `change` applied to each of its tensors."""
-        return replace(self.by_row(change), rows=change(self.rows), labels=change(self.labels))
+    def map_tensors(self, change: Callable[[Any], Any]) -> "Batch":
+        """Return the batch with `change` applied to each of its tensors."""
+        return replace(self.map_rows(change), rows=change(self.rows), labels=change(self.labels))
 
-    def by_row(self, change: Callable[[Any], Any]) -> "Batch":
-        """The batch with `change` applied to each tensor that has a row for each example, or pack of them."""
+    def map_rows(self, change: Callable[[Any], Any]) -> "Batch":
+        """Return the batch with `change` applied to each tensor that has a row for each example, or pack of them."""
         return replace(
             self,
             inputs={key: change(value) for key, value in self.inputs.items()},
             packed={key: change(value) for key, value in self.packed.items()},
-            chance=change(self.chance),
-            furthest=change(self.furthest),
+            uniform=change(self.uniform),
+            max_shift=change(self.max_shift),
         )
 
-    def muted(self) -> "Batch":
-        """The same batch with nothing to learn: for a process that has none left while others do."""
-        return replace(self, labels=torch.full_like(self.labels, -100), responses=0, tokens=0)
+    def without_labels(self) -> "Batch":
+        """Return the batch with no loss: for a process that has no batch left while others do."""
+        return replace(self, labels=torch.full_like(self.labels, IGNORED), responses=0, tokens=0)
 
-    def lengthened(self, shift: Tensor) -> "Batch":
-        """Every example's length moved up by its `shift`, of the shape of `chance`."""
+    def shifted(self, shift: Tensor) -> "Batch":
+        """Return the batch with each example's length increased by `shift`, which has the shape of `uniform`."""
         if self.packed:
             return replace(self, packed=self.packed | {"length": self.packed["length"] + shift})
         return replace(self, inputs=self.inputs | {"decoder_length": self.inputs["decoder_length"] + shift})
 
 
 def batches(examples: Sequence[Example], layout: Layout, random: Random) -> list[Batch]:
-    """The examples in batches, in an order that `random` decides."""
+    """Return the examples in batches, in an order that `random` decides."""
     if layout.packing:
         per_batch = max(1, layout.tokens // layout.packing)
         packs = _packs(examples, layout.packing)
@@ -97,25 +100,28 @@ def batches(examples: Sequence[Example], layout: Layout, random: Random) -> list
 
 
 def _shuffle(items: list[Any], random: Random) -> None:
-    # Of Random, only random() is promised to be the same in every version of Python.
+    # Not Random.shuffle: only random() is guaranteed to be the same in every version of Python.
     for n in range(len(items) - 1, 0, -1):
         other = int(random.random() * (n + 1))
         items[n], items[other] = items[other], items[n]
 
 
 def _groups(examples: Sequence[Example], layout: Layout) -> list[list[Example]]:
-    """Examples of like size together, as many as fit.
+    """Return groups of examples of similar size, each as large as fits a batch.
 
-    Sorted by one side, an encoder-decoder's other side would be half padding: so sources are cut into strata, each in
-    the order of its targets. How many strata leave the least padding depends on the corpus; trying costs little.
+    With examples sorted by source length, targets would be half padding. So the sorted sources are cut into strata, and
+    each stratum is sorted by target length. The best number of strata depends on the corpus; all are tried.
     """
     counts = range(1, 9) if layout.encoder_decoder else (1,)
-    tried = [_filled_up(_strata(examples, count, layout), layout) for count in counts]
+    tried = [_filled_up(_stratified(examples, count, layout), layout) for count in counts]
     return min(tried, key=lambda found: found[1])[0]
 
 
-def _strata(examples: Sequence[Example], count: int, layout: Layout) -> list[Example]:
-    """Longest sources first, in `count` strata; in them targets fall and rise by turns, so that seams are smooth."""
+def _stratified(examples: Sequence[Example], count: int, layout: Layout) -> list[Example]:
+    """Return the examples by source length in `count` strata, each sorted by target length.
+
+    Target lengths fall and rise in turn, so neighbours at the border of two strata are similar.
+    """
     ordered = sorted(examples, key=lambda e: (*_sizes(e, layout), e.name), reverse=True)
     if count == 1:
         return ordered
@@ -126,12 +132,12 @@ def _strata(examples: Sequence[Example], count: int, layout: Layout) -> list[Exa
 
 
 def _filled_up(ordered: Sequence[Example], layout: Layout) -> tuple[list[list[Example]], int]:
-    """Groups of neighbours, as many as fit; and the padded tokens of all."""
+    """Return groups of neighbours, each as large as fits, and the padded tokens of all."""
     groups: list[list[Example]] = []
     sizes: list[int] = []
     widest = (0, 0)
     for example in ordered:
-        source, target = (up(size, layout.multiple) for size in _sizes(example, layout))
+        source, target = (round_up(size, layout.multiple) for size in _sizes(example, layout))
         grown = (max(widest[0], source), max(widest[1], target))
         if groups and (len(groups[-1]) + 1) * sum(grown) <= layout.tokens:
             groups[-1].append(example)
@@ -145,15 +151,15 @@ def _filled_up(ordered: Sequence[Example], layout: Layout) -> tuple[list[list[Ex
 
 
 def _sizes(example: Example, layout: Layout) -> tuple[int, int]:
-    """Tokens on either side; a decoder-only model has one."""
+    """Return the tokens of source and target; a decoder-only model has one side."""
     source, target = len(example.source), len(example.target)
     return (source, target + 1) if layout.encoder_decoder else (source + target, 0)
 
 
-def up(count: int, multiple: int) -> int:
-    """`count`, rounded up to a multiple, and to one of eight sizes between each power of two and the next.
+def round_up(count: int, multiple: int) -> int:
+    """Return `count`, rounded up to a multiple and to one of eight sizes between each power of two and the next.
 
-    Few sizes, so that what is made for a batch's shape can be used again: 100 → 104, 200 → 208, 390 → 416.
+    With few sizes, CUDA graphs and compiled kernels of a shape are used again: 100 → 104, 200 → 208, 390 → 416.
     """
     step = -(-(1 << max(0, count.bit_length() - 4)) // multiple) * multiple
     return -(-count // step) * step
@@ -163,7 +169,7 @@ def up(count: int, multiple: int) -> int:
 
 
 def collate(examples: Sequence[Example], layout: Layout) -> Batch:
-    """Examples as one batch, a row each."""
+    """Return the examples as one batch, a row each."""
     if layout.encoder_decoder:
         assert layout.first is not None
         first = layout.first
@@ -187,25 +193,23 @@ def collate(examples: Sequence[Example], layout: Layout) -> Batch:
         inputs["decoder_unit"] = torch.tensor([e.unit for e in examples])
         inputs["decoder_at_most"] = torch.tensor([e.at_most for e in examples])
     places = [row * width + start - 1 for row, start in enumerate(starts)]
-    drawn = (torch.tensor([e.chance for e in examples]), torch.tensor([e.furthest for e in examples]))
-    return _batch(examples, places, layout, inputs, padded, drawn)
+    draws = (torch.tensor([e.uniform for e in examples]), torch.tensor([e.max_shift for e in examples]))
+    return _batch(examples, places, layout, inputs, padded, draws)
 
 
 def _filled(rows: Sequence[list[int]], filler: int, multiple: int) -> Tensor:
-    """(rows, widest), filled up on the right."""
-    width = up(max(map(len, rows)), multiple)
+    """Return the rows as a tensor, padded on the right: (rows, width)."""
+    width = round_up(max(map(len, rows)), multiple)
     return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
 
 
 def _positions(example: Example) -> list[int]:
-    """Units written at each token of prompt and response; in the prompt below 0: what of it is still to be read."""
-    if not any(example.costs):
-        return [0] * len(example.source) + example.counts
-    before, to_read = [], 0
-    for cost in reversed(example.costs):
-        before.append(-to_read)
-        to_read += cost
-    return before[::-1] + example.counts
+    """Return the units written after each token; in the prompt, minus those of it that follow the token.
+
+    prompt tokens of 3 and 2 units, answer tokens of 4 and 1 → -2 0 4 5
+    """
+    following = accumulate(reversed(example.costs[1:]), initial=0) if example.costs else []
+    return [-units for units in following][::-1] + example.counts
 
 
 def _batch(
@@ -214,22 +218,22 @@ def _batch(
     layout: Layout,
     inputs: dict[str, Tensor],
     padded: int,
-    drawn: tuple[Tensor, Tensor],
+    draws: tuple[Tensor, Tensor],
     packed: dict[str, Tensor] | None = None,
 ) -> Batch:
-    """`places`: of each example, the (flat) place at which its first target token is predicted."""
+    """Return the batch. `places`: for each example, which hidden state predicts its first target token."""
     rows, labels = [], []
     for place, example in zip(places, examples, strict=True):
-        wanted = _learnt(example, layout)
-        rows += [place + n for n in wanted]
-        labels += [example.target[n] if n < len(example.target) else layout.end for n in wanted]
+        trained = _trained_tokens(example, layout)
+        rows += [place + n for n in trained]
+        labels += [example.target[n] if n < len(example.target) else layout.end for n in trained]
     tokens = sum(len(e.source) + len(e.target) + layout.encoder_decoder for e in examples)
     return Batch(
         inputs=inputs,
         rows=torch.tensor(rows),
         labels=torch.tensor(labels),
-        chance=drawn[0],
-        furthest=drawn[1],
+        uniform=draws[0],
+        max_shift=draws[1],
         names=[e.name for e in examples],
         responses=len(labels),
         tokens=tokens,
@@ -238,17 +242,17 @@ def _batch(
     )
 
 
-def _learnt(example: Example, layout: Layout) -> Sequence[int]:
-    """Which tokens of a response, its end included, are learnt: all, or the last ones and a share of the others.
+def _trained_tokens(example: Example, layout: Layout) -> Sequence[int]:
+    """Return the tokens of a response, its end included, that have a loss: all, or the last and a share of the others.
 
-    Of a torn one only the end.
+    A truncated response has a loss only at its end.
     """
     count = len(example.target) + 1
-    if example.torn:
+    if example.truncated:
         return [count - 1]
     if layout.before == 1:
         return range(count)
-    random = Random(example.chance)  # drawn anew with the example in each epoch
+    random = Random(example.uniform)  # which differs in each epoch
     return [n for n in range(count) if random.random() < layout.before or n >= count - layout.last]
 
 
@@ -256,26 +260,26 @@ def _learnt(example: Example, layout: Layout) -> Sequence[int]:
 
 
 def _packs(examples: Sequence[Example], width: int) -> list[list[Example]]:
-    """Examples in rows of at most `width` tokens, each in the fullest row that still takes it (best fit decreasing)."""
+    """Return the examples in rows of at most `width` tokens, by best fit decreasing."""
     packs: list[list[Example]] = []
-    room: list[tuple[int, int]] = []  # (tokens left, number of the row), sorted
+    free: list[tuple[int, int]] = []  # (tokens left, index of the row), sorted
     for example in sorted(examples, key=lambda e: (len(e.source) + len(e.target), e.name), reverse=True):
         size = len(example.source) + len(example.target)
-        place = bisect_left(room, (size, -1))
-        if place == len(room):
+        place = bisect_left(free, (size, -1))
+        if place == len(free):
             left, number = width - size, len(packs)
             packs.append([example])
         else:
-            left, number = room.pop(place)
+            left, number = free.pop(place)
             left -= size
             packs[number].append(example)
         if left > 0:
-            insort(room, (left, number))
+            insort(free, (left, number))
     return packs
 
 
 def pack(packs: Sequence[Sequence[Example]], layout: Layout) -> Batch:
-    """Each pack in a row. Positions start anew with each example; by that, transformers keeps them apart."""
+    """Return a batch with one pack a row. Position ids start at 0 in each example: so transformers separates them."""
     widest = max(sum(len(e.source) + len(e.target) for e in row) for row in packs)
     width = max(layout.packing, widest)
     columns: dict[str, list[list[float]]] = {}
@@ -286,15 +290,16 @@ def pack(packs: Sequence[Sequence[Example]], layout: Layout) -> Batch:
         for example in row:
             places.append(number * width + used + len(example.source) - 1)
             used += len(example.source) + len(example.target)
-        cells.append(_empty(width - used, layout))
+        if used < width:
+            cells.append(_padding(width - used, layout))
         for key in cells[0]:
             columns.setdefault(key, []).append([value for cell in cells for value in cell[key]])
     tensors = {key: torch.tensor(rows) for key, rows in columns.items()}  # (packs, width)
     inputs = {key: tensors.pop(key) for key in ("input_ids", "position_ids")}
-    drawn = (tensors.pop("chance"), tensors.pop("furthest"))
+    draws = (tensors.pop("uniform"), tensors.pop("max_shift"))
     signal = tensors | {key: tensors[key].bool() for key in ("live", "at_most")} if layout.signal else {}
     flat = [example for row in packs for example in row]
-    return _batch(flat, places, layout, inputs, len(packs) * width, drawn, signal)
+    return _batch(flat, places, layout, inputs, len(packs) * width, draws, signal)
 
 
 def _cells(example: Example) -> dict[str, Sequence[float]]:
@@ -308,23 +313,12 @@ def _cells(example: Example) -> dict[str, Sequence[float]]:
         "live": [1] * size,
         "unit": [example.unit] * size,
         "at_most": [int(example.at_most)] * size,
-        "chance": [example.chance] * size,
-        "furthest": [example.furthest] * size,
+        "uniform": [example.uniform] * size,
+        "max_shift": [example.max_shift] * size,
     }
 
 
-def _empty(size: int, layout: Layout) -> dict[str, Sequence[float]]:
-    """Padding: an example of its own that nothing is learnt from."""
-    zeros = [0] * size
-    return {
-        "input_ids": [layout.pad] * size,
-        "position_ids": list(range(size)),
-        "position": zeros,
-        "length": [1] * size,
-        "column": zeros,
-        "live": zeros,
-        "unit": zeros,
-        "at_most": zeros,
-        "chance": [0.0] * size,
-        "furthest": zeros,
-    }
+def _padding(size: int, layout: Layout) -> dict[str, Sequence[float]]:
+    """Return the cells of padding: an example of its own without a loss."""
+    padding = Example("", [], [layout.pad] * size, [0] * size, [])
+    return _cells(padding) | {"length": [1] * size, "column": [0] * size, "live": [0] * size}

@@ -1,11 +1,11 @@
 """Steps as CUDA graphs: a fast GPU does not wait for the processor to launch some thousand kernels in each of them.
 
-Widths of batches come from a short list (`batches.up`), so shapes come again: a few dozen in the training of a decoder,
-a few hundred in that of an encoder-decoder, which has two widths. The first batch of a shape is learnt from with as
-many rows as the graph will have, so that all is compiled for it; the second is recorded, and it and all others are
-played back: their numbers are copied to where the graph looks for them. A batch with fewer rows than the graph has
-leaves the rows of an earlier one below its own, from which nothing is learnt. Knows batches and addresses; what is
-computed is its caller's matter.
+There are few widths of batches (`batches.round_up`), so shapes recur: a few dozen in the training of a decoder, a few
+hundred in that of an encoder-decoder, which has two widths. The first batch of a shape is padded to the rows of its
+future graph and trained on eagerly, so that kernels are compiled for that shape. The second batch is captured. It and
+all later ones are replayed: their values are copied into the graph's tensors. Rows of the graph that a smaller batch
+does not use keep the values of an earlier one, without labels. This file knows batches and addresses, not what is
+computed.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,16 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .batches import Batch, up
+from .batches import IGNORED, Batch, round_up
 
-Learn = Callable[[Batch, Tensor], Tensor]  # a batch on the device and a factor: adds to the gradients, returns the loss
+# Takes a batch on the device and a factor, adds to the gradients, returns the loss.
+Step = Callable[[Batch, Tensor], Tensor]
 Replay = Callable[[], None]
-MOST = 256  # graphs: each takes some memory
-_NOTHING = -100  # the label of a place from which nothing is learnt
+MAX_GRAPHS = 256  # each takes some memory
 
 
 @dataclass
-class _Recorded:
+class _Captured:
     replay: Replay
     batch: Batch  # whose tensors the graph reads
     factor: Tensor
@@ -32,98 +32,98 @@ class _Recorded:
 
 
 class Graphs:
-    """Learns from batches, by graphs where it can. `tokens`: padded ones of a batch, at most."""
+    """Computes losses and gradients of batches, with graphs where it can. `tokens`: of a batch at most, padded."""
 
-    def __init__(self, learn: Learn, tokens: int, device: torch.device, say: Callable[[str], None]) -> None:
-        self.learn, self.tokens, self.device, self.say = learn, tokens, device, say
-        self.met: set[Any] = set()
-        self.recorded: dict[Any, _Recorded] = {}
-        self.broken = False
-        self.pool: Any = None  # graphs are played one after the other, so they share their memory
+    def __init__(self, step: Step, tokens: int, device: torch.device, say: Callable[[str], None]) -> None:
+        self.step, self.tokens, self.device, self.say = step, tokens, device, say
+        self.seen: set[Any] = set()
+        self.captured: dict[Any, _Captured] = {}
+        self.failed = False
+        self.pool: Any = None  # graphs are replayed one after the other, so they share memory
 
     def __call__(self, batch: Batch, factor: float) -> Tensor:
-        """The summed loss of `batch`, which is still in the host's memory; its gradients times `factor` are added."""
+        """Return the summed loss of `batch`, a batch on the CPU, and add its gradients times `factor`."""
         key = self._key(batch)
-        if key not in self.recorded and len(self.recorded) < MOST and not self.broken:
-            still = widened(batch, self._rows(batch), self._labels(batch)).to(self.device)
-            if key not in self.met:  # what the compiler has to do for this shape, it does now
-                self.met.add(key)
-                return self.learn(still, self._factor(factor))
-            self._record(key, still)
-        if key not in self.recorded:
-            return self.learn(batch.to(self.device), self._factor(factor))
-        recorded = self.recorded[key]
-        fill(recorded.batch, batch)
-        recorded.factor.fill_(factor)
-        recorded.replay()
-        return recorded.loss.clone()
+        if key not in self.captured and len(self.captured) < MAX_GRAPHS and not self.failed:
+            static = widened(batch, self._rows(batch), self._labels(batch)).to(self.device)
+            if key not in self.seen:  # whatever is compiled for this shape is compiled now
+                self.seen.add(key)
+                return self.step(static, self._factor(factor))
+            self._capture(key, static)
+        if key not in self.captured:
+            return self.step(batch.to(self.device), self._factor(factor))
+        captured = self.captured[key]
+        fill(captured.batch, batch)
+        captured.factor.fill_(factor)
+        captured.replay()
+        return captured.loss.clone()
 
     def _key(self, batch: Batch) -> Any:
-        return tuple((name, *tensor.shape[1:]) for name, tensor in named(batch)), self._labels(batch)
+        return tuple((name, *tensor.shape[1:]) for name, tensor in row_tensors(batch)), self._labels(batch)
 
     def _rows(self, batch: Batch) -> int:
-        return max(len(batch.chance), self.tokens // (batch.padded // len(batch.chance)))
+        return max(len(batch.uniform), self.tokens // (batch.padded // len(batch.uniform)))
 
     def _labels(self, batch: Batch) -> int:
-        """Places for labels: an encoder-decoder has hardly a place without one; else as many as there are, or so."""
+        """Return the number of labels of a graph: one for every decoder step, or a decoder-only batch's rounded up."""
         if (ids := batch.inputs.get("decoder_input_ids")) is not None:
             return int(self._rows(batch) * ids.shape[1])
-        return up(len(batch.labels), 1)
+        return round_up(len(batch.labels), 1)
 
     def _factor(self, factor: float) -> Tensor:
         return torch.tensor(factor, device=self.device)
 
-    def _record(self, key: Any, still: Batch) -> None:
+    def _capture(self, key: Any, static: Batch) -> None:
         factor = self._factor(0.0)
         try:
-            replay, loss = self.capture(still, factor)
-        except RuntimeError as error:  # a model that asks the device something in the middle of a step
-            self.broken = True
+            replay, loss = self.capture(static, factor)
+        except RuntimeError as error:  # a model that waits for a value from the device inside a step
+            self.failed = True
             why = next(iter(str(error).splitlines()), type(error).__name__)
             self.say(f"steps are not recorded as CUDA graphs: {why}")
             return
-        self.recorded[key] = _Recorded(replay, still, factor, loss)
+        self.captured[key] = _Captured(replay, static, factor, loss)
 
     def capture(self, batch: Batch, factor: Tensor) -> tuple[Replay, Tensor]:
-        """What learns from whatever stands in `batch` by then, and where it leaves its loss. Nothing is learnt yet."""
+        """Return a function that runs the step on the values then in `batch`, and the tensor that gets its loss."""
         stream, graph = torch.cuda.current_stream(self.device), torch.cuda.CUDAGraph()
         self.pool = self.pool or torch.cuda.graph_pool_handle()
         torch.cuda.synchronize(self.device)
         try:
             with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-                loss = self.learn(batch, factor)
+                loss = self.step(batch, factor)
         except RuntimeError:
-            torch.cuda.set_stream(stream)  # one that failed does not come back from its own
+            torch.cuda.set_stream(stream)  # a failed capture does not restore the stream
             torch.cuda.synchronize(self.device)
             raise
         return graph.replay, loss
 
 
-def named(batch: Batch) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a batch that have a row for each of its rows."""
+def row_tensors(batch: Batch) -> Iterator[tuple[str, Tensor]]:
+    """Yield the inputs of a batch that have one row for each of its rows, by name."""
     yield from sorted({**batch.inputs, **{f"packed.{key}": value for key, value in batch.packed.items()}}.items())
 
 
 def widened(batch: Batch, rows: int, labels: int) -> Batch:
-    """`batch` with `rows` rows, its own over and over, and as many labels: nothing is learnt from what is added."""
+    """Return `batch` with its rows repeated up to `rows` and so many labels; the added labels are ignored."""
 
-    def more(tensor: Tensor) -> Tensor:
+    def repeat(tensor: Tensor) -> Tensor:
         return tensor[torch.arange(rows) % len(tensor)]
 
     missing = labels - len(batch.labels)
     return replace(
-        batch.by_row(more),
+        batch.map_rows(repeat),
         rows=torch.cat([batch.rows, batch.rows.new_zeros(missing)]),
-        labels=torch.cat([batch.labels, batch.labels.new_full((missing,), _NOTHING)]),
+        labels=torch.cat([batch.labels, batch.labels.new_full((missing,), IGNORED)]),
     )
 
 
-def fill(still: Batch, batch: Batch) -> None:
-    """Copies `batch` over the first rows of `still`, which may be on a device; what is below teaches nothing."""
-    cuda = still.labels.is_cuda
-    for (_, place), (_, tensor) in zip(named(still), named(batch), strict=True):
+def fill(static: Batch, batch: Batch) -> None:
+    """Copy `batch` over the first rows of `static`, which may be on a device; the labels after them are ignored."""
+    cuda = static.labels.is_cuda
+    for (_, place), (_, tensor) in zip(row_tensors(static), row_tensors(batch), strict=True):
         place[: len(tensor)].copy_(tensor.pin_memory() if cuda else tensor, non_blocking=True)
     count = len(batch.labels)
-    for place, tensor, nothing in ((still.rows, batch.rows, 0), (still.labels, batch.labels, _NOTHING)):
+    for place, tensor, rest in ((static.rows, batch.rows, 0), (static.labels, batch.labels, IGNORED)):
         place[:count].copy_(tensor.pin_memory() if cuda else tensor, non_blocking=True)
-        place[count:].fill_(nothing)
+        place[count:].fill_(rest)

@@ -1,8 +1,8 @@
 """The stream of batches: corpora, mixed and shuffled, pool by pool and epoch after epoch.
 
-A pool is so many documents, read in an order that the seed decides, made into examples and batches together. It depends
-on the recipe, the epoch and its own number alone, so any worker can make it, and a run that was cut off finds its place
-without making the pools before it. Corpora are never held in memory. Knows nothing of models and devices.
+A pool is a number of documents whose examples are batched together. It depends only on the recipe, the epoch and its
+own number, so any worker can make it, and a resumed run continues without making the pools before it. Corpora are never
+held in memory. This file knows nothing of models and devices.
 """
 
 import os
@@ -26,12 +26,12 @@ from .batches import Batch, Layout, batches
 from .examples import ExampleMaker, Skipped
 from .recipe import Corpora, Corpus, Recipe
 
-_ENOUGH = 20_000  # documents, to know the quantiles of a corpus
+_QUANTILE_SAMPLE = 20_000  # documents from which the quantiles of a corpus are estimated
 
 
 @dataclass(frozen=True)
 class Place:
-    """How far a run has come in its data: the next batch is number `batch` of `pool` of `epoch`, or the next pool's."""
+    """A position in the data: the next batch is number `batch` of `pool` of `epoch`, or the first of the next pool."""
 
     epoch: int = 1
     pool: int = 0
@@ -42,7 +42,7 @@ class Place:
 
 @dataclass
 class Pool:
-    """Documents that were batched together: number `number` of `epoch`, after `before` documents of all epochs."""
+    """Pool `number` of `epoch`, after `before` documents of all epochs."""
 
     epoch: int
     number: int
@@ -53,35 +53,33 @@ class Pool:
 
 
 class Stream:
-    """The batches of a recipe, without end."""
+    """The endless sequence of a recipe's batches."""
 
     def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, per_epoch: int) -> None:
         self.recipe, self.maker, self.layout, self.per_epoch = recipe, maker, layout, per_epoch
         self.skipped = Skipped()
 
     def from_(self, place: Place) -> Iterator[tuple[Batch, Place]]:
-        """Each batch, and the place behind it."""
-        fruitless = place.pool == 0 and place.batch == 0  # nothing in this epoch so far
+        """Yield each batch from `place` on, with the place after it."""
+        empty = place.pool == 0 and place.batch == 0  # no batch in this epoch so far
         for pool in self._pools(place):
             if pool.number == 0 and pool.epoch > place.epoch:
-                if fruitless:
-                    raise DataError(self._nothing())
-                fruitless = True
+                if empty:
+                    raise DataError(self._no_examples())
+                empty = True
             self.skipped += pool.skipped
             first = place.batch if (pool.epoch, pool.number) == (place.epoch, place.pool) else 0
             for number in range(first, len(pool.batches)):
-                fruitless = False
-                yield (
-                    pool.batches[number],
-                    Place(pool.epoch, pool.number, number + 1, pool.before, self._share(pool, number)),
-                )
+                empty = False
+                share = self._share(pool, number)
+                yield pool.batches[number], Place(pool.epoch, pool.number, number + 1, pool.before, share)
 
     def _share(self, pool: Pool, number: int) -> float:
-        """Of the epoch, after batch `number` of the pool."""
+        """Return the share of the epoch that is read after batch `number` of the pool."""
         read = pool.number * self.recipe.batch.pool + pool.documents * (number + 1) / len(pool.batches)
         return min(read / max(self.per_epoch, 1), 1.0)
 
-    def _nothing(self) -> str:
+    def _no_examples(self) -> str:
         return (
             f"no example of {_names(self.recipe.data.train)} can be used: {self.skipped.empty:,} are empty and "
             f"{self.skipped.long:,} have more than data.max_tokens = {self.recipe.data.max_tokens} tokens"
@@ -93,16 +91,16 @@ class Stream:
         if not workers:
             return dataset.of_worker()
         options: dict[str, Any] = {"prefetch_factor": 2, "worker_init_fn": _start_worker}
-        options["generator"] = torch.Generator()  # else it would take a number from dropout's, at each start
-        loader = DataLoader(dataset, batch_size=None, num_workers=workers, collate_fn=_same, **options)
+        options["generator"] = torch.Generator()  # the default one is dropout's, and each start would draw from it
+        loader = DataLoader(dataset, batch_size=None, num_workers=workers, collate_fn=_identity, **options)
         return map(_as_tensors, loader)
 
 
 class _Pools(IterableDataset[Pool | DataError]):
     """The pools from a place on, epoch after epoch.
 
-    Of n workers each makes every nth, so their order is always the same. Each reads all documents, which takes little;
-    and since they run on from one epoch to the next, nobody waits there.
+    Each of n workers makes every nth pool, so the order is always the same. Each reads all documents, which is cheap.
+    Workers go on to the next epoch without waiting for each other.
     """
 
     def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, place: Place) -> None:
@@ -114,7 +112,7 @@ class _Pools(IterableDataset[Pool | DataError]):
         try:
             yield from map(_as_arrays, self.of_worker(info.id, info.num_workers))
         except DataError as error:
-            yield error  # to be raised where it is read: what a worker raises comes wrapped in tracebacks
+            yield error  # raised by the reader: what a worker raises arrives wrapped in tracebacks
 
     def of_worker(self, own: int = 0, workers: int = 1) -> Iterator[Pool]:
         for turn, (epoch, number, before, documents) in enumerate(self._chunks()):
@@ -122,7 +120,7 @@ class _Pools(IterableDataset[Pool | DataError]):
                 yield self._pool(epoch, number, before, documents)
 
     def _chunks(self) -> Iterator[tuple[int, int, int, list[Document]]]:
-        """(epoch, number in it, documents before, documents) of each pool."""
+        """Yield (epoch, number in the epoch, documents before, documents) of each pool."""
         size, number, before = self.recipe.batch.pool, self.place.pool, self.place.documents
         for epoch in count(self.place.epoch):
             documents = epoch_documents(self.recipe, epoch, consumed=number * size)
@@ -139,33 +137,33 @@ class _Pools(IterableDataset[Pool | DataError]):
 
 
 def epoch_documents(recipe: Recipe, epoch: int, *, consumed: int = 0) -> Iterator[Document]:
-    """The training documents of an epoch, mixed and shuffled."""
+    """Return the training documents of an epoch, mixed and shuffled."""
     data = recipe.data
-    sources = [(partial(opened, corpus, recipe), corpus.weight) for corpus in data.train]
+    sources = [(partial(read_corpus, corpus, recipe), corpus.weight) for corpus in data.train]
     endless = data.documents_per_epoch is not None
     seed = recipe.seed + 1_000_003 * epoch
     documents = mix(sources, seed, endless=endless, buffer=data.shuffle, consumed=consumed)
     return islice(documents, max(0, (data.documents_per_epoch or 0) - consumed)) if endless else documents
 
 
-def settled(recipe: Recipe) -> Recipe:
-    """The recipe with numbers where it left the thresholds of length tokens to the corpus."""
+def with_thresholds(recipe: Recipe) -> Recipe:
+    """Return the recipe with numbers for thresholds of length tokens that are quantiles of the corpus."""
     if not any(config.get("thresholds") == QUANTILES for config in recipe.controls):
         return recipe
-    documents = islice(epoch_documents(recipe, epoch=0), _ENOUGH)
+    documents = islice(epoch_documents(recipe, epoch=0), _QUANTILE_SAMPLE)
     pairs = [pair for document in documents for pair in document.segments]
 
-    def known(config: dict[str, Any]) -> dict[str, Any]:
+    def filled(config: dict[str, Any]) -> dict[str, Any]:
         if config.get("thresholds") != QUANTILES:
             return config
         names = config.get("names", LengthTokens().names)
-        unit = next((unit for unit in recipe.unit if unit != "tokens"), "chars")  # the tokenizer is still to come
+        unit = next((unit for unit in recipe.unit if unit != "tokens"), "chars")  # there is no tokenizer yet
         return config | {"thresholds": list(LengthTokens.from_corpus(pairs, names, unit).thresholds)}
 
-    return recipe.model_copy(update={"controls": [known(config) for config in recipe.controls]})
+    return recipe.model_copy(update={"controls": [filled(config) for config in recipe.controls]})
 
 
-def opened(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
+def read_corpus(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
     return read(
         corpus.files,
         format=corpus.format,
@@ -177,56 +175,56 @@ def opened(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iter
 
 
 def check_corpora(recipe: Recipe) -> None:
-    """An error that names every file that is not there, before anything is made of the others."""
+    """Raise an error that names every missing file, before any work on the others."""
     corpora = [*recipe.data.train, *(recipe.data.dev or [])]
     sources = [s for corpus in corpora for s in (corpus.files if isinstance(corpus.files, list) else [corpus.files])]
     absent = dict.fromkeys(name for source in sources for name in missing(source))
     if len(absent) > 1:
         raise NoFile(f"no files {', '.join(map(repr, absent))} (looked from {Path.cwd()})")
     for corpus in corpora:
-        opened(corpus, recipe)  # one file, or whatever else is wrong with a name: told here, and not by a worker
+        read_corpus(corpus, recipe)  # one missing file, or another fault in a name: raised here, not in a worker
 
 
 def count_documents(recipe: Recipe) -> tuple[int, Report]:
-    """Documents in an epoch, and what became of the corpus. Reads it once, unless the recipe says how many."""
+    """Return the documents of an epoch and a report on the corpus; it is not read if the recipe has a number."""
     report = Report()
     if recipe.data.documents_per_epoch is not None:
         return recipe.data.documents_per_epoch, report
-    return sum(1 for corpus in recipe.data.train for _ in opened(corpus, recipe, report)), report
+    return sum(1 for corpus in recipe.data.train for _ in read_corpus(corpus, recipe, report)), report
 
 
 def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
-    """The dev set, cut as at the end of the training. In memory: it is read many times, and small."""
+    """Return the batches of the dev set, cut as at the end of training. They are small and stay in memory."""
     corpora = recipe.data.dev or []
-    documents = [d for corpus in corpora for d in islice(opened(corpus, recipe), recipe.data.dev_documents)]
+    documents = [d for corpus in corpora for d in islice(read_corpus(corpus, recipe), recipe.data.dev_documents)]
     examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))
     if corpora and not examples:
         raise DataError(f"no example of {_names(corpora)} can be used: {skipped.empty} empty, {skipped.long} too long")
-    return batches(examples, replace(layout, before=1.0), Random(0))  # a dev loss is of every token
+    return batches(examples, replace(layout, before=1.0), Random(0))  # the dev loss is over every token
 
 
 def _names(corpora: Corpora) -> str:
     return ", ".join(str(corpus.files) for corpus in corpora)
 
 
-# ---- between processes: arrays, not tensors, each of which would take a file handle
+# ---- between processes: arrays, because each tensor would need a file handle
 
 
 def _start_worker(number: int) -> None:
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads did not survive the fork
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the loop's matter, which still needs its batches
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the loop, which still needs batches
 
 
-def _same(item: Any) -> Any:
+def _identity(item: Any) -> Any:
     return item
 
 
 def _as_arrays(pool: Pool) -> Pool:
-    return replace(pool, batches=[batch.each(lambda tensor: tensor.numpy()) for batch in pool.batches])
+    return replace(pool, batches=[batch.map_tensors(lambda tensor: tensor.numpy()) for batch in pool.batches])
 
 
 def _as_tensors(pool: Pool | DataError) -> Pool:
     if isinstance(pool, DataError):
         raise pool
-    return replace(pool, batches=[batch.each(torch.from_numpy) for batch in pool.batches])
+    return replace(pool, batches=[batch.map_tensors(torch.from_numpy) for batch in pool.batches])

@@ -1,7 +1,7 @@
-"""A trial of a model that is being trained: it writes a few dev texts, and the errors of their lengths are averaged.
+"""Texts that a model generates for the dev set during training, and the mean error of their lengths.
 
-The length is told and nothing is enforced, so the number says what the model has learnt. Knows texts and lengths; when
-a trial is due, and what becomes of the number, is the loop's matter.
+The model receives the length and nothing is enforced, so the number shows what it has learnt. This file knows texts and
+lengths; the loop decides when texts are generated.
 """
 
 from collections.abc import Iterator
@@ -13,29 +13,28 @@ import torch
 
 from ..controls.attach import length_control
 from ..generation.generator import Writer
-from ..generation.unconstrained import PlainWriter
+from ..generation.unconstrained import UnconstrainedWriter
 from ..length.budget import exactly
 from ..length.units import measure
-from .data_stream import opened
+from .data_stream import read_corpus
 from .recipe import Recipe
 
 
-class Trial:
-    """The texts of a recipe's dev set that are written again and again, each as long as its reference."""
+class DevGeneration:
+    """Sources of the dev set, and a writer that generates a text of the reference's length for each."""
 
     def __init__(self, recipe: Recipe, model: Any, tokenizer: Any) -> None:
         self.model, self.unit = model, recipe.unit[0]
-        found = islice(_pairs(recipe, tokenizer), recipe.data.dev_texts)
-        self.sources, self.lengths = [], []
-        for source, target in found:
-            self.sources.append(source)
-            self.lengths.append(max(1, measure(target, self.unit, tokenizer=tokenizer)))
-        self.writer = PlainWriter(Writer(model, tokenizer, batch_size=max(1, len(self.sources))), told=True)
+        pairs = list(islice(_pairs(recipe, tokenizer), recipe.data.dev_texts))
+        self.sources = [source for source, _ in pairs]
+        self.lengths = [max(1, measure(target, self.unit, tokenizer=tokenizer)) for _, target in pairs]
+        writer = Writer(model, tokenizer, batch_size=max(1, len(pairs)))
+        self.writer = UnconstrainedWriter(writer, receives_length=True)
 
-    def error(self, autocast: AbstractContextManager[Any]) -> float:
-        """The mean difference between the length that was asked for and the one that was written."""
+    def length_error(self, autocast: AbstractContextManager[Any]) -> float:
+        """Return the mean difference between the length asked for and the length written."""
         self.model.eval()
-        # Step by step every shape is new, and hardly worth compiling for.
+        # Without torch.compile: every step of generation has another shape.
         with torch.compiler.set_stance("force_eager"), autocast:
             texts = self.writer.write(self.sources, [exactly(length, self.unit) for length in self.lengths])
         pairs = zip(texts, self.lengths, strict=True)
@@ -43,21 +42,21 @@ class Trial:
         return sum(off) / max(1, len(off))
 
 
-def trial_of(recipe: Recipe, model: Any, tokenizer: Any) -> Trial | None:
-    """A trial, where there is a dev set and a control that counts; else the model does not know of lengths."""
+def dev_generation(recipe: Recipe, model: Any, tokenizer: Any) -> DevGeneration | None:
+    """Return the generation of dev texts, if there is a dev set and a control that counts."""
     attached = length_control(model)
     if not recipe.data.dev or not recipe.data.dev_texts or attached is None or not attached.units:
         return None
-    trial = Trial(recipe, model, tokenizer)
-    return trial if trial.sources else None
+    made = DevGeneration(recipe, model, tokenizer)
+    return made if made.sources else None
 
 
 def _pairs(recipe: Recipe, tokenizer: Any) -> Iterator[tuple[str, str]]:
-    """One example of each dev document: its first sentence, or all of it if the recipe trains on documents."""
-    alone = recipe.lengths.kind in ("sentences", "prefixes")
+    """Yield one example of each dev document: its first sentence, or all of it if the recipe trains on documents."""
+    first_only = recipe.lengths.kind in ("sentences", "prefixes")
     for corpus in recipe.data.dev or []:
-        for document in islice(opened(corpus, recipe), recipe.data.dev_documents):
-            segments = document.segments[:1] if alone else document.segments
+        for document in islice(read_corpus(corpus, recipe), recipe.data.dev_documents):
+            segments = document.segments[:1] if first_only else document.segments
             source, target = (recipe.lengths.separator.join(side).strip() for side in zip(*segments, strict=True))
             tokens = sum(len(ids) for ids in tokenizer([source, target])["input_ids"])
             if source and target and tokens <= recipe.data.max_tokens:

@@ -1,9 +1,8 @@
-"""From documents to segments: how many sentences stand together in one example.
+"""Dynamic length sampling: how many sentences of a document make one example.
 
-Zhang, Gu, Zhang & Feng 2023: a model that has seen documents of one length only fails at others, so lengths are drawn
-anew in each epoch, short ones first (dynamic length sampling, DLS). Also their rival, multi-resolution (MR).
-Also `prefix`: one text at many lengths. But for that, works on numbers of tokens; what the sentences say, and who
-counts, is no matter here.
+Zhang, Gu, Zhang & Feng 2023: a model trained on documents of one length fails at others, so the lengths are drawn in
+each epoch, short ones first (DLS). Also here: their baseline, multi-resolution (MR), and `prefix`, which makes one text
+many lengths. Except for `prefix`, this file works on numbers of tokens and sees no text.
 """
 
 import math
@@ -21,32 +20,32 @@ Segment = range  # of sentences of a document
 
 
 def length_probabilities(maximum: int, temperature: float) -> Tensor:
-    """p_l ∝ exp(−l/T) for l = 1..maximum, as a softmax: the weights themselves underflow from l = 710 on.
+    """Return p_l ∝ exp(−l/T) for l = 1..maximum, as a softmax: the weights themselves underflow from l = 710 on.
 
     T = 1, 8 lengths → 0.63 0.23 0.09 0.03 …; a large T makes them equal.
     """
     lengths = torch.arange(1, maximum + 1, dtype=torch.float64)
-    # Relative to the first: at T = e^-19 the quotients themselves are beyond counting.
+    # Relative to the first: at T = e^-19 the quotients themselves overflow.
     return torch.log_softmax((1 - lengths) / max(temperature, 1e-300), 0).exp()
 
 
 def temperature(time: float, gamma: float) -> float:
-    """T = e^(time − γ); `time` is the epoch, from 1, or any clock that ticks as slowly."""
+    """Return T = e^(time − γ); `time` is the epoch, from 1, or a fraction of it."""
     return math.exp(min(time - gamma, 700.0))
 
 
 def drawn_lengths(maximum: int, temperature: float, random: Random) -> Iterator[int]:
-    """Lengths without end. Of `Random` only random() is the same in every version of Python."""
+    """Yield lengths without end. (Only `Random.random` is the same in every version of Python.)"""
     reached = list(accumulate(length_probabilities(maximum, temperature).tolist()))
     while True:
         yield min(bisect_right(reached, random.random() * reached[-1]) + 1, maximum)
 
 
 def cut(sources: Sequence[int], targets: Sequence[int], lengths: Iterator[int]) -> list[Segment]:
-    """Runs of whole sentences, each as long as its drawn length allows on both sides; no overlap, nothing left out.
+    """Return consecutive segments of whole sentences, each as long as its drawn length allows on both sides.
 
-    A sentence that is longer than the drawn length stands alone. Sentences of 9, 15, 25, 8 tokens with the lengths
-    35, 1, 12 → 9 + 15, 25, 8.
+    A sentence that is longer than the drawn length is a segment of its own. Sentences of 9, 15, 25, 8 tokens with the
+    lengths 35, 1, 12 → 9 + 15, 25, 8.
     """
     segments: list[Segment] = []
     start = 0
@@ -60,21 +59,21 @@ def cut(sources: Sequence[int], targets: Sequence[int], lengths: Iterator[int]) 
     return segments
 
 
-def prefix(text: str, chance: float) -> str:
-    """`text` up to one of its sentence ends, the first ones more often: a shorter text that is finished, too.
+def prefix(text: str, uniform: float) -> str:
+    """Return `text` up to one of its sentence ends, by a draw from [0, 1).
 
-    Half of them are from the first quarter of the ends (`chance` squared): short texts are as many lengths as long
-    ones, and cheaper. Of "One. Two. Three." 58 % are "One.", 24 % "One. Two.", 18 % the whole.
+    The draw is squared: half of the texts end in the first quarter of the ends, because short texts are cheaper. Of
+    "One. Two. Three." 58 % are "One.", 24 % "One. Two.", 18 % the whole text.
     """
     ends = [end for end in finished_ends(text) if end < len(text)]
-    drawn = int(chance**2 * (len(ends) + 1))
+    drawn = int(uniform**2 * (len(ends) + 1))
     return text[: ends[drawn]] if drawn < len(ends) else text
 
 
 def resolutions(sources: Sequence[int], targets: Sequence[int], maximum: int) -> list[Segment]:
-    """The document in 1, 2, 4, 8 … equal parts down to single sentences, as far as the parts fit (MR).
+    """Return the document in 1, 2, 4, 8 … equal parts down to single sentences, without parts above `maximum` (MR).
 
-    Four sentences → all four, two and two, each alone. A part that is longer than `maximum` is left to finer cuts.
+    Four sentences → all four, two and two, each alone.
     """
     found: dict[Segment, None] = {}
     parts = 1

@@ -1,8 +1,7 @@
-"""What a recipe will cost, before it is run: parameters, steps, tokens, memory, time.
+"""Estimate the cost of a recipe before it is run: parameters, steps, tokens, memory, time.
 
-Parameters are counted on the model itself, tokens on the first pool of documents and from there by proportion; time on
-a few steps that are really taken here, on a model that is thrown away, and so is memory where the device can say it.
-Writes nothing.
+Parameters are counted on the model itself, and tokens on the first pool of documents, from there by proportion. Time is
+measured on a few training steps of a model that is discarded, and so is memory on a GPU. Nothing is written.
 """
 
 import time
@@ -17,16 +16,17 @@ from torch.nn.attention import sdpa_kernel
 from ..controls.attach import controls_of, core_of
 from .batches import Batch
 from .data_stream import Place, Stream, check_corpora, count_documents
-from .loop import ATTENTION, memory_advice
+from .errors import out_of_memory
+from .layers import trainable
+from .loop import ATTENTION, global_state_restored
 from .loss import summed_loss, unbiased_logits
-from .model import build, trainable
+from .model import build
 from .recipe import Recipe
-from .run_folder import TrainingError
 from .schedule import optimiser, too_short
 
 _STEPS = 4  # timed, after one that is not
-_SECONDS = 10.0  # a batch that takes longer is timed in part
-_TOKENIZER_SAMPLE = 20_000  # documents; a plan need not wait for the real tokenizer
+_SECONDS = 10.0  # of a batch that takes longer, only some rows are timed
+_TOKENIZER_SAMPLE = 20_000  # documents: enough for the tokenizer of an estimate
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Plan:
     trainable: int
     documents: int  # an epoch
     steps: int
-    tokens: int  # of the whole run, padding aside
+    tokens: int  # of the whole run, without padding
     padding: float  # share of all tokens
     memory: int  # bytes at the peak
     seconds: float
     device: str
-    basis: str  # of memory and time
+    basis: str  # how memory and time were found
     warning: str = ""
 
     def __str__(self) -> str:
@@ -59,8 +59,9 @@ class Plan:
         return f"{self.recipe}\n" + "\n".join(f"  {name:<11}{value}" for name, value in rows)
 
 
+@global_state_restored()
 def plan(recipe: Recipe) -> Plan:
-    """The cost of `recipe` on this machine, with one process."""
+    """Return the cost of `recipe` on this machine, with one process."""
     check_corpora(recipe)
     if recipe.model.fresh:
         fewer = min(recipe.model.fresh.tokenizer_documents, _TOKENIZER_SAMPLE)
@@ -73,7 +74,7 @@ def plan(recipe: Recipe) -> Plan:
     batches = len(pool) * per_epoch * (recipe.train.epochs or 1)
     steps = recipe.train.steps or max(1, round(batches / recipe.batch.accumulate))
     real, padded = sum(batch.tokens for batch in pool), sum(batch.padded for batch in pool)
-    used = steps * recipe.batch.accumulate / len(pool)  # how often the run reads as much as this pool
+    used = steps * recipe.batch.accumulate / len(pool)  # the run's batches, in pools like this one
     timed = _take_steps(recipe, built.model, pool)
     return Plan(
         recipe=recipe.name,
@@ -100,17 +101,17 @@ def _first_pool(recipe: Recipe, stream: Stream) -> list[Batch]:
     return batches
 
 
-# ---- steps that are taken
+# ---- measured steps
 
 
 @dataclass(frozen=True)
 class _Timed:
-    """A few steps on this machine."""
+    """The cost of a few steps on this machine."""
 
     steps: int
     padded: int  # tokens of these steps, padding included
     seconds: float
-    memory: int  # bytes at the peak; 0 where the device cannot say
+    memory: int  # bytes at the peak; 0: not measured
 
     def basis(self, recipe: Recipe) -> str:
         time = f"{self.steps} steps of {self.padded // self.steps:,} tokens timed here after a first one, by proportion"
@@ -122,7 +123,7 @@ class _Timed:
 
 
 def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
-    """Trains for a few steps: the first, on the largest batch, warms up and shows the memory; the others are timed."""
+    """Train for a few steps: the first, on the largest batch, warms up and has the peak memory; others are timed."""
     cuda = torch.cuda.is_available()
     device = torch.device("cuda" if cuda else "cpu")
     model = model.to(device).train()
@@ -130,7 +131,7 @@ def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
     if cuda:
         torch.cuda.reset_peak_memory_stats()
     try:
-        # Only where there is no peak to be seen may the first step be small; then it also shows how slow this is.
+        # Without a peak to measure, the first step can be small. It then shows how many rows can be timed.
         largest = max(pool, key=lambda batch: batch.padded)
         first = largest if cuda else _part(largest, 1 / 16)
         slow = _seconds(recipe, model, optimizer, first, device) / first.padded
@@ -138,13 +139,13 @@ def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
         batches = [_part(batch, share) for batch in pool[:_STEPS]]
         seconds = sum(_seconds(recipe, model, optimizer, batch, device) for batch in batches)
     except torch.OutOfMemoryError as error:
-        raise TrainingError(memory_advice(recipe, error)) from error
+        raise out_of_memory(recipe, error) from error
     memory = torch.cuda.max_memory_allocated() if cuda else 0
     return _Timed(len(batches), sum(batch.padded for batch in batches), seconds, memory)
 
 
 def _seconds(recipe: Recipe, model: Any, optimizer: Any, batch: Batch, device: torch.device) -> float:
-    """The time of one step, until the device is done with it."""
+    """Return the time of one step, until the device has finished it."""
     began = time.perf_counter()
     batch = batch.to(device)
     with sdpa_kernel(ATTENTION):
@@ -162,7 +163,7 @@ def _seconds(recipe: Recipe, model: Any, optimizer: Any, batch: Batch, device: t
 
 
 def _part(batch: Batch, share: float) -> Batch:
-    """The first rows of a batch, at least one of them."""
+    """Return the first rows of a batch, at least one."""
     height = len(batch.inputs["input_ids"])
     kept = max(1, round(share * height))
     if kept == height:
@@ -170,7 +171,7 @@ def _part(batch: Batch, share: float) -> Batch:
     ids = batch.inputs.get("decoder_input_ids", batch.inputs["input_ids"])
     inside = batch.rows < kept * ids.shape[1]
     return replace(
-        batch.by_row(lambda tensor: tensor[:kept]),
+        batch.map_rows(lambda tensor: tensor[:kept]),
         rows=batch.rows[inside],
         labels=batch.labels[inside],
         responses=int(inside.sum()),
@@ -182,7 +183,7 @@ def _part(batch: Batch, share: float) -> Batch:
 
 
 def training_flops(model: Any, batch: Batch) -> float:
-    """Floating point operations of one forward and backward pass over a batch, padding aside; by the usual count.
+    """Return the floating point operations of one forward and backward pass over a batch, without padding.
 
     A parameter takes 2 a token forward, 2 backward for the inputs, and 2 for its own gradient if it is trained.
     """
@@ -191,20 +192,20 @@ def training_flops(model: Any, batch: Batch) -> float:
     sides = _sides(core, batch)
     body = sum(_body(module) * tokens for module, tokens, _ in sides)
     attention = sum(2 * _layers(module) * core.config.hidden_size * width * tokens for module, tokens, width in sides)
-    if _passed_by(model):
+    if _only_head_trained(model):
         return float(2 * (body + attention) + 4 * head)
     factor = 4 if any("lora_" in name for name, _ in model.named_parameters()) else 6
     return float(factor * (body + head) + 6 * attention)
 
 
-def _passed_by(model: Any) -> bool:
-    """Does only something behind the last layer learn? Then nothing goes back through the others."""
-    steering = {p for control in controls_of(model) if control.edits_hidden for p in control.parameters()}
-    return all(p in steering for p in trainable(model))
+def _only_head_trained(model: Any) -> bool:
+    """Return whether only controls behind the last layer are trained: no gradient passes through the layers then."""
+    heads = {p for control in controls_of(model) if control.edits_hidden for p in control.parameters()}
+    return all(p in heads for p in trainable(model))
 
 
 def _sides(core: Any, batch: Batch) -> list[tuple[nn.Module, int, float]]:
-    """(module, real tokens it reads, mean keys a query sees) of encoder and decoder."""
+    """Return (module, tokens without padding, mean keys of a query) of encoder and decoder."""
     rows = len(batch.names)
     if not core.config.is_encoder_decoder:
         return [(core.get_decoder(), batch.tokens, batch.tokens / rows / 2)]
@@ -216,7 +217,7 @@ def _sides(core: Any, batch: Batch) -> list[tuple[nn.Module, int, float]]:
 
 
 def _body(module: nn.Module) -> int:
-    """Parameters that multiply: all but embeddings, which are looked up, and small adapters."""
+    """Return the number of parameters in matrix products: without embeddings, which are looked up, and adapters."""
     looked_up = {id(p) for m in module.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
     return sum(p.numel() for name, p in module.named_parameters() if id(p) not in looked_up and "lora_" not in name)
 
@@ -230,7 +231,7 @@ def _layers(module: nn.Module) -> int:
 
 
 def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
-    """Weights, gradients, Adam's two moments, what each layer keeps for the way back, and the logits."""
+    """Return the bytes of weights, gradients, Adam's two moments, activations and logits."""
     core = core_of(model)
     parameters = list(model.parameters())
     weights = sum(p.numel() * p.element_size() for p in parameters)
@@ -238,7 +239,7 @@ def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
     size = 2 if recipe.train.precision == "bf16" else 4
     layers = sum(_layers(module) for module, _, _ in _sides(core, batch))
     kept = 2 if recipe.train.checkpointing else 17  # values a token, layer and unit of width: Korthikanti et al. 2022
-    activations = 0 if _passed_by(model) else batch.padded * core.config.hidden_size * kept * size * layers
+    activations = 0 if _only_head_trained(model) else batch.padded * core.config.hidden_size * kept * size * layers
     logits = batch.responses * _vocabulary(core) * (size + 8)
     return int(weights + learning + activations + logits)
 

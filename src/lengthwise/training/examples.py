@@ -1,41 +1,43 @@
 """Examples: from the texts of a document to token ids with their counts.
 
-Here a document is cut (`lengths.py`), a control may edit the source, texts become ids, and a `Meter` counts after every
-token of the target, so that training needs to count nothing on the device. Knows no batches and no models.
+A document is cut into examples (`dynamic_length_sampling.py`), controls may edit the source, texts become ids, and a
+`Meter` counts the units after every target token, so that nothing is counted on the device. This file knows no batches
+and no models.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from random import Random
-from typing import Any
 
-import torch
+import numpy as np
 
 from ..controls import Control
 from ..corpora import Document
 from ..length.meter import Meter
+from ..protocols import Tokenizer
 from . import dynamic_length_sampling as lengths
 from .recipe import LengthsSection, ShiftSection
 
 Ids = list[int]
+SEPARATOR = "<sep>"  # between the sentences of a document, in tokenizers that are trained here
 _AT_ONCE = 256  # rows counted together
 
 
 @dataclass(frozen=True)
 class Example:
-    """One text to learn from."""
+    """One pair of source and target, as ids."""
 
     name: str
-    source: Ids  # what the encoder reads, or the prompt
-    target: Ids  # without its end
-    counts: Ids  # units written after each token of the target
-    costs: Ids  # units of each token of the source, for controls that count through a prompt
-    unit: int = 0  # which of the recipe's units was counted
-    at_most: bool = False  # the length is told as a limit
-    chance: float = 0.0  # drawn from [0, 1), for the shift
-    furthest: int = 0  # the most that its length may be shifted
-    torn: bool = False  # it was cut at any token, and nothing but its end is to be learnt
+    source: Ids  # the encoder's input, or the prompt
+    target: Ids  # without the end token
+    counts: Ids  # units written after each target token
+    costs: Ids  # units of each source token, for controls that count through the prompt
+    unit: int = 0  # index of the unit that is counted, among the recipe's
+    at_most: bool = False  # the length is an upper limit
+    uniform: float = 0.0  # a draw from [0, 1), for the shift
+    max_shift: int = 0  # the largest shift of its length
+    truncated: bool = False  # cut at any token: only the end has a loss
 
     @property
     def length(self) -> int:
@@ -51,9 +53,9 @@ class _Draft:
     target: str
     unit: int
     at_most: bool
-    whole: bool  # the target ends where its writer ended it
-    torn: bool  # it shall end at any token
-    chance: float
+    whole: bool  # the target ends where the text did
+    truncated: bool
+    uniform: float
 
 
 @dataclass
@@ -69,14 +71,14 @@ class Skipped:
 
 @dataclass
 class ExampleMaker:
-    """Turns documents into examples for one model. It travels to worker processes, so it holds no model."""
+    """Turns documents into examples for one model. It is sent to worker processes, so it holds no model."""
 
-    tokenizer: Any
+    tokenizer: Tokenizer
     meters: Sequence[Meter]  # one a unit; each example draws its own
     controls: Sequence[Control]
     encoder_decoder: bool
     end: int  # the id that ends a text
-    characters: bool = False  # the target is spelled letter by letter
+    characters: bool = False  # each character of the target is a token
     cutting: LengthsSection = field(default_factory=LengthsSection)
     shift: ShiftSection | None = None
     max_tokens: int = 1024
@@ -87,14 +89,15 @@ class ExampleMaker:
         self._letters: dict[str, int] = self.tokenizer.get_vocab() if self.characters else {}
 
     def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
-        """All examples of the documents. `time` is the epoch, or the place on a clock like it, for drawn lengths."""
+        """Return all examples of the documents. `time`: the epoch, or its fraction, for dynamic length sampling."""
         drafts = [draft for document in documents for draft in self._drafts(document, time, random)]
         targets = [
-            ids[: 1 + int(draft.chance * len(ids))] if draft.torn else ids
+            ids[: 1 + int(draft.uniform * len(ids))] if draft.truncated else ids
             for draft, ids in zip(drafts, self._target_ids([draft.target for draft in drafts]), strict=True)
         ]
         counts = self._counts(targets, [draft.unit for draft in drafts])
-        sources = self._source_ids([self._told(draft, count) for draft, count in zip(drafts, counts, strict=True)])
+        edited = [self._edited_source(draft, count) for draft, count in zip(drafts, counts, strict=True)]
+        sources = self._source_ids(edited)
         found, skipped = [], Skipped()
         for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
             if not count or count[-1] < 1 or not source:
@@ -102,9 +105,9 @@ class ExampleMaker:
             elif len(source) + len(target) + 1 > self.max_tokens:
                 skipped.long += 1
             else:
-                costs, furthest = self._costs(source, draft.unit), self._furthest(draft, count[-1])
-                told = (draft.unit, draft.at_most, draft.chance, furthest, draft.torn)
-                found.append(Example(draft.name, source, target, count, costs, *told))
+                costs, max_shift = self._costs(source, draft.unit), self._max_shift(draft, count[-1])
+                drawn = (draft.unit, draft.at_most, draft.uniform, max_shift, draft.truncated)
+                found.append(Example(draft.name, source, target, count, costs, *drawn))
         return found, skipped
 
     def _counts(self, targets: list[Ids], units: list[int]) -> list[Ids]:
@@ -120,36 +123,35 @@ class ExampleMaker:
             return [0] * len(source)
         # In tokens every prompt token counts, special ones too, as in Butcher et al.
         meter = self.meters[unit]
-        return [1] * len(source) if meter.unit.name == "tokens" else meter.prices[source].tolist()
+        return [1] * len(source) if meter.unit.name == "tokens" else meter.cost[source].tolist()
 
-    def _told(self, draft: "_Draft", counts: Ids) -> str:
-        source = draft.source
+    def _edited_source(self, draft: _Draft, counts: Ids) -> str:
+        source, length = draft.source, max(counts[-1] if counts else 0, 1)
         for control in self.controls:
-            length = max(counts[-1] if counts else 0, 1)
             source = control.prefix(source, length, self.meters[draft.unit].unit.name, self.tokenizer)
         return source
 
-    def _furthest(self, draft: "_Draft", length: int) -> int:
-        """A text that ended by itself could do so under any limit; one that was cut had little room left."""
-        if not draft.at_most or draft.torn or self.shift is None:
+    def _max_shift(self, draft: _Draft, length: int) -> int:
+        """Return the largest shift: a complete text could have any limit above its length, a cut one could not."""
+        if not draft.at_most or draft.truncated or self.shift is None:
             return 0
         return self.shift.maximum if draft.whole else min(self.shift.maximum, int(self.shift.cut * length))
 
     # ---- cutting
 
-    def _drafts(self, document: Document, time: float, random: Random) -> Iterator["_Draft"]:
-        """The examples of a document, still as texts."""
+    def _drafts(self, document: Document, time: float, random: Random) -> Iterator[_Draft]:
+        """Yield the examples of a document as texts."""
         sides = [[text.strip() for text in side] for side in zip(*document.segments, strict=True)]
         for segment in self._segments(sides, time, random):
             name = document.id if len(sides[0]) == 1 else f"{document.id}[{segment.start}:{segment.stop}]"
             source, target = (self.cutting.separator.join(side[segment.start : segment.stop]) for side in sides)
-            # Drawn for every example, used or not: one option more does not change all other draws.
-            unit, limit, end, chance, tear = (random.random() for _ in range(5))
+            # All five are drawn for every example, so that one option does not change the draws of the others.
+            unit, limit, end, uniform, truncate = (random.random() for _ in range(5))
             at_most = self.shift is not None and limit < self.shift.share
             cut = lengths.prefix(target, end) if self.cutting.kind == "prefixes" else target
             whole = document.finished and len(cut) == len(target)
-            torn = tear < self.cutting.anywhere
-            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, torn, chance)
+            truncated = truncate < self.cutting.anywhere
+            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, truncated, uniform)
 
     def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:
         kind, maximum = self.cutting.kind, self.cutting.maximum
@@ -169,19 +171,16 @@ class ExampleMaker:
     # ---- texts to ids
 
     def _plain_ids(self, texts: list[str]) -> list[Ids]:
-        ids: list[Ids] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        return ids
+        return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
 
     def _source_ids(self, texts: list[str]) -> list[Ids]:
-        """As `Writer` reads a text: the encoder's input, or a prompt in the model's own format."""
+        """Return the ids that `Writer` gives a model: the encoder's input, or a prompt in the chat template."""
         if not texts:
             return []
-        ids: list[Ids]
         if self.encoder_decoder or not self.tokenizer.chat_template:
-            ids = self.tokenizer(texts)["input_ids"]
-            return ids
-        talks = [[{"role": "user", "content": text}] for text in texts]
-        return self._plain_ids(self.tokenizer.apply_chat_template(talks, add_generation_prompt=True, tokenize=False))
+            return self.tokenizer(texts)["input_ids"]
+        chats = [[{"role": "user", "content": text}] for text in texts]
+        return self._plain_ids(self.tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=False))
 
     def _target_ids(self, texts: list[str]) -> list[Ids]:
         if not texts:
@@ -195,29 +194,26 @@ class ExampleMaker:
 
 
 def spell(text: str, known: dict[str, int]) -> Ids:
-    """One token a character, but for the separator; a character the vocabulary lacks is spelled in bytes."""
+    """Return one token for each character and separator; characters that are not in the vocabulary become bytes."""
     ids: Ids = []
     for n, part in enumerate(text.split(SEPARATOR)):
         if n:
-            ids += [known[SEPARATOR], known["▁"]]  # the tokenizer, too, starts a word after it
+            ids += [known[SEPARATOR], known["▁"]]  # as in the tokenizer, a word starts after it
         for character in part.replace(" ", "▁"):
             found = known.get(character)
             ids.extend([found] if found is not None else [known[f"<0x{byte:02X}>"] for byte in character.encode()])
     return ids
 
 
-SEPARATOR = "<sep>"  # between the sentences of a document, in tokenizers of our own
-
-
 def running_counts(meter: Meter, rows: Sequence[Ids]) -> list[Ids]:
-    """Units written after each token of each row. Rows of like length are counted together."""
+    """Return the units written after each token of each row. Rows of similar length are counted together."""
     counts: list[Ids] = [[] for _ in rows]
     order = sorted((n for n, row in enumerate(rows) if row), key=lambda n: len(rows[n]))
     for first in range(0, len(order), _AT_ONCE):
         chosen = order[first : first + _AT_ONCE]
         widest = len(rows[chosen[-1]])
-        # Filled up with each row's own last token: it makes no row harder to count than it is.
-        ids = torch.tensor([rows[n] + rows[n][-1:] * (widest - len(rows[n])) for n in chosen])
+        # Padded with each row's last token: another token might be one that is slow to count.
+        ids = np.array([rows[n] + rows[n][-1:] * (widest - len(rows[n])) for n in chosen])
         for n, row in zip(chosen, meter.running(ids).tolist(), strict=True):
             counts[n] = row[: len(rows[n])]
     return counts

@@ -1,6 +1,6 @@
-"""Interrupts: Ctrl-C is noted, so that a loop can stop where it may be resumed; a second one quits at once.
+"""Interrupts: the first Ctrl-C is recorded, so that a loop can stop where it can be resumed; a second one quits.
 
-Knows signals, not what is being done.
+This file knows signals, not what is interrupted.
 """
 
 import os
@@ -12,32 +12,32 @@ from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """Stopped by Ctrl-C in good order; the text says where, and how to go on."""
+    """Stopped by Ctrl-C at a point from which the work can be resumed; the text says where, and how."""
 
 
 @contextmanager
-def interrupts(note: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Gives a function that says whether there was a Ctrl-C; at the first one `note` is called.
+def interrupts(on_first: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether there was a Ctrl-C. At the first one `on_first` is called.
 
-    Only the main thread hears signals; in another one, or where it is ignored, Ctrl-C is none of our business.
+    In a thread that is not the main one, and where SIGINT is ignored, nothing is changed.
     """
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as in the background of a script
     if ignored or threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    heard: list[int] = []
+    received: list[int] = []
     own, before = os.getpid(), signal.getsignal(signal.SIGINT)
 
-    def hear(number: int, frame: Any) -> None:
-        if os.getpid() != own:  # a worker, forked from here: it goes on, for the step in hand needs its batches
+    def receive(number: int, frame: Any) -> None:
+        if os.getpid() != own:  # a forked worker goes on: the current step needs its batches
             return
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        heard.append(number)
-        with suppress(RuntimeError):  # Python was writing to the same stream at this very moment
-            note()
+        received.append(number)
+        with suppress(RuntimeError):  # raised if the signal interrupted a write to the same stream
+            on_first()
 
-    signal.signal(signal.SIGINT, hear)
+    signal.signal(signal.SIGINT, receive)
     try:
-        yield lambda: bool(heard)
+        yield lambda: bool(received)
     finally:
         signal.signal(signal.SIGINT, before if callable(before) else signal.default_int_handler)

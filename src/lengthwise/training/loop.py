@@ -1,15 +1,15 @@
-"""The loop: batches in, a model folder out.
+"""The training loop: batches in, a model folder out.
 
     out/recipe.yaml  out/metrics.jsonl  out/checkpoints/…  out/model/
-One process or many (`accelerate launch`): a step reads the same batches, and its loss is the mean over all response
-tokens of all of them, however they are spread over processes and accumulation. A run that is killed goes on from its
-last checkpoint to the same result. Knows steps; what a batch holds and how a model is built is told elsewhere.
+One process or several (`accelerate launch`): a step reads the same batches, and its loss is the mean over all response
+tokens of all of them, however they are distributed over processes and accumulation. A run that is killed resumes from
+its last checkpoint and ends with the same result. The loop restores the global state of PyTorch that it changes. This
+file knows steps; it does not know what a batch holds, nor how a model is built.
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,25 +23,44 @@ from . import run_state as state
 from .batches import Batch
 from .cuda_graphs import Graphs
 from .data_stream import Place, Stream, check_corpora, count_documents, dev_batches
-from .dev_generation import trial_of
+from .dev_generation import dev_generation
+from .errors import loss_not_finite, out_of_memory
 from .interrupt import Interrupted, interrupts
-from .log import Log
+from .layers import compile_layers, compile_settings, shard, trainable
+from .log import Log, Throughput
 from .loss import summed_loss, unbiased_logits, unwrapped
 from .max_new_tokens_pp import shifts
-from .model import Built, build, compile_layers, shard, trainable
+from .model import Built, build
 from .recipe import Recipe
-from .run_folder import TrainingError, claim, finish, finished, tokenizer_folder
+from .run_folder import claim, finish, finished, tokenizer_folder
 from .schedule import learning_rate, optimiser, too_short
 
 Say = Callable[[str], None]
-# Without cuDNN's, which plans anew for every shape: half a second on an H200, and hardly two batches have one shape.
+# Without cuDNN's attention: it makes a plan for every new shape, which takes half a second on an H200.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
-def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
-    """Trains the recipe's model and returns its folder, `out/model`. An interrupted run goes on where it was.
+@contextmanager
+def global_state_restored() -> Iterator[None]:
+    """Restore PyTorch's random state, and its use of oneDNN, when the block ends.
 
-    Ctrl-C ends the step, writes a checkpoint and raises `Interrupted`; a second one quits at once.
+    On an ARM CPU without bfloat16 instructions, PyTorch disables oneDNN for the whole process at the first product in
+    bfloat16. Later float32 products then use other kernels, whose sums differ in the last digit.
+    """
+    onednn = torch.backends.mkldnn.enabled
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    try:
+        with torch.random.fork_rng(devices):
+            yield
+    finally:
+        torch.backends.mkldnn.enabled = onednn
+
+
+@global_state_restored()
+def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
+    """Train the recipe's model and return its folder, `out/model`. An interrupted run is resumed.
+
+    Ctrl-C completes the step, writes a checkpoint and raises `Interrupted`; a second one quits at once.
     """
     from accelerate import Accelerator  # type: ignore[import-untyped]
 
@@ -60,10 +79,10 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
     check_corpora(recipe)
     run = _Run(recipe, accelerator, tell)
     try:
-        with sdpa_kernel(ATTENTION):
-            run.go()
+        with sdpa_kernel(ATTENTION), compile_settings() if recipe.train.compile else nullcontext():
+            run.train()
     except torch.OutOfMemoryError as error:
-        raise TrainingError(memory_advice(recipe, error)) from error
+        raise out_of_memory(recipe, error) from error
     finally:
         run.close()
     if accelerator.is_main_process:
@@ -74,7 +93,7 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
 
 
 class _Run:
-    """A recipe being trained."""
+    """One training run: the model, its data, and how far it has come."""
 
     def __init__(self, recipe: Recipe, accelerator: Any, say: Say) -> None:
         self.recipe, self.accelerator, self.say = recipe, accelerator, say
@@ -87,21 +106,21 @@ class _Run:
         self.stream = self._open_stream(built)
         self.dev = dev_batches(recipe, built.maker, built.layout)[self.rank :: self.world]
         model = built.model.to(self.device)
-        # Texts are written by one process alone, which must have all weights.
-        alone = accelerator.is_main_process and not sharded
-        self.trial = trial_of(recipe, model, built.tokenizer) if alone else None
+        # Only one process generates, and it needs all weights.
+        generates = accelerator.is_main_process and not sharded
+        self.dev_generation = dev_generation(recipe, model, built.tokenizer) if generates else None
         model.train()
         if sharded:
             shard(model)
         optimizer = optimiser(recipe.train, trainable(model), self.device)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
-        self.trained = trainable(self.model)  # anew: sharding replaces them
+        self.trained = trainable(self.model)  # after sharding, which replaces the parameters
         torch.manual_seed(recipe.seed + 7919 * self.rank)  # dropout differs between processes
         self.progress = self._restore()
-        self.graphs = self._graphs(sharded)  # after that: reading an optimiser's state minds gradients
+        self.graphs = self._make_graphs(sharded)  # after restoring, which needs parameters without gradients
         self.log = Log(recipe.out, self.progress.step, show=True) if accelerator.is_main_process else None
-        self.unread: list[tuple[list[str], int, Tensor]] = []  # (names, responses, loss) of batches not looked at yet
-        self.since = _Clock()
+        self.unread: list[tuple[list[str], int, Tensor]] = []  # (names, responses, loss) of batches since the last log
+        self.throughput = Throughput()
 
     def _open_stream(self, built: Built) -> Stream:
         documents, report = count_documents(self.recipe)
@@ -114,26 +133,33 @@ class _Run:
         if not found:
             return state.Progress()
         self.say(f"going on from step {state.step_of(found[-1]):,}")
-        model, optimizer = unwrapped_if_whole(self.model), self.optimizer.optimizer
+        model, optimizer = unwrapped(self.model), self.optimizer.optimizer
         return state.load_checkpoint(found[-1], model, optimizer, self.accelerator)
 
-    # ---- the loop
+    def close(self) -> None:
+        if self.log is not None:
+            self.log.close()
 
-    def go(self) -> None:
+    # ---- steps
+
+    def train(self) -> None:
         if self.progress.done:
             return
-        # Several processes cannot hear of it at the same step: there the last checkpoint has to do.
-        with interrupts(self._stopping) if self.world == 1 else nullcontext(lambda: False) as interrupted:
-            self._go(interrupted)
+        # Several processes would receive Ctrl-C at different steps: they resume from the last regular checkpoint.
+        with interrupts(self._on_interrupt) if self.world == 1 else nullcontext(lambda: False) as interrupted:
+            self._train(interrupted)
 
-    def _go(self, interrupted: Callable[[], bool]) -> None:
+    def _on_interrupt(self) -> None:
+        self.say("stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once")
+
+    def _train(self, interrupted: Callable[[], bool]) -> None:
         train = self.recipe.train
-        for group, place in self._steps():
+        for group, place in self._groups():
             self._step(group, place)
             step = self.progress.step
             last = self._share() >= 1.0 or bool(train.steps and step >= train.steps)
             if last or step % train.log_every == 0:
-                self._look()
+                self._log_losses()
             if self.recipe.data.dev and (last or step % train.evaluate_every == 0):
                 self._evaluate()
             last = last or bool(train.patience and self.progress.stale >= train.patience)
@@ -153,8 +179,8 @@ class _Run:
                 )
         self._save(done=True)  # the last documents gave no batch
 
-    def _steps(self) -> Iterator[tuple[list[Batch], Place]]:
-        """The batches of each step, those of all processes, and the place behind them."""
+    def _groups(self) -> Iterator[tuple[list[Batch], Place]]:
+        """Yield the batches of each step, those of all processes, with the place after them."""
         epochs = self.recipe.train.epochs
         batches = self.stream.from_(self.progress.place)
         if epochs:
@@ -163,7 +189,7 @@ class _Run:
             yield [batch for batch, _ in group], group[-1][1]
 
     def _share(self) -> float:
-        """How much of the training is done, from 0 to 1."""
+        """Return the share of the training that is done, from 0 to 1."""
         train, place = self.recipe.train, self.progress.place
         if train.steps:
             return min(self.progress.step / train.steps, 1.0)
@@ -171,35 +197,35 @@ class _Run:
         return min((place.epoch - 1 + place.share) / train.epochs, 1.0)
 
     def _step(self, group: list[Batch], place: Place) -> None:
-        self.since.data_here()
+        self.throughput.data_ready()
         share, responses = self._share(), sum(batch.responses for batch in group)
         rate = learning_rate(self.recipe.train, self.progress.step, share)
         for settings in self.optimizer.param_groups:
             settings["lr"] = rate
         own = group[self.rank :: self.world]
-        # At the very end some processes may have a batch less: they mute one, for all must take part in the exchange.
-        own += [group[0].muted()] * (-(-len(group) // self.world) - len(own))
+        # At the end some processes may have one batch less; all must take part in the exchange of gradients.
+        own += [group[0].without_labels()] * (-(-len(group) // self.world) - len(own))
         for number, batch in enumerate(own, 1):
-            waiting = nullcontext() if number == len(own) else self.accelerator.no_sync(self.model)
-            with waiting:
+            last = number == len(own)
+            with nullcontext() if last else self.accelerator.no_sync(self.model):
                 self._backward(self._shifted(batch, share), responses)
         if self.recipe.train.clip:
             self.accelerator.clip_grad_norm_(self.trained, self.recipe.train.clip)
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=self.graphs is None)  # graphs know gradients by their address
+        self.optimizer.zero_grad(set_to_none=self.graphs is None)  # graphs need gradients at fixed addresses
+        tokens = sum(batch.tokens for batch in group)
         self.progress.step += 1
         self.progress.place = place
-        self.progress.tokens += sum(batch.tokens for batch in group)
-        self.since.step(sum(batch.tokens for batch in group))
+        self.progress.tokens += tokens
+        self.throughput.step_done(tokens)
 
     def _shifted(self, batch: Batch, share: float) -> Batch:
-        """Its lengths moved up, if the recipe says so."""
         if (shift := self.recipe.shift) is None:
             return batch
-        return batch.lengthened(shifts(batch.chance, share, shift.start, shift.end, batch.furthest))
+        return batch.shifted(shifts(batch.uniform, share, shift.start, shift.end, batch.max_shift))
 
     def _backward(self, batch: Batch, responses: int) -> None:
-        # Gradients are averaged over processes; times their number, they are the sum again.
+        # Gradients are averaged over the processes; times their number, they are the sum.
         factor = self.world / responses
         if self.graphs is None:
             loss = self._loss_of(batch.to(self.device))
@@ -213,34 +239,35 @@ class _Run:
             logits, bias = unbiased_logits(self.model, batch)
         return self.loss(logits, batch.labels, self.recipe.train.label_smoothing, bias)
 
-    def _learn(self, batch: Batch, factor: Tensor) -> Tensor:
-        """The loss; its gradients are added to those that are there, in place."""
+    def _autocast(self) -> Any:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.train.precision == "bf16")
+
+    # ---- CUDA graphs
+
+    def _make_graphs(self, sharded: bool) -> Graphs | None:
+        """Return graphs if one process holds all weights, and no part of a step is recomputed, exchanged or skipped."""
+        train, config = self.recipe.train, core_of(unwrapped(self.model)).config
+        layer_drop = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))
+        if not (train.compile and self.device.type == "cuda") or self.world > 1 or sharded:
+            return None
+        if train.checkpointing or layer_drop:  # LayerDrop is drawn in Python
+            return None
+        for parameter in self.trained:
+            parameter.grad = torch.zeros_like(parameter)
+        return Graphs(self._graph_step, self.recipe.batch.tokens, self.device, self.say)
+
+    def _graph_step(self, batch: Batch, factor: Tensor) -> Tensor:
+        """Return the loss, and add its gradients in place to those that are there."""
         loss = self._loss_of(batch)
         found = torch.autograd.grad(loss * factor, self.trained, allow_unused=True)
         pairs: list[Any] = [(p.grad, new) for p, new in zip(self.trained, found, strict=True) if new is not None]
         torch._foreach_add_([sum_ for sum_, _ in pairs], [new for _, new in pairs])
         return loss.detach()
 
-    def _graphs(self, sharded: bool) -> Graphs | None:
-        """Only where one process has all there is, and no part of it is computed again, exchanged or left out."""
-        train, config = self.recipe.train, core_of(unwrapped(self.model)).config
-        dropped = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))  # drawn by Python
-        if not (train.compile and self.device.type == "cuda") or self.world > 1 or sharded:
-            return None
-        if train.checkpointing or dropped:
-            return None
-        for parameter in self.trained:
-            parameter.grad = torch.zeros_like(parameter)
-        return Graphs(self._learn, self.recipe.batch.tokens, self.device, self.say)
+    # ---- logging, evaluating, saving
 
-    def _autocast(self) -> Any:
-        wanted = self.recipe.train.precision == "bf16"
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=wanted)
-
-    # ---- looking, saving
-
-    def _look(self) -> None:
-        """Reads the losses since the last look: the only place where the device is waited for."""
+    def _log_losses(self) -> None:
+        """Read the losses since the last call. Nothing else in the loop waits for the device."""
         if not self.unread:
             return
         losses = torch.stack([loss.float() for _, _, loss in self.unread])
@@ -248,9 +275,11 @@ class _Run:
         sums[0] = losses.double().sum().cpu()
         total, count = self._over_processes(sums).tolist()
         if not math.isfinite(total):
-            raise TrainingError(self._bad_batch(losses))
+            bad = (~losses.isfinite()).nonzero().flatten().tolist()
+            names = self.unread[bad[0]][0] if bad else []
+            raise loss_not_finite(self.recipe, self.progress.step, len(self.unread), names)
         self.unread = []
-        tokens, seconds, waiting = self.since.read()
+        tokens, seconds, waiting = self.throughput.read()
         self.progress.seconds += seconds
         self._write(
             loss=total / max(count, 1),
@@ -268,32 +297,22 @@ class _Run:
     def _over_processes(self, numbers: Tensor) -> Tensor:
         if self.world == 1:
             return numbers
-        summed: Tensor = self.accelerator.reduce(numbers.to(self.device), "sum").cpu()
-        return summed
-
-    def _bad_batch(self, losses: Tensor) -> str:
-        bad = [self.unread[n][0] for n in (~losses.isfinite()).nonzero().flatten().tolist()]
-        names = ", ".join(bad[0][:5]) + (f" and {len(bad[0]) - 5} more" if len(bad[0]) > 5 else "") if bad else ""
-        where = f"The first such batch holds {names}." if bad else "The batch was another process's."
-        return (
-            f"the loss is not a number, in the {len(self.unread)} batches up to step {self.progress.step}. {where}\n"
-            "What to do: look at those examples; else lower train.lr, lengthen train.warmup, set train.clip, or train "
-            f"with train.precision=no. Checkpoints in {self.recipe.out} are from before it."
-        )
+        return self.accelerator.reduce(numbers.to(self.device), "sum").cpu()
 
     @torch.no_grad()
     def _evaluate(self) -> None:
+        """Compute the loss on the dev set and, where texts are generated, their mean length error."""
         self.model.eval()
         if self.log is not None:
-            texts = "" if self.trial is None else f", writing {len(self.trial.sources)} of its texts"
-            self.log.doing(self.progress.step, f"reading the dev set{texts}")
+            texts = f", writing {len(self.dev_generation.sources)} of its texts" if self.dev_generation else ""
+            self.log.status(self.progress.step, f"reading the dev set{texts}")
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self.dev:
             with self._autocast():
-                logits, bias = unbiased_logits(unwrapped_if_whole(self.model), batch.to(self.device))
+                logits, bias = unbiased_logits(unwrapped(self.model), batch.to(self.device))
             loss = self.loss(logits, batch.labels.to(self.device), 0.0, bias)
             sums += torch.tensor([float(loss), batch.responses])
-        values = {} if self.trial is None else {"dev_length_error": self.trial.error(self._autocast())}
+        values = {"dev_length_error": self.dev_generation.length_error(self._autocast())} if self.dev_generation else {}
         self.model.train()
         total, count = self._over_processes(sums).tolist()
         mean, progress = total / max(count, 1), self.progress
@@ -304,45 +323,17 @@ class _Run:
         self._write(dev_loss=mean, **values)
         off = f", lengths off by {values['dev_length_error']:.1f} {self.recipe.unit[0]}" if values else ""
         self.say(f"step {progress.step:,}: dev loss {mean:.4f}{' (best)' if progress.stale == 0 else ''}{off}")
-        self.since = _Clock()
-
-    def _stopping(self) -> None:
-        self.say("stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once")
+        self.throughput = Throughput()
 
     def _save(self, *, done: bool, interrupted: bool = False) -> None:
-        self._look()  # nothing is saved that has not been looked at
+        self._log_losses()  # raises if a loss is not finite: such weights are not saved
         self.progress.done, self.progress.interrupted = done, interrupted
-        model = unwrapped_if_whole(self.model)
+        model = unwrapped(self.model)
         state.save_checkpoint(self.recipe.out, self.progress, model, self.optimizer.optimizer, self.accelerator)
         if self.accelerator.is_main_process:
             train = self.recipe.train
             state.prune(self.recipe.out, max(train.keep, train.average or 0), self.progress.best_step)
-        self.since = _Clock()
-
-    def close(self) -> None:
-        if self.log is not None:
-            self.log.close()
-
-
-class _Clock:
-    """Time and tokens since it was last read, and how much of the time went by waiting for data."""
-
-    def __init__(self) -> None:
-        self.began = self.ready = time.perf_counter()
-        self.tokens, self.waiting = 0, 0.0
-
-    def data_here(self) -> None:
-        self.waiting += time.perf_counter() - self.ready
-
-    def step(self, tokens: int) -> None:
-        self.tokens += tokens
-        self.ready = time.perf_counter()
-
-    def read(self) -> tuple[int, float, float]:
-        now = time.perf_counter()
-        seen = self.tokens, now - self.began, self.waiting
-        self.began, self.tokens, self.waiting, self.ready = now, 0, 0.0, now
-        return seen
+        self.throughput = Throughput()
 
 
 def _until(batches: Iterator[tuple[Batch, Place]], epochs: int) -> Iterator[tuple[Batch, Place]]:
@@ -350,21 +341,3 @@ def _until(batches: Iterator[tuple[Batch, Place]], epochs: int) -> Iterator[tupl
         if place.epoch > epochs:
             return
         yield batch, place
-
-
-def unwrapped_if_whole(model: Any) -> Any:
-    """The model itself where each process holds all of it; with sharded weights the wrapper must be asked."""
-    return unwrapped(model) if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-
-
-def memory_advice(recipe: Recipe, error: Exception) -> str:
-    batch = recipe.batch
-    advice = [f"batch.tokens={batch.tokens // 2} batch.accumulate={batch.accumulate * 2} (the same steps, in halves)"]
-    if not recipe.train.checkpointing:
-        advice.append("train.checkpointing=true (about a third slower, and without CUDA graphs, which keep memory)")
-    if recipe.train.precision != "bf16":
-        advice.append("train.precision=bf16")
-    if recipe.model.base and not (recipe.model.lora or recipe.model.frozen):
-        advice.append("model.lora.rank=16 (an adapter in place of all weights)")
-    first = next(iter(str(error).splitlines()), "")
-    return "the device is out of memory. Try, in this order:\n  " + "\n  ".join(advice) + f"\nIt said: {first}"

@@ -1,7 +1,7 @@
 """Max New Tokens++: teach "at most" by overstating the length.
 
-Butcher, O'Keefe & Titchener 2024. During training the count is moved up by a random shift that grows as training goes
-on, so that the model learns to end by itself at or before the limit. Numbers only: no batches, no models.
+Butcher, O'Keefe & Titchener 2024. During training the length is increased by a random shift that grows over time, so
+that the model learns to end at or before the limit. Numbers only: no batches, no models.
     shift ~ HalfNormal(σ), truncated to [0, maximum] by the inverse CDF, rounded;   σ_t = σ0 · (σmax/σ0)^(t/T)
 (Clipping instead of truncating would pile the tail up at the maximum.)
 """
@@ -13,18 +13,18 @@ from torch import Tensor
 
 
 def sigma(progress: float, start: float = 0.1, end: float = 2048.0) -> float:
-    """σ at this share (0 to 1) of the training: 0.1 at its beginning, 14.3 in the middle, 2048 at its end."""
+    """Return σ at this share (0 to 1) of the training: 0.1 at its beginning, 14.3 in the middle, 2048 at its end."""
     return start * math.exp(min(max(progress, 0.0), 1.0) * math.log(end / start))
 
 
-def truncated_half_normal(chance: Tensor, sigma: float, maximum: Tensor | float) -> Tensor:
-    """The value below which a share `chance` (0 to 1) of the truncated half-normal lies. σ 10: half below 6.74."""
+def truncated_half_normal(uniform: Tensor, sigma: float, maximum: Tensor | float) -> Tensor:
+    """Return the quantiles `uniform` (0 to 1) of the truncated half-normal. σ 10: half lies below 6.74."""
     most = torch.as_tensor(maximum, dtype=torch.float64)
     within = torch.erf(most / (sigma * math.sqrt(2)))
-    reached: Tensor = sigma * math.sqrt(2) * torch.erfinv(chance.double() * within)
+    reached: Tensor = sigma * math.sqrt(2) * torch.erfinv(uniform.double() * within)
     return reached.minimum(most)
 
 
-def shifts(chance: Tensor, progress: float, start: float, end: float, maximum: Tensor | int) -> Tensor:
-    """Whole units to add to each length: (batch,) uniforms in, (batch,) integers out; `maximum` for all, or for each."""
-    return truncated_half_normal(chance, sigma(progress, start, end), maximum).round().long()
+def shifts(uniform: Tensor, progress: float, start: float, end: float, maximum: Tensor | int) -> Tensor:
+    """Return whole units to add to each length: (batch,) uniforms in, (batch,) integers out."""
+    return truncated_half_normal(uniform, sigma(progress, start, end), maximum).round().long()

@@ -1,7 +1,7 @@
 """Recipes: everything that decides what a training run makes, as one typed value.
 
-A recipe is a YAML file; a key it does not know is an error that names the nearest one it does. Overrides are written
-`train.lr=3e-4`. This file knows what may be asked for; it opens no corpus and builds no model.
+A recipe is a YAML file. An unknown key is an error that names the nearest known one. Overrides are written
+`train.lr=3e-4`. This file knows which settings there are; it opens no corpus and builds no model.
 """
 
 import difflib
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import yaml  # type: ignore[import-untyped]
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from ..controls import CONTROLS, Control, control_from
+from ..controls import CONTROLS, Control, control_from, with_new_names
 from ..corpora import Limits
 from ..length.units import unit_named
 
@@ -21,20 +21,12 @@ Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-def _no(value: Any) -> Any:
-    return "no" if value is False else value  # which is how YAML reads it
-
-
-def _listed(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
 class RecipeError(ValueError):
     """A recipe cannot be used; the text says where, why, and what to do."""
 
 
 class Section(BaseModel):
-    """A part of a recipe. Frozen; unknown keys are refused by name."""
+    """A part of a recipe. It is frozen, and refuses unknown keys by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -54,16 +46,16 @@ def _nearest(key: str, known: Iterable[str]) -> str:
 
 
 class Lora(Section):
-    """Low-rank adapters on the linear layers; the base stays as it is."""
+    """Low-rank adapters on the linear layers; the base weights are frozen."""
 
     rank: Positive = 16
     alpha: Positive = 32
-    dropout: Share = 0.05  # at 0 the adapter is folded into the weight in each step: fewer, larger kernels
+    dropout: Share = 0.05  # at 0 the adapter is merged into the weight in each step: fewer, larger kernels
     targets: str | list[str] = "all-linear"
 
 
 class Fresh(Section):
-    """A Transformer of our own: encoder-decoder, shared embeddings, its tokenizer trained on the corpus."""
+    """An untrained encoder-decoder Transformer with shared embeddings; its tokenizer is trained on the corpus."""
 
     size: Literal["tiny", "compact", "base", "large"] = "base"
     decoder: Literal["bpe", "chars"] = "bpe"
@@ -71,16 +63,16 @@ class Fresh(Section):
     dropout: Share = 0.3
     attention_dropout: Share = 0.1
     max_positions: Positive = 1024
-    tokenizer_documents: Positive = 1_000_000  # of the corpus, to train the tokenizer on
+    tokenizer_documents: Positive = 1_000_000  # on which the tokenizer is trained
 
 
 class ModelSection(Section):
-    """Where the weights come from: a `base` by name or folder, or `fresh` ones."""
+    """Where the weights come from: a `base` model by name or folder, or `fresh` ones."""
 
     base: str | None = None
     fresh: Fresh | None = None
     lora: Lora | None = None
-    frozen: bool = False  # the base stays as it is, and only its controls learn
+    frozen: bool = False  # train only the controls
 
     @model_validator(mode="after")
     def _one(self) -> "ModelSection":
@@ -94,7 +86,7 @@ class ModelSection(Section):
 
 
 class Corpus(Section):
-    """Files that belong together and their share of the mixture."""
+    """Files of one corpus, and its share of the mixture."""
 
     files: str | list[str]
     weight: Annotated[float, Field(gt=0)] = 1.0
@@ -104,7 +96,7 @@ class Corpus(Section):
 
 
 def _corpora(value: Any) -> Any:
-    """`file`, or a list of files and {files, weight, …}."""
+    """Accept a file, or a list of files and of {files, weight, …}."""
     items = value if isinstance(value, list) else [value]
     return [{"files": item} if isinstance(item, str) else item for item in items]
 
@@ -118,13 +110,15 @@ class DataSection(Section):
     train: Corpora
     dev: Corpora | None = None
     dev_documents: Positive = 2_000
-    dev_texts: Annotated[int, Field(ge=0)] = 32  # of them, written at each evaluation to see how far lengths are off
-    documents_per_epoch: Positive | None = None  # drawn by weight without end; None: all, once
+    dev_texts: Annotated[int, Field(ge=0)] = (
+        32  # of the dev documents, generated at each evaluation for the mean length error
+    )
+    documents_per_epoch: Positive | None = None  # drawn by weight, with repetition; None: each document once
     shuffle: Positive = 10_000  # documents in the shuffling buffer
-    max_tokens: Positive = 1024  # of an example: source + target; longer ones are left out and counted
+    max_tokens: Positive = 1024  # of source and target; longer examples are left out and counted
     max_chars: Positive | None = None
     max_ratio: float | None = None
-    max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.01  # of the rows of a file; above it the run stops
+    max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.01  # share of a file's rows; above it the run stops
     duplicates: bool = False
 
     def limits(self) -> Limits:
@@ -137,17 +131,17 @@ class DataSection(Section):
 
 
 class LengthsSection(Section):
-    """How documents become examples (Zhang et al. 2023); see `lengths.py`.
+    """How documents become examples: `dynamic_length_sampling.py` (Zhang et al. 2023).
 
-    `prefixes`: as sentences, but a target ends at one of its sentence ends, drawn anew in each epoch: one text, as many
-    lengths as it has sentences. Where the plan of a model fails, it is in the midst of a sentence when no room is left,
-    which such texts never are; so a share `anywhere` of them is cut at any token, and of these the end alone is learnt.
+    `prefixes`: as `sentences`, but a target ends at one of its sentence ends, drawn in each epoch: one text gives as
+    many lengths as it has sentences. A model that misjudges the remaining length is inside a sentence when the budget
+    ends, which such texts never show. So a share `anywhere` of them is cut at any token, and only their end is trained.
     """
 
     kind: Literal["sentences", "prefixes", "documents", "dynamic", "resolutions"] = "sentences"
     maximum: Positive = 512  # tokens a side
     gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
-    tick: Positive | None = None  # dynamic: documents after which the clock moves on as by an epoch
+    tick: Positive | None = None  # dynamic: so many documents advance the schedule as an epoch does
     separator: str = " "
     anywhere: Share = 0.0  # prefixes
 
@@ -159,18 +153,21 @@ class LengthsSection(Section):
 
 
 class ShiftSection(Section):
-    """Max New Tokens++ (Butcher et al. 2024); see `shift.py`."""
+    """Max New Tokens++ (Butcher et al. 2024): `max_new_tokens_pp.py`."""
 
     start: Annotated[float, Field(gt=0)] = 0.1
     end: Annotated[float, Field(gt=0)] = 2048.0
     maximum: Positive = 1024
-    share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the examples; the others keep their exact length
-    cut: Annotated[float, Field(ge=0)] = 0.2  # a text that was cut short uses its room but for this share of itself
+    share: Annotated[float, Field(gt=0, le=1)] = (
+        1.0  # of the examples are upper limits; the others keep their exact length
+    )
+    cut: Annotated[float, Field(ge=0)] = 0.2  # the largest shift of a truncated text, as a share of its length
 
 
 class LossSection(Section):
-    """Which tokens of a response are learnt. How long a text gets is decided at its end: `last` tokens are all learnt,
-    and of those `before` them a share, drawn anew in each epoch. That leaves out most of what says nothing of length.
+    """Which tokens of a response have a loss: the `last` ones, and a share of those `before` them, drawn in each epoch.
+
+    The length of a text is decided at its end; most tokens before carry little information about it.
     """
 
     last: Positive
@@ -178,18 +175,18 @@ class LossSection(Section):
 
 
 class BatchSection(Section):
-    """What goes through the device at once."""
+    """The size of a batch."""
 
-    tokens: Positive = 16_384  # padded ones, of both sides
-    accumulate: Positive = 1  # batches a process reads before a step
-    pool: Positive = 8_192  # documents sorted by length together
-    multiple: Positive = 8  # widths are padded to it
+    tokens: Positive = 16_384  # of source and target together, padding included
+    accumulate: Positive = 1  # batches of a process in one step
+    pool: Positive = 8_192  # documents that are sorted by length together
+    multiple: Positive = 8  # of which every width is one
     packing: bool = False  # decoder-only: several examples in a row
     workers: Annotated[int, Field(ge=0)] = 1
 
 
 class TrainSection(Section):
-    """The optimiser and when to stop. Exactly one of `epochs` and `steps`."""
+    """The optimiser, and when to stop: after so many `epochs` or `steps`."""
 
     epochs: Positive | None = None
     steps: Positive | None = None
@@ -203,16 +200,18 @@ class TrainSection(Section):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     clip: Annotated[float, Field(gt=0)] | None = 1.0
     label_smoothing: Share = 0.0
-    precision: Annotated[Literal["bf16", "no"], BeforeValidator(_no)] = "bf16"
+    precision: Annotated[Literal["bf16", "no"], BeforeValidator(lambda value: "no" if value is False else value)] = (
+        "bf16"
+    )
     compile: bool = False
-    checkpointing: bool = False  # forget activations and compute them again: slower, for models that fill the memory
+    checkpointing: bool = False  # gradient checkpointing: slower, less memory
     evaluate_every: Positive = 500
     save_every: Positive = 500
     log_every: Positive = 20
-    keep: Positive = 2  # the last checkpoints; the best is kept besides
+    keep: Positive = 2  # of the last checkpoints; the best is kept as well
     patience: Positive | None = None  # dev evaluations without a better loss
-    average: Positive | None = None  # so many of the last checkpoints make the final model; None: the best on dev does
-    half: bool = False  # whose weights are stored in float16: half the size
+    average: Positive | None = None  # average the last checkpoints; None: the best on dev is the final model
+    half: bool = False  # store the final model in float16
 
     @model_validator(mode="after")
     def _one(self) -> "TrainSection":
@@ -230,7 +229,7 @@ class Recipe(Section):
     paper: str = ""
     out: Path
     seed: int = 0
-    unit: Annotated[list[str], BeforeValidator(_listed)] = ["chars"]  # one, or several: each example draws its own
+    unit: list[str] = ["chars"]  # one, or several: each example draws its own
     model: ModelSection
     controls: list[dict[str, Any]] = []
     data: DataSection
@@ -240,10 +239,20 @@ class Recipe(Section):
     batch: BatchSection = BatchSection()
     train: TrainSection
 
+    @field_validator("unit", mode="before")
+    @classmethod
+    def _unit(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
     @field_validator("unit")
     @classmethod
-    def _unit(cls, value: list[str]) -> list[str]:
+    def _unit_names(cls, value: list[str]) -> list[str]:
         return [unit_named(name).name for name in value]
+
+    @field_validator("controls")
+    @classmethod
+    def _control_names(cls, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [with_new_names(config) for config in value]
 
     @model_validator(mode="after")
     def _agree(self) -> "Recipe":
@@ -252,7 +261,7 @@ class Recipe(Section):
             if control.units and list(control.units) != self.unit:
                 own, ours = (", ".join(units) for units in (control.units, self.unit))
                 raise ValueError(f"a control counts {own}, the recipe {ours}; give the unit once, on top")
-        known = controls or self.model.fresh  # else the base may have controls of its own
+        known = controls or self.model.fresh  # otherwise the base may have controls of its own
         if self.shift and known and not any(getattr(control, "kind", "") == "difference" for control in controls):
             raise ValueError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
         limits = any(getattr(control, "at_most", False) for control in controls)
@@ -274,7 +283,7 @@ class Recipe(Section):
         return self
 
     def build_controls(self) -> list[Control]:
-        """New controls, counting in the recipe's unit."""
+        """Return new controls that count in the recipe's unit."""
         return [control_from(self._with_unit(config)) for config in self.controls]
 
     def _with_unit(self, config: dict[str, Any]) -> dict[str, Any]:
@@ -285,7 +294,7 @@ class Recipe(Section):
         return {"unit": self.unit, **config} if counts else dict(config)
 
     def text(self) -> str:
-        """The recipe as YAML, every value spelled out."""
+        """Return the recipe as YAML, with every value."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
@@ -293,7 +302,7 @@ class Recipe(Section):
 
 
 def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
-    """The recipe in `path`, with `section.key=value` overrides."""
+    """Return the recipe in `path`, with `section.key=value` overrides."""
     path = Path(path)
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -309,7 +318,7 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
 
 
 def parse_recipe(values: dict[str, Any], where: str = "the recipe") -> Recipe:
-    """A recipe from plain values; all that is wrong with it in one error."""
+    """Return a recipe from plain values; one error lists all faults."""
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
@@ -327,29 +336,28 @@ def _override(values: dict[str, Any], override: str) -> None:
     keys, equals, text = override.partition("=")
     if not equals or not keys.strip():
         raise RecipeError(f"an override is written section.key=value, as train.lr=3e-4; got {override!r}")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise RecipeError(f"cannot read the value in {override!r}: {error}") from error
     *parents, last = keys.strip().split(".")
     place: Any = values
     for number, key in enumerate(parents):
         if isinstance(place, dict) and place.get(key) is None:
             place[key] = {}
-        place = _step(place, key, override, ".".join(parents[:number]))
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise RecipeError(f"cannot read the value in {override!r}: {error}") from error
-    if isinstance(place, list):
-        _step(place, last, override, ".".join(parents))
-        place[int(last)] = value
-    elif isinstance(place, dict):
-        place[last] = value
-    else:
-        raise RecipeError(f"cannot set {override!r}: {'.'.join(parents)} is a single value, {place!r}")
+        place = place[_key_in(place, key, override, parents[:number])]
+    place[_key_in(place, last, override, parents)] = value
 
 
-def _step(place: Any, key: str, override: str, where: str) -> Any:
+def _key_in(place: Any, key: str, override: str, parents: list[str]) -> Any:
+    """Return `key` as a key of a section, or as an index of a list."""
     if isinstance(place, dict):
-        return place[key]
+        return key
     if isinstance(place, list) and key.isdigit() and int(key) < len(place):
-        return place[int(key)]
-    found = f"a list of {len(place)}; use 0 to {len(place) - 1}" if isinstance(place, list) else f"{place!r}"
-    raise RecipeError(f"cannot set {override!r}: {where or 'the recipe'} is {found}")
+        return int(key)
+    found = (
+        f"a list of {len(place)}; use 0 to {len(place) - 1}"
+        if isinstance(place, list)
+        else f"a single value, {place!r}"
+    )
+    raise RecipeError(f"cannot set {override!r}: {'.'.join(parents) or 'the recipe'} is {found}")

@@ -1,11 +1,10 @@
-"""Checkpoints of a run: all that is needed to go on as if it had never stopped, there whole or not at all.
+"""Checkpoints of a run: all that is needed to resume it as if it had never stopped.
 
-  checkpoints/step-00000500/   weights.pt (what is trained), optimiser.pt, random-0.pt (one a process), progress.json
-A folder is written under another name and renamed when complete. Frozen weights are not stored: the recipe makes them.
+  checkpoints/step-00000500/   weights.pt (trained ones), optimiser.pt, random-0.pt (one a process), progress.json
+A folder is complete or not there. Frozen weights are not stored: the recipe rebuilds them.
 """
 
 import json
-import os
 import re
 import shutil
 from dataclasses import asdict, dataclass, field
@@ -22,6 +21,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 
+from .. import atomic
 from .data_stream import Place
 
 _NAME = re.compile(r"step-(\d{8})")
@@ -34,17 +34,17 @@ class Progress:
 
     step: int = 0
     place: Place = field(default_factory=Place)
-    tokens: int = 0  # read, padding aside
+    tokens: int = 0  # without padding
     seconds: float = 0.0
     best: float | None = None  # dev loss
     best_step: int = 0
     stale: int = 0  # evaluations since the best
     done: bool = False
-    interrupted: bool = False  # saved because somebody stopped the run: no part of it once there is a later one
+    interrupted: bool = False  # saved at Ctrl-C: deleted once there is a later checkpoint
 
 
 def checkpoints(run: Path) -> list[Path]:
-    """The complete checkpoints of a run, oldest first."""
+    """Return the complete checkpoints of a run, oldest first."""
     folder = run / "checkpoints"
     return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)) if folder.is_dir() else []
 
@@ -54,18 +54,17 @@ def step_of(checkpoint: Path) -> int:
 
 
 def save_checkpoint(run: Path, progress: Progress, model: Any, optimizer: Any, accelerator: Any) -> Path:
-    """Writes a checkpoint. Every process calls it; with sharded weights each holds a part of what is gathered here."""
+    """Write a checkpoint and return its folder. Every process calls this: sharded weights are gathered from all."""
     place = run / "checkpoints" / f"step-{progress.step:08d}"
     partial = place.with_name(f".{place.name}.partial")
     options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=True)
-    # PyTorch overlooks a frozen weight's second name, that of an output layer tied to frozen embeddings.
+    # ignore_frozen_params misses the second name of a frozen weight: an output layer tied to frozen embeddings.
     frozen = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
     state = get_model_state_dict(model, options=options)
     weights = {name: value for name, value in state.items() if name not in frozen}
     moments = get_optimizer_state_dict(model, optimizer, options=options)
     if accelerator.is_main_process:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        atomic.empty_folder(partial)
         torch.save(weights, partial / "weights.pt")
         torch.save(moments, partial / "optimiser.pt")
         (partial / "progress.json").write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")
@@ -73,21 +72,20 @@ def save_checkpoint(run: Path, progress: Progress, model: Any, optimizer: Any, a
     torch.save(_random_state(), partial / f"random-{accelerator.process_index}.pt")
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
-        shutil.rmtree(place, ignore_errors=True)
-        os.replace(partial, place)
+        atomic.replace_folder(place, partial)
     accelerator.wait_for_everyone()
     return place
 
 
 def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any, accelerator: Any) -> Progress:
-    """Puts model, optimiser and random numbers where they were; returns how far the run had come."""
+    """Restore model, optimiser and random state, and return how far the run had come."""
     options = StateDictOptions(full_state_dict=True, strict=False)
     set_model_state_dict(model, dict[str, Any](read_weights(checkpoint)), options=options)
     moments = torch.load(checkpoint / "optimiser.pt", map_location="cpu", weights_only=True)
     options = StateDictOptions(full_state_dict=True, ignore_frozen_params=True)
     set_optimizer_state_dict(model, optimizer, moments, options=options)
     random = checkpoint / f"random-{accelerator.process_index}.pt"
-    if random.exists():  # else there were fewer processes; the new ones start from their seeds
+    if random.exists():  # missing if there were fewer processes: the new ones start from their seeds
         _set_random_state(torch.load(random, map_location="cpu", weights_only=True))
     return read_progress(checkpoint)
 
@@ -98,12 +96,11 @@ def read_progress(checkpoint: Path) -> Progress:
 
 
 def read_weights(checkpoint: Path) -> Weights:
-    weights: Weights = torch.load(checkpoint / "weights.pt", map_location="cpu", weights_only=True)
-    return weights
+    return torch.load(checkpoint / "weights.pt", map_location="cpu", weights_only=True)
 
 
 def average(weights: list[Weights]) -> Weights:
-    """The mean of each tensor; what is no floating number, or stands still, is the last one's."""
+    """Return the mean of each tensor; tensors of integers, and those that are all equal, are taken from the last."""
     mean: Weights = {}
     for name, last in weights[-1].items():
         if last.is_floating_point() and len(weights) > 1:
@@ -115,9 +112,10 @@ def average(weights: list[Weights]) -> Weights:
 
 
 def prune(run: Path, keep: int, best: int) -> None:
-    """Removes all checkpoints but the last `keep` and the best, and what killed runs left half written.
+    """Delete all checkpoints except the last `keep` and the best, and incomplete ones of killed runs.
 
-    Those of interrupts are not counted and go with the next, or a run that was stopped would end with other averages.
+    A checkpoint of an interrupt is not counted and is deleted with the next one: otherwise an interrupted run would
+    average other checkpoints.
     """
     found = checkpoints(run)
     extra = [path for path in found if read_progress(path).interrupted]
@@ -125,8 +123,8 @@ def prune(run: Path, keep: int, best: int) -> None:
     for old in [*regular[:-keep], *(path for path in extra if path != found[-1])]:
         if step_of(old) != best:
             shutil.rmtree(old)
-    for litter in (run / "checkpoints").glob(".step-*.partial"):
-        shutil.rmtree(litter, ignore_errors=True)
+    for incomplete in (run / "checkpoints").glob(".step-*.partial"):
+        shutil.rmtree(incomplete, ignore_errors=True)
 
 
 def _random_state() -> dict[str, Any]:

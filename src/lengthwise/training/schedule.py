@@ -10,7 +10,7 @@ from .recipe import TrainSection
 
 
 def learning_rate(train: TrainSection, step: int, progress: float) -> float:
-    """The rate of step `step` (from 0), when a share `progress` of the training is done.
+    """Return the learning rate of step `step` (from 0), when a share `progress` of the training is done.
 
     inverse_sqrt with warm-up 4000 from 1e-7 to 1e-3 → step 0: 1e-7, 4000: 1e-3, 16000: 5e-4.
     """
@@ -25,7 +25,7 @@ def learning_rate(train: TrainSection, step: int, progress: float) -> float:
 
 
 def too_short(train: TrainSection, steps: int) -> str:
-    """A warning if so many steps end within the warm-up."""
+    """Return a warning if so many steps end within the warm-up, else an empty text."""
     return "" if steps > train.warmup else f"train.warmup = {train.warmup} is not over then, and train.lr not reached"
 
 

@@ -1,7 +1,7 @@
-"""A tokenizer of our own: SentencePiece BPE trained on a corpus, as a fast tokenizer of transformers.
+"""Train a tokenizer: SentencePiece BPE on a corpus, as a fast tokenizer of transformers.
 
-Encoder and decoder share it. It knows every character it was trained on as a token, and every byte besides, so a
-decoder that spells letter by letter needs no other. Knows texts only.
+Encoder and decoder share it. Every character of the training corpus and every byte is a token, so a decoder that writes
+character by character uses it as well. This file knows texts only.
 """
 
 import io
@@ -13,11 +13,11 @@ from .examples import SEPARATOR
 from .recipe import RecipeError
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
-_LONGEST = 1 << 20  # bytes of a text; SentencePiece leaves longer ones out
+_LONGEST = 1 << 20  # bytes of a text; SentencePiece ignores longer ones
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
-    """A tokenizer of at most `vocabulary` tokens (fewer, if the corpus does not give as many)."""
+    """Return a tokenizer of at most `vocabulary` tokens; a small corpus gives fewer."""
     import sentencepiece
 
     trained = io.BytesIO()
@@ -56,7 +56,7 @@ def _lines(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _fast(trained: Any) -> Any:
-    """The trained pieces and merges in the library that transformers uses."""
+    """Return the trained pieces and merges as a tokenizer of transformers."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 

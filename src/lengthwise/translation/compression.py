@@ -1,60 +1,59 @@
-"""Abridge: a sentence without some of its words, for a translation that has less room.
+"""Compression: a source sentence without some of its words, so that its translation is shorter.
 
-A search within a limit writes as usual until the room runs out, and what it then leaves out stands at the end. Here it
-may stand anywhere: every run of a few words is left out by itself, to see what room that saves and what it costs, and
-then several together, of those that should save enough the ones that should cost least. Knows words; who translates
-them, and who says what a translation is worth, it is not told.
+A search within a limit omits the end of a sentence. Here the omitted words can be anywhere. First every run of a few
+words is dropped alone, which shows the length that it saves and the score that it costs. Then several runs are dropped
+together: those that should save enough and cost least. This file does not know how words are translated or scored.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from itertools import combinations
 
-RUN = 4  # words
-FEWEST = 4  # words of a sentence from which one can be left out
-LONG = 60  # words of a sentence in which not every run is tried
-TOGETHER = 3  # runs at most
-TRIPLES_OF = 24  # the cheapest runs: threes of all of them are too many
-_END = re.compile(r"[.!?…:;؟۔।。！？]+(?=[\"'”’»)\]]*$)")  # the marks with which a text ends
+MAX_RUN = 4  # words
+MIN_WORDS = 4  # a sentence with fewer is not compressed
+LONG_SENTENCE = 60  # words; in a sentence this long not every run is tried
+MAX_RUNS = 3  # dropped together
+RUNS_IN_TRIPLES = 24  # triples of more runs than these, the cheapest, would be too many
+_END = re.compile(r"[.!?…:;؟۔।。！？]+(?=[\"'”’»)\]]*$)")  # the marks that end a text
 _PAUSES = ",;:—–-"
 _LOWER = re.compile(r"[^\W\d_A-Z]+(?:['’-]\w+)?\W*")  # no name, address or placeholder
 _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("“", "”"))
-# What is never left out, since the rest would say the opposite: of English, and what is commonest in five languages.
-_DENIALS = re.compile(
+# Never dropped, because the rest would say the opposite: in English, and the most common words of five languages.
+_NEGATIONS = re.compile(
     r"\b(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|un\w*able"
     r"|ne|pas|jamais|sans|rien|aucun\w*|non|mai|senza|niente|nessun\w*|nunca|sin|nada"
     r"|nicht|nichts|kein\w*|nie|niemals|ohne)\b|\bn['’]|n['’]t\b",
     re.IGNORECASE,
 )
 
-DroppedWords = frozenset[int]  # the places of the words that are left out
+DroppedWords = frozenset[int]  # positions in `text.split()`
 
 
 def runs(text: str) -> list[DroppedWords]:
-    """What can be left out in one piece: up to `RUN` words, never more than half of them, and none that denies.
+    """Return the runs that can be dropped: up to `MAX_RUN` words, at most half of the sentence, without a negation.
 
-    >>> [sorted(gone) for gone in runs("Do not open it.")]
+    >>> [sorted(dropped) for dropped in runs("Do not open it.")]
     [[0], [2], [3], [2, 3]]
     """
     words = text.split()
-    if len(words) < FEWEST:
+    if len(words) < MIN_WORDS:
         return []
-    sizes, step = range(1, min(RUN, len(words) // 2) + 1), 1 + len(words) // LONG
+    sizes, step = range(1, min(MAX_RUN, len(words) // 2) + 1), 1 + len(words) // LONG_SENTENCE
     found = [range(first, first + size) for size in sizes for first in range(0, len(words) - size + 1, step)]
-    return [frozenset(run) for run in found if not any(_DENIALS.search(words[place]) for place in run)]
+    return [frozenset(run) for run in found if not any(_NEGATIONS.search(words[place]) for place in run)]
 
 
-def without(text: str, gone: DroppedWords) -> str:
-    """The text without these words; it begins and ends as before.
+def without(text: str, dropped: DroppedWords) -> str:
+    """Return the text without these words. It keeps its first capital and its end marks.
 
     >>> without("Open the file, if you can.", frozenset([3, 4, 5]))
     'Open the file.'
     """
     words = text.split()
-    left = [word for place, word in enumerate(words) if place not in gone]
-    if 0 in gone and words[0][:1].isupper() and _LOWER.fullmatch(left[0]):
+    left = [word for place, word in enumerate(words) if place not in dropped]
+    if 0 in dropped and words[0][:1].isupper() and _LOWER.fullmatch(left[0]):
         left[0] = left[0][:1].upper() + left[0][1:]
-    if len(words) - 1 in gone:
+    if len(words) - 1 in dropped:
         while len(left) > 1 and not left[-1].strip(_PAUSES):
             left.pop()
         last = left[-1].rstrip(_PAUSES)
@@ -62,8 +61,18 @@ def without(text: str, gone: DroppedWords) -> str:
     return " ".join(left)
 
 
+def listed(text: str, dropped: DroppedWords) -> str:
+    """Return the dropped words in the order of the text, with an ellipsis for each gap between them.
+
+    >>> listed("Open the very old file now.", frozenset([2, 3, 5]))
+    'very old … now.'
+    """
+    words = text.split()
+    return " ".join(f"{'' if n == min(dropped) or n - 1 in dropped else '… '}{words[n]}" for n in sorted(dropped))
+
+
 def balanced(text: str) -> bool:
-    """Is every bracket and quotation mark closed?
+    """Return whether every bracket and quotation mark is closed.
 
     >>> balanced("Open it (now."), balanced('Open "it" (now).')
     (False, True)
@@ -71,27 +80,27 @@ def balanced(text: str) -> bool:
     return text.count('"') % 2 == 0 and all(text.count(start) == text.count(end) for start, end in _PAIRS)
 
 
-def together(
+def combine_runs(
     words: int,
     tried: Mapping[DroppedWords, tuple[int, float]],
-    whole: tuple[int, float],
+    full: tuple[int, float],
     fits: Callable[[int], bool],
-    most: int,
+    limit: int,
 ) -> list[DroppedWords]:
-    """Runs to leave out at once, the most promising first, `most` of them; half of the `words` stay.
+    """Return up to `limit` combinations of runs to drop, the cheapest first. At least half of `words` stay.
 
-    `tried`: the length and the score of the translation without each run; `whole`: those of the whole one. What two
-    save and cost is taken for the sum of what each does.
+    `tried`: length and score of the translation without each run; `full`: those of the full translation. A combination
+    is expected to save and to cost the sum of what its runs do.
     """
-    length, score = whole
-    saved = {gone: length - shorter for gone, (shorter, _) in tried.items() if shorter < length}
-    cost = {gone: score - tried[gone][1] for gone in saved}
-    cheap = sorted(saved, key=lambda gone: cost[gone] / saved[gone])
+    length, score = full
+    saved = {run: length - shorter for run, (shorter, _) in tried.items() if shorter < length}
+    cost = {run: score - tried[run][1] for run in saved}
+    cheapest = sorted(saved, key=lambda run: cost[run] / saved[run])
     found: dict[DroppedWords, float] = {}
-    for number in range(2, TOGETHER + 1):
-        for some in combinations(cheap if number == 2 else cheap[:TRIPLES_OF], number):
-            gone = frozenset().union(*some)
-            apart = len(gone) == sum(map(len, some))
-            if apart and len(gone) <= words // 2 and fits(length - sum(saved[one] for one in some)):
-                found[gone] = min(found.get(gone, float("inf")), sum(cost[one] for one in some))
-    return [gone for gone in sorted(found, key=lambda gone: found[gone]) if gone not in tried][:most]
+    for number in range(2, MAX_RUNS + 1):
+        for some in combinations(cheapest if number == 2 else cheapest[:RUNS_IN_TRIPLES], number):
+            dropped = frozenset().union(*some)
+            disjoint = len(dropped) == sum(map(len, some))
+            if disjoint and len(dropped) <= words // 2 and fits(length - sum(saved[run] for run in some)):
+                found[dropped] = min(found.get(dropped, float("inf")), sum(cost[run] for run in some))
+    return [dropped for dropped in sorted(found, key=lambda dropped: found[dropped]) if dropped not in tried][:limit]

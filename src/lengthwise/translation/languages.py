@@ -1,40 +1,44 @@
-"""Languages: which ones a model translates, and what it has to be told to do so.
+"""Languages: which ones a model translates, and how it is set to translate them.
 
-Read from the tokenizer, the config and the name, in this order. Knows nothing of lengths or placeholders. A model that
-says nothing is believed: whoever chose it knows better.
+They are read from the tokenizer, the config and the name of the model, in this order. Where none of these names them,
+the model is used as it is, with a note. This file does not know lengths or placeholders.
 """
 
 import re
 from pathlib import Path
 from typing import Any
 
-# NLLB names languages by three letters; these are the common ones.
-_THREE = {
+from ..generation.generator import Writer
+
+# The common ones of NLLB, which names languages by three letters.
+_THREE_LETTERS = {
     **{"ar": "arb", "cs": "ces", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "fi": "fin"},
     **{"fr": "fra", "hi": "hin", "hu": "hun", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld", "pl": "pol"},
     **{"pt": "por", "ro": "ron", "ru": "rus", "sv": "swe", "tr": "tur", "uk": "ukr", "vi": "vie", "zh": "zho"},
 }
 _NAMED = re.compile(r"(?:^|[-_./])(?=([a-z]{2})[-_]([a-z]{2})(?:$|[-_./]))")
 _CODE = re.compile(r"[a-z]{2,3}_[A-Z][A-Za-z]{1,3}")  # fr_XX, fra_Latn
-UNSPACED = ("zh", "ja", "th", "lo", "km", "my")  # no space between their sentences
+UNSPACED = ("zh", "ja", "th", "lo", "km", "my")  # languages without a space between sentences
 
 
-def prepare(writer: Any, source: str, target: str) -> tuple[str, str | None]:
-    """Readies the model to translate from `source` to `target`; an error if it translates something else.
+def prepare(writer: Writer, source: str, target: str) -> tuple[str, str | None]:
+    """Set the model to translate from `source` to `target`, or raise an error if it translates other languages.
 
-    Returns what has to stand before each text, and a note if the languages could not be checked.
+    Returns the prefix that each text needs, and a note if the languages could not be checked.
     """
     model, tokenizer, asked = writer.model, writer.tokenizer, f"from {source} to {target}"
     if not model.config.is_encoder_decoder:
         raise ValueError(f"{writer.name} answers prompts and is no translator; a model {asked} is needed")
     if codes := _codes(tokenizer):
-        _tell(model, tokenizer, _code(codes, source, writer.name), _code(codes, target, writer.name))
+        known_source, known_target = _code(codes, source, writer.name), _code(codes, target, writer.name)
+        tokenizer.src_lang, tokenizer.tgt_lang = known_source[0], known_target[0]
+        model.generation_config.forced_bos_token_id = known_target[1]  # `Writer` reads it
         return "", None
     tasks = getattr(model.config, "task_specific_params", None) or {}
     if task := tasks.get(f"translation_{source}_to_{target}"):  # T5
         return task.get("prefix", ""), None
     if several := getattr(tokenizer, "supported_language_codes", None):  # >>fr<<
-        wanted = [code for code in several if code.strip("<>") in (target, _THREE.get(target))]
+        wanted = [code for code in several if code.strip("<>") in (target, _THREE_LETTERS.get(target))]
         if not wanted:
             raise ValueError(f"{writer.name} does not translate to {target}; it knows {', '.join(several)}")
         return wanted[0] + " ", None
@@ -47,7 +51,7 @@ def prepare(writer: Any, source: str, target: str) -> tuple[str, str | None]:
 
 
 def _codes(tokenizer: Any) -> dict[str, int]:
-    """The language tokens of a model for many languages, by code."""
+    """Return the language tokens of a multilingual model by code."""
     if codes := getattr(tokenizer, "lang_code_to_id", None):
         return dict(codes)
     return {token: number for token, number in tokenizer.added_tokens_encoder.items() if _CODE.fullmatch(token)}
@@ -55,23 +59,18 @@ def _codes(tokenizer: Any) -> dict[str, int]:
 
 def _code(codes: dict[str, int], language: str, name: str) -> tuple[str, int]:
     for code, number in codes.items():
-        if code == language or code.partition("_")[0] in (language, _THREE.get(language)):
+        if code == language or code.partition("_")[0] in (language, _THREE_LETTERS.get(language)):
             return code, number
     raise ValueError(f"{name} does not know the language {language!r}; it knows {', '.join(sorted(codes))}")
 
 
-def _tell(model: Any, tokenizer: Any, source: tuple[str, int], target: tuple[str, int]) -> None:
-    tokenizer.src_lang, tokenizer.tgt_lang = source[0], target[0]
-    model.generation_config.forced_bos_token_id = target[1]  # `Writer` looks here for it
-
-
-def _pair(writer: Any) -> tuple[str, str] | None:
-    """From its tokenizer's settings (Marian) or its name: opus-mt-en-fr."""
-    told = getattr(writer.tokenizer, "source_lang", None), getattr(writer.tokenizer, "target_lang", None)
-    if isinstance(told[0], str) and isinstance(told[1], str) and told[0] and told[1]:
-        return told[0], told[1]
+def _pair(writer: Writer) -> tuple[str, str] | None:
+    """Return the languages by the tokenizer's settings (Marian) or by the name: opus-mt-en-fr."""
+    source, target = (getattr(writer.tokenizer, f"{side}_lang", None) for side in ("source", "target"))
+    if isinstance(source, str) and isinstance(target, str) and source and target:
+        return source, target
     for name in (Path(writer.name).name, str(getattr(writer.model.config, "_name_or_path", ""))):
         for one, other in reversed(_NAMED.findall(name)):
-            if one in _THREE and other in _THREE:
+            if one in _THREE_LETTERS and other in _THREE_LETTERS:
                 return one, other
     return None

@@ -1,6 +1,6 @@
-"""Placeholders: what a translation must carry over as it is, and how to get it through a model.
+"""Placeholders: text that a translation must keep unchanged, and stand-ins that carry it through a model.
 
-Knows the marks of format strings, markup, addresses and numbers; knows nothing of models, lengths or languages.
+This file knows format strings, markup, addresses and numbers. It does not know models, lengths or languages.
 """
 
 from collections import Counter
@@ -11,9 +11,9 @@ import regex
 
 _TAG = r"</?[A-Za-z][^<>]*>"
 _BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is rather a command
-# What must occur in the output exactly as often as in the source. Balanced braces are one piece, however deep: of an
-# ICU message nothing is translated.
-_KEPT = regex.compile(
+# Must occur in the output exactly as often as in the source. Balanced braces are one piece, however deep, so an ICU
+# message is not translated.
+_PLACEHOLDER = regex.compile(
     r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     r"|(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"  # a Windows path
@@ -26,33 +26,33 @@ _KEPT = regex.compile(
 _PAIR = regex.compile(r"<(?P<name>[A-Za-z][\w-]*)[^<>]*>(?P<inside>.*)</(?P=name)>", regex.DOTALL)
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")
-# A number, with the marks that group its digits in one language or another. A looser reading for translations: a space
-# groups too ("1 000"), and a letter may stand before ("9h05").
+# A number with the marks that group its digits in some language. In translations, a space can group digits as well
+# ("1 000"), and a letter can come before them ("9h05").
 _NUMBER = regex.compile(r"(?<![\p{L}\d])\d+(?:[.,'’\u00a0\u202f]\d+)*(?!\d|(?:st|nd|rd|th)\b)")
-_SPACED = regex.compile(r"\d+(?:[.,'’\s]\d+)*")
-_TORN = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
-# Stand-ins that translators carry over. Of nineteen tried on opus-mt, these came through every time with the text
-# around them translated best: braces for words, angles for what encloses words. Rare signs (⟦1⟧) were lost every time.
+_LOOSE_NUMBER = regex.compile(r"\d+(?:[.,'’\s]\d+)*")
+_TORN_REFERENCE = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
+# Of nineteen forms tried on opus-mt, these were kept every time, with the text around them translated best: braces for
+# words, angle brackets for tags around words. Rare characters (⟦1⟧) were lost every time.
 STAND_INS = ("{%d}", "<%d>", "X%d")
 
 
-def kept(text: str) -> Counter[str]:
-    """What has to be in the translation, each as often as here; numbers aside.
+def count_placeholders(text: str) -> Counter[str]:
+    """Return how often the translation must have each placeholder. Numbers are not counted.
 
-    >>> kept("Hello {name}, <b>%d</b> of 5") == Counter({"{name}": 1, "<b>": 1, "%d": 1, "</b>": 1})
+    >>> count_placeholders("Hello {name}, <b>%d</b> of 5") == Counter({"{name}": 1, "<b>": 1, "%d": 1, "</b>": 1})
     True
     """
-    return Counter(found[0] for found in _KEPT.finditer(text))
+    return Counter(found[0] for found in _PLACEHOLDER.finditer(text))
 
 
-def apart(text: str) -> Iterator[tuple[str, bool]]:
-    """The text in pieces, each with: is it a placeholder?
+def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of the text, each with whether it is a placeholder.
 
-    >>> list(apart("Hi {name}!"))
+    >>> list(split_placeholders("Hi {name}!"))
     [('Hi ', False), ('{name}', True), ('!', False)]
     """
     at = 0
-    for found in _KEPT.finditer(text):
+    for found in _PLACEHOLDER.finditer(text):
         yield text[at : found.start()], False
         yield found[0], True
         at = found.end()
@@ -60,21 +60,21 @@ def apart(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def translatable(text: str) -> bool:
-    """Is there a letter that is not part of a placeholder?"""
-    return _LETTER.search(_KEPT.sub(" ", text)) is not None
+    """Return whether the text has a letter outside its placeholders."""
+    return _LETTER.search(_PLACEHOLDER.sub(" ", text)) is not None
 
 
 def lost(source: str, output: str) -> list[str]:
-    """What of the source did not come through: placeholders in another number, numbers that are missing.
+    """Return the placeholders that the output has more or less often than the source, and the numbers that it misses.
 
-    Numbers are compared by their digits, since languages group them differently ("1,000.5" is "1 000,5"); an ordinal
+    Numbers are compared by their digits, since languages group them differently ("1,000.5" is "1 000,5"). An ordinal
     ("20th") may become a word or a Roman number, and a word may become a number ("three" → "3").
     """
-    wanted, there = kept(source), kept(output)
+    wanted, there = count_placeholders(source), count_placeholders(output)
     changed = [mark for mark in wanted | there if wanted[mark] != there[mark]]
-    plain, spaced = (_numbers(_KEPT.sub(" ; ", output), form) for form in (_NUMBER, _SPACED))
-    digits = _numbers(_KEPT.sub(" ; ", source), _NUMBER)
-    return changed + [number for number in digits if digits[number] > max(plain[number], spaced[number])]
+    strict, loose = (_numbers(_PLACEHOLDER.sub(" ; ", output), form) for form in (_NUMBER, _LOOSE_NUMBER))
+    digits = _numbers(_PLACEHOLDER.sub(" ; ", source), _NUMBER)
+    return changed + [number for number in digits if digits[number] > max(strict[number], loose[number])]
 
 
 def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:
@@ -82,44 +82,44 @@ def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:
     return Counter(run.lstrip("0") or "0" for run in runs)
 
 
-def tidied(source: str, output: str) -> str:
-    """The output without torn character references, which opus-mt has learnt from torn examples: "Nom & #160;:"."""
-    return output if "&" in source else _TORN.sub(lambda found: unescape(f"&{found[1]};"), output)
+def mend_references(source: str, output: str) -> str:
+    """Return the output with whole character references; opus-mt has learnt torn ones: "Nom & #160;:"."""
+    return output if "&" in source else _TORN_REFERENCE.sub(lambda found: unescape(f"&{found[1]};"), output)
 
 
-def masked(text: str, form: str) -> tuple[str, dict[str, str]]:
-    """The text with a numbered stand-in for each placeholder, and what each stands for.
+def mask(text: str, form: str) -> tuple[str, dict[str, str]]:
+    """Return the text with a stand-in for each placeholder, and what they stand for; nothing changes without a form.
 
-    >>> masked("Hello {name}!", "<%d>")
+    >>> mask("Hello {name}!", "<%d>")
     ('Hello <1>!', {'<1>': '{name}'})
     """
-    stands: dict[str, str] = {}
+    stand_ins: dict[str, str] = {}
 
     def stand_in(found: regex.Match[str]) -> str:
-        stands[form % (len(stands) + 1)] = found[0]
-        return form % len(stands)
+        stand_ins[form % (len(stand_ins) + 1)] = found[0]
+        return form % len(stand_ins)
 
-    return _KEPT.sub(stand_in, text), stands
+    return _PLACEHOLDER.sub(stand_in, text) if form else text, stand_ins
 
 
-def unmasked(text: str, stands: dict[str, str]) -> str:
-    """The placeholders in their places again. Stand-ins with a longer number first: X12 is not X1 and a 2."""
-    for stand_in in sorted(stands, key=len, reverse=True):
-        text = text.replace(stand_in, stands[stand_in])
+def unmask(text: str, stand_ins: dict[str, str]) -> str:
+    """Return the text with its placeholders. Longer stand-ins are replaced first: X12 is not X1 and a 2."""
+    for stand_in in sorted(stand_ins, key=len, reverse=True):
+        text = text.replace(stand_in, stand_ins[stand_in])
     return text
 
 
-def enclosed(text: str) -> tuple[str, str, str]:
-    """(before, inside, after): a pair of tags around the whole text stays out of the translation."""
+def split_enclosing_tags(text: str) -> tuple[str, str, str]:
+    """Return (before, inside, after). Pairs of tags around the whole text are not part of the inside."""
     found = _PAIR.fullmatch(text)
     if found is None or f"<{found['name']}" in found["inside"] or f"</{found['name']}" in found["inside"]:
         return "", text, ""
-    before, inside, after = enclosed(found["inside"])
+    before, inside, after = split_enclosing_tags(found["inside"])
     return text[: found.start("inside")] + before, inside, after + text[found.end("inside") :]
 
 
 def hard_breaks(text: str) -> list[tuple[int, int]]:
-    """Where line breaks stand, also written ones (`\\n`, <br>), with the white space around them; not in a path."""
-    others = [found.span() for found in _KEPT.finditer(text) if not _HARD_BREAK.fullmatch(found[0])]
+    """Return the spans of line breaks (also `\\n` and <br>) with the white space around them; not those in a path."""
+    others = [found.span() for found in _PLACEHOLDER.finditer(text) if not _HARD_BREAK.fullmatch(found[0])]
     breaks = [found.span() for found in _HARD_BREAK.finditer(text)]
     return [(start, end) for start, end in breaks if not any(a < end and start < b for a, b in others)]

@@ -1,104 +1,102 @@
-"""Choice: which of several translations of a sentence is the better one, and which may stand as it is?
+"""Ranking: which of several translations of a sentence is the best, and which can be chosen without another search?
 
-First comes what a text must not be: too long, without a placeholder, torn, the source itself; then how well it says
-what the source says, where somebody has judged that. Knows texts, shares of room and scores; not where they come from.
+Violations come first: a wrong length, a lost placeholder, an incomplete text, a copy of the source. The score decides
+among equals. This file does not know where translations and scores come from.
 """
 
 import math
-from dataclasses import dataclass, fields, replace
+import re
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from ..generation.generator import Written
 from ..length.budget import Budget
-from .placeholders import lost
-from .segments import Line
-from .untranslated import copies, untranslated
+from .records import Hypothesis
+from .segments import Segments
 
-BEHIND = 0.5  # nats by which a hypothesis may say it worse than the best free one and still end the search
-FAR = 5.0  # a text that says it so many nats worse than the best free one is not complete
-
-
-@dataclass(frozen=True)
-class Scored(Written):
-    """A hypothesis, and how well it says what the source says."""
-
-    score: float = 0.0
+MAX_SCORE_GAP = 0.5  # nats per token below the best free translation at which the search still ends
+INCOMPLETE_SCORE_GAP = 5.0  # nats per token below the best free translation from which a text is incomplete
+_WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 @dataclass(frozen=True)
 class SentenceRequest:
-    """A sentence to be translated within a share of its line's room."""
+    """A sentence to be translated within its share of the line's budget. `free`: its free translations."""
 
-    line: Line
+    line: Segments
     number: int
     share: Budget
+    free: list[Hypothesis]
 
     @property
     def text(self) -> str:
         return self.line.sentences[self.number]
 
 
-def whole(source: str, options: list[Written]) -> bool:
-    """Does any of them keep the placeholders, or is there nothing more to try?"""
-    return any(one.error or not lost(source, one.text) for one in options)
+class Violations(NamedTuple):
+    """What is wrong with a translation, the worst first."""
+
+    misfit: bool
+    lost: bool
+    incomplete: bool
+    copy: bool
 
 
-def ranked(source: str, options: list[Written]) -> list[Written]:
-    """Those that keep the placeholders of the source first, each kind by how well it says it, or in its own order.
+def violations(request: SentenceRequest, one: Hypothesis) -> Violations:
+    misfit = not request.share.fits(request.line.sentence_length(one)) or bool(one.error)
+    return Violations(misfit, bool(one.lost), not one.complete, one.is_copy)
 
-    Nothing is as easily read as the source itself, so a copy comes last, unless the model likes it best, as for names.
+
+def rank_key(request: SentenceRequest, one: Hypothesis) -> tuple[bool, bool, bool, bool, float]:
+    """Return a sort key that puts the best first: by violations, then by score."""
+    return *violations(request, one), -score_of(one)
+
+
+def rank_free(options: list[Hypothesis]) -> list[Hypothesis]:
+    """Return the translations that keep the placeholders first; each group by score, or in the order of the search.
+
+    A copy of the source scores high, but comes last, unless it is the first choice of the search, as for names.
     """
-    if options and (not isinstance(options[0], Scored) or copies(source, options[0].text)):
-        return sorted(options, key=lambda one: bool(lost(source, one.text)))
-    return sorted(options, key=lambda one: (bool(lost(source, one.text)), copies(source, one.text), -score_of(one)))
+    if options and (options[0].score is None or options[0].is_copy):
+        return sorted(options, key=lambda one: bool(one.lost))
+    return sorted(options, key=lambda one: (bool(one.lost), one.is_copy, -score_of(one)))
 
 
-def with_score(one: Written, score: float) -> Scored:
-    return Scored(**{field.name: getattr(one, field.name) for field in fields(Written)}, score=round(score, 4))
+def usable(options: list[Hypothesis]) -> list[Hypothesis]:
+    """Return the free translations that can be chosen without another search, or the one that has an error.
 
-
-def without_score(one: Written) -> Written:
-    return Written(**{field.name: getattr(one, field.name) for field in fields(Written)})
-
-
-def score_of(one: Written) -> float:
-    """What it is ranked by among its like: all are alike without a reverse model, but for one that says nothing."""
-    if not one.text:
-        return -math.inf
-    return one.score if isinstance(one, Scored) else 0.0
-
-
-def usable(source: str, options: list[Written]) -> list[Written]:
-    """What may stand as it is: whole hypotheses that keep the placeholders, or the one that tells of an error.
-
-    The source itself only where it is the best of them, as for names. With a reverse model none that is far behind
-    the best: it is short because it leaves something out, and a search within the budget may find a better one.
+    They are complete and keep the placeholders. A copy of the source is complete only as the first option. One that
+    scores far below the best omits something, and a search within the budget may find a better one.
     """
-    options = [one if place == 0 else mark_untranslated(source, one, options) for place, one in enumerate(options)]
-    good = [one for one in options if one.error or (one.complete and not lost(source, one.text))]
-    best = max((score_of(one) for one in good if not copies(source, one.text)), default=0.0)
-    return [one for one in good if score_of(one) >= best - BEHIND]
+    options = [one if place == 0 else mark_untranslated(one, options) for place, one in enumerate(options)]
+    good = [one for one in options if one.error or (one.complete and not one.lost)]
+    best = max((score_of(one) for one in good if not one.is_copy), default=0.0)
+    return [one for one in good if score_of(one) >= best - MAX_SCORE_GAP]
 
 
-def length_of(ask: SentenceRequest, one: Written) -> int:
-    return one.tokens if ask.share.unit == "tokens" else ask.line.measure(one.text)
+def mark_untranslated(one: Hypothesis, free: list[Hypothesis]) -> Hypothesis:
+    """Return the hypothesis, marked as incomplete if it does not translate the whole source.
 
-
-def faults(ask: SentenceRequest, one: Written) -> tuple[bool, bool, bool, bool]:
-    """Fewer is better: too long is worst, a lost placeholder comes next, then a torn end, then no translation."""
-    misfit = not ask.share.fits(length_of(ask, one)) or bool(one.error)
-    return misfit, bool(lost(ask.text, one.text)), not one.complete, copies(ask.text, one.text)
-
-
-def order(ask: SentenceRequest, one: Written) -> tuple[bool, bool, bool, bool, float]:
-    """The best first: the fewest faults, then what says it best."""
-    return *faults(ask, one), -score_of(one)
-
-
-def mark_untranslated(source: str, one: Written, free: list[Written]) -> Written:
-    """The same, but no whole translation if it copies the source, or words of it that the best free one translates.
-
-    Nor if it says far less, or something else.
+    It does not if it copies the source, or a word that the best free translation translates, or scores far below it.
     """
     best = free[0] if free else one
-    left = copies(source, one.text) or untranslated(source, one.text, best.text) or score_of(one) < score_of(best) - FAR
-    return replace(one, complete=False) if left else one
+    copied = one.is_copy or untranslated(one.source, one.text, best.text)
+    return replace(one, complete=False) if copied or score_of(one) < score_of(best) - INCOMPLETE_SCORE_GAP else one
+
+
+def score_of(one: Hypothesis) -> float:
+    """Return the score; minus infinity for an empty text, 0 for one that was not scored."""
+    if not one.text:
+        return -math.inf
+    return 0.0 if one.score is None else one.score
+
+
+def untranslated(source: str, text: str, best: str) -> bool:
+    """Return whether the text has a word of the source that the best translation does not have.
+
+    A word that the best translation has as well is a name, or belongs to both languages.
+
+    >>> untranslated("Open the file.", "Ouvrez le file.", "Ouvrez le fichier.")
+    True
+    """
+    in_text, in_source, in_best = (set(_WORD.findall(some.casefold())) for some in (text, source, best))
+    return bool(in_text & in_source - in_best)

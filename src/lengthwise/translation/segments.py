@@ -1,140 +1,144 @@
-"""A line of text, its sentences, and how they share the room.
+"""A line as segments: sentences to translate, and fixed text between them. The sentences share the line's budget.
 
-`Line` takes a line apart and puts it together again: nothing but the sentences changes. While they are translated it
-says how much room each may take: what is left, in proportion to the lengths of those still open, so that what one
-saves the next may use. It knows budgets and lengths; it knows neither models nor languages.
+The share of an open sentence is what the chosen translations left of the budget, in proportion to its length. So what
+one sentence saves, the next can use. This file knows budgets and lengths. It does not know models or languages.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..generation.generator import Written
 from ..length.budget import Budget
 from ..length.sentences import finished_ends
-from .placeholders import enclosed, hard_breaks, translatable
+from .placeholders import hard_breaks, split_enclosing_tags, translatable
+from .records import Hypothesis
 
 
 @dataclass(frozen=True)
-class Part:
-    """A sentence, or what stands between two and is carried over as it is."""
+class Segment:
+    """A sentence, or text that is copied."""
 
     text: str
-    sentence: bool
+    is_sentence: bool
 
 
-def parts_of(text: str) -> list[Part]:
-    """The text in parts: joined they are the text.
+def split(text: str) -> list[Segment]:
+    """Return the segments of a line. Their texts joined are the line.
 
-    >>> [part.text for part in parts_of("  One. Two!") if part.sentence]
+    >>> [segment.text for segment in split("  One. Two!") if segment.is_sentence]
     ['One.', 'Two!']
     """
-    parts: list[Part] = []
+    segments: list[Segment] = []
     at = 0
     for start, end in [*hard_breaks(text), (len(text), len(text))]:
-        parts += [*_sentences(text[at:start]), Part(text[start:end], False)]
+        segments += [*_split_sentences(text[at:start]), Segment(text[start:end], False)]
         at = end
-    return [part for part in parts if part.text]
+    return [segment for segment in segments if segment.text]
 
 
-def _sentences(text: str) -> list[Part]:
+def _split_sentences(text: str) -> list[Segment]:
     if not text.strip():
-        return [Part(text, False)]
+        return [Segment(text, False)]
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    before, inside, after = enclosed(text.strip())
+    before, inside, after = split_enclosing_tags(text.strip())
     if before:
-        return [Part(head + before, False), *_sentences(inside), Part(after + tail, False)]
-    parts: list[Part] = []
+        return [Segment(head + before, False), *_split_sentences(inside), Segment(after + tail, False)]
+    segments: list[Segment] = []
     at = 0
     for end in sorted({*finished_ends(inside), len(inside)}):
         sentence = inside[at:end].lstrip()
-        parts += [Part(inside[at : end - len(sentence)], False), Part(sentence, translatable(sentence))]
+        segments += [Segment(inside[at : end - len(sentence)], False), Segment(sentence, translatable(sentence))]
         at = end
-    return [Part(head, False), *parts, Part(tail, False)]
+    return [Segment(head, False), *segments, Segment(tail, False)]
 
 
-class Line:
-    """A line under way. `budget`: in counts, or None where any length will do."""
+class Segments:
+    """A line while it is translated. Its sentences are numbered.
+
+    `budget` is in counts; None allows any length. `spaced`: the target language puts a space between sentences.
+    """
 
     def __init__(self, text: str, budget: Budget | None, measure: Callable[[str], int], spaced: bool = True) -> None:
-        self.text, self.budget, self.measure = text, budget, measure
-        self.spaced = spaced  # does the target language put a space between sentences?
-        self.parts = parts_of(text)
-        self.places = [place for place, part in enumerate(self.parts) if part.sentence]
-        self.sentences = [self.parts[place].text for place in self.places]
-        self.done: dict[int, Written] = {}  # by number of the sentence
-        self.options: dict[
-            int, list[Written]
-        ] = {}  # what a sentence was chosen from, where the line had its own search
-        self.left_out: dict[tuple[int, str], str] = {}  # by number and translation: words of the sentence
+        self.text, self.budget, self.measure, self.spaced = text, budget, measure, spaced
+        self.segments = split(text)
+        self.places = [place for place, segment in enumerate(self.segments) if segment.is_sentence]
+        self.sentences = [self.segments[place].text for place in self.places]
+        self.chosen: dict[int, Hypothesis] = {}
+        self.options: dict[int, list[Hypothesis]] = {}  # best first, of sentences that were searched within a share
 
     @property
     def open(self) -> list[int]:
-        """The numbers of the sentences that are not done."""
-        return [number for number in range(len(self.sentences)) if number not in self.done]
+        """The numbers of the sentences that have no translation yet."""
+        return [number for number in range(len(self.sentences)) if number not in self.chosen]
 
-    def joined(self, chosen: Mapping[int, str]) -> str:
-        """The line with these sentences in the places of its own."""
-        texts = [part.text for part in self.parts]
-        for number, text in chosen.items():
+    def join(self, chosen: Mapping[int, Hypothesis]) -> str:
+        """Return the line with these translations in place of its sentences."""
+        texts = [segment.text for segment in self.segments]
+        for number, one in chosen.items():
             place = self.places[number]
-            meets = place > 0 and self.parts[place - 1].sentence  # behind 。 there is no space
-            texts[place] = " " + text if meets and self.spaced else text
+            adjoining = place > 0 and self.segments[place - 1].is_sentence  # no space follows 。
+            texts[place] = " " + one.text if adjoining and self.spaced else one.text
         return "".join(texts)
 
-    def length(self, chosen: Mapping[int, Written]) -> int:
-        """How long the line is with these sentences in it. Tokens are those that were written."""
+    def length(self, chosen: Mapping[int, Hypothesis]) -> int:
+        """Return the length of the line with these translations. Tokens are counted as the model generated them."""
         if self.budget is None or self.budget.unit != "tokens":
-            return self.measure(self.joined({number: one.text for number, one in chosen.items()}))
-        between = (part.text for part in self.parts if not part.sentence and part.text.strip())
-        return sum(one.tokens for one in chosen.values()) + sum(map(self.measure, between))
+            return self.measure(self.join(chosen))
+        fixed = (segment.text for segment in self.segments if not segment.is_sentence and segment.text.strip())
+        return sum(one.tokens for one in chosen.values()) + sum(map(self.measure, fixed))
+
+    def sentence_length(self, one: Hypothesis) -> int:
+        return one.tokens if self.budget and self.budget.unit == "tokens" else self.measure(one.text)
 
     def share(self, number: int) -> Budget:
-        """The room of one open sentence, if the others that are open take theirs."""
+        """Return the budget of one open sentence, if the other open ones use all of theirs."""
         assert self.budget is not None
-        letter = Written("x", 1, self.budget.unit, "", True, True, "", 1)
-        taken = self.length({n: self.done.get(n, letter) for n in range(len(self.sentences))}) - len(self.open)
+        one_unit = Hypothesis(source="", text="x", tokens=1, complete=True)
+        taken = self.length({n: self.chosen.get(n, one_unit) for n in range(len(self.sentences))}) - len(self.open)
         lengths = {n: max(1, self.measure(self.sentences[n])) for n in self.open}
         part = lengths[number] / sum(lengths.values())
         low = max(0, math.ceil((self.budget.low - taken) * part))
-        aim = max(1, low, round((self.budget.target - taken) * part))
+        target = max(1, low, round((self.budget.target - taken) * part))
         if self.budget.high is None:
-            return Budget(max(1, low), None, aim, self.budget.unit)
+            return Budget(max(1, low), None, target, self.budget.unit)
         high = max(1, math.floor((self.budget.high - taken) * part))
-        return Budget(min(low, high), high, min(aim, high), self.budget.unit)
+        return Budget(min(low, high), high, min(target, high), self.budget.unit)
 
-    def settle(self, options: Mapping[int, list[Written]]) -> None:
-        """Takes what needs no more work: the first options if the line fits with them, else each that keeps its share.
+    def settle(self, options: Mapping[int, list[Hypothesis]]) -> None:
+        """Choose the first options if the line fits with them; else, for each sentence, one within its share.
 
-        A sentence that settles leaves the others what it does not need, so it is asked again until no more settle.
+        A sentence that needs less than its share leaves room to the others, which may settle then.
         """
         if not self.open:
             return
         first = {number: options[number][0] for number in self.open if options.get(number)}
-        if len(first) == len(self.open) and self._miss(self.done | first) == 0:
-            self.done |= first
+        all_known = len(first) == len(self.open)
+        excess = self._excess(self.chosen | first) if all_known else 0
+        if all_known and excess == 0:
+            self.chosen |= first
             return
-        short = len(first) == len(self.open) and self._miss(self.done | first) < 0
-        while found := {number: one for number in self.open if (one := self._within(number, options, short))}:
-            self.done |= dict([next(iter(found.items()))])
+        while found := self._next_within_share(options, too_short=excess < 0):
+            self.chosen |= found
 
-    def _miss(self, chosen: Mapping[int, Written]) -> int:
-        """How much too long the line is; below 0, too short."""
+    def _excess(self, chosen: Mapping[int, Hypothesis]) -> int:
+        """Return by how much the line is too long; negative where it is too short."""
         if self.budget is None:
             return 0
         length = self.length(chosen)
         return self.budget.miss(length) * (-1 if length < self.budget.low else 1)
 
-    def _within(self, number: int, options: Mapping[int, list[Written]], short: bool) -> Written | None:
-        """The first option that takes no more than its share (of a line that is too short: no less).
+    def _next_within_share(self, options: Mapping[int, list[Hypothesis]], too_short: bool) -> dict[int, Hypothesis]:
+        """Return the first open sentence with an option that is no longer than its share; empty if there is none.
 
-        The last one that is open decides about the line, and has to keep both limits.
+        In a line that is too short it must be no shorter. The last open sentence must keep both limits.
         """
-        share, several = self.share(number), len(self.open) > 1
-        for one in options.get(number, []):
-            length = one.tokens if share.unit == "tokens" else self.measure(one.text)
-            enough = length >= share.low or (several and not short)
-            little = share.high is None or length <= share.high or (several and short)
-            if enough and little:
-                return one
-        return None
+        several = len(self.open) > 1
+        for number in self.open:
+            share = self.share(number)
+            for one in options.get(number, []):
+                length = self.sentence_length(one)
+                enough = length >= share.low or (several and not too_short)
+                not_too_much = share.high is None or length <= share.high or (several and too_short)
+                if enough and not_too_much:
+                    return {number: one}
+        return {}

@@ -1,1 +1,1 @@
-"""Package descriptions and their translations, built from what apt serves."""
+"""The Debian corpus: package descriptions and their translations, from the package archive."""

@@ -1,7 +1,7 @@
-"""apt: fetches the package descriptions that every Debian or Ubuntu machine can have, in two languages.
+"""apt: fetch the package descriptions of the machine's Debian or Ubuntu sources, in two languages.
 
-Runs `apt-get update` on a state of its own: nothing of the system's apt is changed, no privilege is needed, and the
-signatures are checked as always. The sources are the system's. Knows which files come out of it, not what is in them.
+`apt-get update` runs on a state folder of its own: the system's apt does not change, no privilege is needed, and
+signatures are checked. This module knows which files apt writes, not what is in them.
 """
 
 import os
@@ -16,15 +16,15 @@ from urllib.parse import unquote
 
 from ..document import DataError
 
-# Descriptions of packages that are not free need not be free themselves.
+# Descriptions of packages that are not free may not be free themselves.
 _NOT_FREE = ("non-free", "non-free-firmware", "restricted", "multiverse")
 _INDEX = re.compile(r"(?P<place>.*_(?P<component>[^_]+)_i18n_|)Translation-(?P<language>\w+)(?:\.gz|\.bz2|\.xz)?")
 _OFFERED = re.compile(r"/i18n/Translation-([A-Za-z_]+)(?:\.[a-z0-9]+)?$", re.MULTILINE)
 
-_LOOK = 0.2  # seconds between two looks at what has come
+_POLL = 0.2  # seconds between two progress messages
 
-# The clear lines: the system's list may say "none"; we want no package lists, no icons, only translations; and its
-# hooks (such as the one that empties the cache in a container) are for its own updates.
+# The #clear lines remove the system's settings: its languages may be "none", its index targets include package lists
+# and icons, and its hooks (such as one that empties the cache in a container) are for its own updates.
 _CONFIG = """\
 #clear Acquire::Languages;
 #clear Acquire::IndexTargets;
@@ -51,17 +51,17 @@ class Indices:
 
 
 class UnknownLanguage(DataError):
-    """Nothing is translated into it."""
+    """No package description is translated into this language."""
 
 
-def fetch(language: str, folder: Path, say: Callable[[str], None], apt: str = "apt-get") -> list[Indices]:
-    """Fill `folder` with the indices of English and `language`; what a broken run left there is used."""
+def fetch(language: str, folder: Path, progress: Callable[[str], None], apt: str = "apt-get") -> list[Indices]:
+    """Fetch the indices of English and `language` into `folder`; files of an interrupted run are not fetched again."""
     command = _command(language, folder, apt)
-    say(f"asking apt for the English and {language} package descriptions ...")
-    status, errors = _run(command, lambda: say(_so_far(folder / "lists")))
+    progress(f"asking apt for the English and {language} package descriptions ...")
+    status, errors = _run(command, lambda: progress(_fetched(folder / "lists")))
     complaints = [line for line in errors if line.startswith(("E:", "W:"))]
-    for line in complaints:  # somebody's broken third-party source is no reason to stop, if the rest came
-        say(line)
+    for line in complaints:  # no error yet: a broken third-party source does not matter if the other files are there
+        progress(line)
     try:
         return find(language, folder / "lists")
     except UnknownLanguage:
@@ -74,7 +74,7 @@ def fetch(language: str, folder: Path, say: Callable[[str], None], apt: str = "a
 
 
 def _run(command: list[str], meanwhile: Callable[[], None]) -> tuple[int, list[str]]:
-    """Runs a program, calling `meanwhile` now and then; its exit status and what it said on stderr."""
+    """Run a program, call `meanwhile` repeatedly, and return the exit status and the lines of stderr."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -87,7 +87,7 @@ def _run(command: list[str], meanwhile: Callable[[], None]) -> tuple[int, list[s
     try:
         while True:
             try:
-                errors = process.communicate(timeout=_LOOK)[1]
+                errors = process.communicate(timeout=_POLL)[1]
                 return process.returncode, errors.splitlines()
             except subprocess.TimeoutExpired:
                 meanwhile()
@@ -96,11 +96,11 @@ def _run(command: list[str], meanwhile: Callable[[], None]) -> tuple[int, list[s
         process.wait()
 
 
-def _so_far(lists: Path) -> str:
-    """What apt has fetched: finished files, and the bytes of these and of those on their way."""
+def _fetched(lists: Path) -> str:
+    """Return how many files are finished, and the bytes of these and of those under way."""
     finished, size = 0, 0
     for path in (*lists.glob("*_i18n_Translation-*"), *lists.glob("partial/*")):
-        with suppress(OSError):  # it may have been renamed just now
+        with suppress(OSError):  # apt may rename the file meanwhile
             size += path.stat().st_size
             finished += path.parent == lists
     return f"fetching: {finished} files, {size / 1e6:,.1f} MB"
@@ -125,7 +125,7 @@ def _command(language: str, folder: Path, apt: str) -> list[str]:
 
 
 def find(language: str, folder: Path) -> list[Indices]:
-    """The pairs of indices in `folder` (an apt lists folder, or any that holds files of such names).
+    """Return the pairs of indices in `folder`, an apt lists folder or any other with files of such names.
 
     A release or component without translations (a security suite, a third party's packages) is left out.
     """
@@ -135,7 +135,7 @@ def find(language: str, folder: Path) -> list[Indices]:
         if match and match["component"] not in _NOT_FREE:
             found.setdefault(match["place"], {})[match["language"]] = path
     pairs = [
-        # The first part of a name is the machine it came from: of no interest to readers of a report.
+        # The first part of a name is the host it was fetched from, which does not matter in a report.
         Indices(place.removesuffix("_i18n_").partition("_")[2] or str(folder), files["en"], files[language])
         for place, files in found.items()
         if "en" in files and language in files

@@ -1,7 +1,7 @@
-"""The Debian corpus: package descriptions and their translations, built from what apt serves to everybody.
+"""Build the Debian corpus: package descriptions and their translations.
 
-Two corpora come out: parallel documents (English and one other language), and titles (long → short description, in
-English). Knows how they are joined, split and written; not how indices are fetched (`apt`) or read (`descriptions`).
+Two corpora are written: parallel documents (English and one other language), and titles (long → short description, in
+English). This module joins, splits and writes them; `apt` fetches the indices and `descriptions` reads them.
 """
 
 import bz2
@@ -14,21 +14,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from ... import atomic
 from ..document import DataError, Document
-from ..writing import whole, write_jsonl
+from ..writing import write_jsonl
 from . import apt as apt_
-from .descriptions import Description, descriptions, fault, readable
+from .descriptions import Description, descriptions, readable, reject_reason
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 Split = dict[str, list[Document]]
 
 SPLITS = ("train", "dev", "test")
-HELD_OUT = 600  # documents in each of dev and test, if there are so many that share nothing with others
-MIN_TEXT, MIN_TITLE = 120, 12  # characters: below these, long and short description say the same
-_TELL = 500  # entries between two words on how far it is
-SIBLINGS = 200  # characters: libfoo, libfoo-dev and libfoo-doc begin alike, and one of them is enough
+HELD_OUT = 600  # documents in each of dev and test, if so many share no segment with others
+MIN_TEXT, MIN_TITLE = 120, 12  # characters; below these, the long and the short description say the same
+SIBLINGS = 200  # characters that siblings share (libfoo, libfoo-dev, libfoo-doc); one of them is kept
+_PROGRESS_EVERY = 500  # entries
 
 LICENCE = """\
 # Licence of this data
@@ -46,52 +47,50 @@ def build(
     pair: str,
     out: Path,
     *,
-    progress: Say | None = None,
+    progress: Progress | None = None,
     seed: int = 0,
     held_out: int = HELD_OUT,
     rebuild: bool = False,
     indices: Path | None = None,
     apt: str = "apt-get",
 ) -> dict[str, Any]:
-    """Write debian.PAIR.{train,dev,test}.jsonl.gz and debian.titles.* into `out`; returns the counts in report.json.
+    """Write debian.PAIR.{train,dev,test}.jsonl.gz and debian.titles.* into `out`; return the counts in report.json.
 
-    `pair` is en-it, en-pt_BR ... What an earlier call finished is kept unless `rebuild`. `indices` is a folder of
-    Translation files to use without asking apt; otherwise they are fetched into out/.indices, and stay until the end.
+    `pair` is en-it, en-pt_BR ... Corpora that an earlier call finished are kept unless `rebuild`. `indices` is a folder
+    of Translation files to use instead of apt. Fetched indices stay in out/.indices until the corpora are built.
     """
     language = _language(pair)
-    pair, say = f"en-{language}", progress or (lambda _: None)
+    pair, progress = f"en-{language}", progress or (lambda _: None)
     out = Path(out)
     options = {"seed": seed, "held_out": held_out}
     todo = [name for name in (pair, "titles") if rebuild or not _finished(out, name, options)]
     if not todo:
-        say(f"{out} has debian.{pair} and debian.titles already")
+        progress(f"{out} has debian.{pair} and debian.titles already")
         return _report(out)
     own = out / ".indices" / pair
-    found = _indices(language, own, indices, say, apt)
-    # Train, dev and test of a corpus are written together, or a second build's train might hold the first one's test.
+    found = _indices(language, own, indices, progress, apt)
+    # Train, dev and test of a corpus are always rebuilt together: a new train file could contain an old test document.
     documents: dict[str, Callable[[Counter[str]], Iterator[Document]]] = {
         pair: lambda counts: _parallel(found, language, counts),
         "titles": lambda counts: _titles(found, counts),
     }
     for name in todo:
-        say(f"building debian.{name} ...")
-        _record(out, name, None)  # from the first file to the last it is unfinished, also where an older one stood
+        progress(f"building debian.{name} ...")
+        _record(out, name, None)  # until all files are written, it counts as unfinished, also if an older one was there
         counts: Counter[str] = Counter()
-        kept = _write(out, name, list(_told(documents[name](counts), name, say)), options)
+        kept = _write(out, name, list(_with_progress(documents[name](counts), name, progress)), options)
         _record(out, name, {**kept, **options, "counts": counts, "indices": [index.name for index in found]})
-    with whole(out / "LICENCE.md") as stream:
-        stream.write(LICENCE.encode())
-    _forget(own)
+    atomic.write_text(out / "LICENCE.md", LICENCE)
+    _remove(own)
     return _report(out)
 
 
-def _told(documents: Iterator[Document], name: str, say: Say) -> Iterator[Document]:
-    """The same documents, with a word now and then on how many there are."""
+def _with_progress(documents: Iterator[Document], name: str, progress: Progress) -> Iterator[Document]:
     for number, document in enumerate(documents, 1):
-        if number % _TELL == 0:
-            say(f"building debian.{name}: {number:,} entries paired")
+        if number % _PROGRESS_EVERY == 0:
+            progress(f"building debian.{name}: {number:,} entries paired")
         yield document
-    say(f"building debian.{name}: splitting and writing ...")
+    progress(f"building debian.{name}: splitting and writing ...")
 
 
 def _language(pair: str) -> str:
@@ -104,35 +103,36 @@ def _language(pair: str) -> str:
     return found[1] + (f"_{found[2].upper()}" if found[2] else "")
 
 
-def _indices(language: str, own: Path, given: Path | None, say: Say, apt: str) -> list[apt_.Indices]:
+def _indices(language: str, own: Path, given: Path | None, progress: Progress, apt: str) -> list[apt_.Indices]:
     if given is not None:
         if not Path(given).is_dir():
             raise DataError(f"indices should be a folder of Translation files; {str(given)!r} is none")
         return apt_.find(language, Path(given))
     done = own / "fetched"
     if done.exists():
-        say(f"using the indices fetched before, in {own}")
+        progress(f"using the indices fetched before, in {own}")
         return apt_.find(language, own / "lists")
     try:
-        found = apt_.fetch(language, own, say, apt)
+        found = apt_.fetch(language, own, progress, apt)
     except apt_.UnknownLanguage:
-        _forget(own)
+        _remove(own)
         raise
     done.touch()
     return found
 
 
-def _forget(own: Path) -> None:
+def _remove(own: Path) -> None:
     shutil.rmtree(own, ignore_errors=True)
     if own.parent.is_dir() and not any(own.parent.iterdir()):
         own.parent.rmdir()
 
 
-# From indices to documents
+# ---- from indices to documents
 
 
 def _stanzas(path: Path, language: str, counts: Counter[str]) -> Iterator[Description]:
-    with _opened(path) as stream:
+    packed: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    with packed[path.suffix](path) if path.suffix in packed else path.open("rb") as stream:
         for description in descriptions(stream, language):
             if description is None:
                 counts["malformed"] += 1
@@ -140,20 +140,15 @@ def _stanzas(path: Path, language: str, counts: Counter[str]) -> Iterator[Descri
                 yield description
 
 
-def _opened(path: Path) -> IO[bytes]:
-    packed: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return packed[path.suffix](path) if path.suffix in packed else path.open("rb")
-
-
 def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) -> Iterator[Document]:
-    """The documents that are translations part by part, each text once. A description's md5 is its version."""
+    """Yield the documents that correspond segment by segment, each text once. A description's md5 is its version."""
     seen: set[str | tuple[tuple[str, str], ...]] = set()  # ids, since releases overlap, and texts
     for index in found:
         english = {(d.package, d.md5): d for d in _stanzas(index.english, "en", counts)}
         for target in _stanzas(index.translated, language, counts):
             counts["translations"] += 1
             source = english.get((target.package, target.md5))
-            reason = "no_original" if source is None else fault(source, target)
+            reason = "no_original" if source is None else reject_reason(source, target)
             if source is None or reason:
                 counts[reason or ""] += 1
                 continue
@@ -167,7 +162,7 @@ def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) ->
 
 
 def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Document]:
-    """(long, short) descriptions, one for each beginning of the long."""
+    """Yield (long, short) descriptions, one for each beginning of the long one."""
     seen: set[str] = set()
     for index in found:
         for description in _stanzas(index.english, "en", counts):
@@ -185,14 +180,14 @@ def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Documen
                 yield Document(description.id, ((text, title),))
 
 
-# Splits
+# ---- splits
 
 
 def split(documents: Iterable[Document], seed: int, held_out: int = HELD_OUT) -> Split:
-    """Train, dev and test, where no segment of dev or test, in either language, occurs in any other document.
+    """Return train, dev and test, where no segment of dev or test, in either language, occurs in any other document.
 
-    A document's place depends on the hash of its id and the seed: test is taken from the low end and dev from the high,
-    so that what is test in one corpus is hardly ever dev in another, and a newer archive gives a similar split.
+    Documents are ordered by a hash of their id and the seed. Test is taken from the low end and dev from the high end,
+    so that a test document of one corpus is rarely a dev document of another, and a newer archive splits similarly.
     """
     documents = sorted(documents, key=lambda document: _rank(document.id, seed))
     uses = Counter(part for document in documents for part in _parts(document))
@@ -205,7 +200,7 @@ def split(documents: Iterable[Document], seed: int, held_out: int = HELD_OUT) ->
 
 
 def _parts(document: Document) -> set[tuple[int, str]]:
-    """The segments of each side, and the paragraphs of a long text, regardless of case."""
+    """Return the segments of each side, split into paragraphs, in folded case."""
     return {
         (side, paragraph.casefold())
         for pair in document.segments
@@ -218,7 +213,7 @@ def _rank(id_: str, seed: int) -> bytes:
     return blake2b(f"{seed}/{id_}".encode(), digest_size=8).digest()
 
 
-# Files
+# ---- files
 
 
 def _file(out: Path, name: str, part: str) -> Path:
@@ -234,10 +229,9 @@ def _report(out: Path) -> dict[str, Any]:
 
 
 def _record(out: Path, name: str, result: dict[str, Any] | None) -> None:
-    """Enter the result of a corpus in report.json, or strike it out."""
+    """Write the result of a corpus to report.json; None removes it."""
     report = {key: value for key, value in {**_report(out), name: result}.items() if value is not None}
-    with whole(out / "report.json") as stream:
-        stream.write(json.dumps(report, indent=1).encode() + b"\n")
+    atomic.write_text(out / "report.json", json.dumps(report, indent=1) + "\n")
 
 
 def _finished(out: Path, name: str, options: dict[str, int]) -> bool:

@@ -9,8 +9,8 @@
      .                                the end of a paragraph
      Per tutti.
 
-Knows the format and when two descriptions say the same thing part by part. Does not know where indices come from, nor
-what is done with the documents.
+This module knows the format, and when two descriptions correspond segment by segment. It does not know where indices
+come from, nor what is done with the documents.
 """
 
 import re
@@ -24,7 +24,7 @@ Reason = Literal["untranslated", "unaligned", "encoding", "placeholder", "empty"
 
 
 class Segment(NamedTuple):
-    """A part of a description that stands alone: the short one, a paragraph, a list item, or a line kept as it is."""
+    """A part of a description: the short description, a paragraph, a list item, or an indented line kept as it is."""
 
     kind: Kind
     text: str
@@ -32,7 +32,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """One stanza. `md5` is that of the English description, whatever the language: what translations are joined on."""
+    """One stanza. `md5` is of the English description in every language; translations are joined on it."""
 
     package: str
     md5: str
@@ -56,11 +56,11 @@ _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 def descriptions(lines: Iterable[bytes], language: str) -> Iterator[Description | None]:
-    """The stanzas of an index, one by one; None for one that is not whole (a field missing, not a md5)."""
+    """Yield the stanzas of an index; None for a stanza with a missing field or an invalid md5."""
     stanza: list[str] = []
     for raw in lines:
-        # Bytes in another encoding are kept as lone surrogates, so that `fault` can tell. (Not as U+FFFD: some packages
-        # write of that very character.)
+        # Bytes in another encoding become lone surrogates, which `reject_reason` finds. (Not U+FFFD: some descriptions
+        # contain that character on purpose.)
         line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
         if line:
             stanza.append(line)
@@ -89,20 +89,20 @@ def _description(stanza: list[str], language: str) -> Description | None:
     return Description(package, md5, (Segment("short", _joined([short])), *segments(body)))
 
 
-# A bullet is part of its item's text. "o" and numbers only where the line is indented: in wrapped text a line may well
+# A bullet is part of its item's text. "o" and numbers are bullets only in indented lines: a line of wrapped text may
 # begin with "o" (Italian for "or") or "2."
 _BULLET = re.compile(r"(?:[*+•·◦‣]|--?) \S")
 _INDENTED_BULLET = re.compile(r"(?:[*+•·◦‣o]|--?|[0-9]{1,2}[.)]) \S")
 
 
-_SPACE = " \t"  # no more than these: French has no-break spaces that should stay
+_SPACE = " \t"  # only these: the no-break spaces of French are kept
 _SPACES = re.compile(r"[ \t]+")
 
 
 def segments(body: Iterable[str]) -> list[Segment]:
-    """The parts of a long description; its lines come without the one space that every one of them begins with."""
+    """Return the segments of a long description, whose lines come without the one space that each begins with."""
     found: list[tuple[Kind, int, list[str]]] = []
-    open_ = False  # may the next line continue the last part?
+    open_ = False  # whether the next line may continue the last segment
     for line in body:
         words = line.strip(_SPACE)
         if words in ("", "."):
@@ -123,7 +123,7 @@ def segments(body: Iterable[str]) -> list[Segment]:
 def _joined(lines: list[str]) -> str:
     text = ""
     for line in lines:
-        # Chinese and Japanese put no space where a line was wrapped.
+        # Chinese and Japanese have no space where a line was wrapped.
         glue = "" if not text or (_unspaced(text[-1]) and _unspaced(line[0])) else " "
         text += glue + _SPACES.sub(" ", line.strip(_SPACE))
     return text
@@ -133,13 +133,13 @@ def _unspaced(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF" and "HANGUL" not in unicodedata.name(character, "")
 
 
-_PLACEHOLDER = re.compile(r"</?trans\b|<!--", re.IGNORECASE)  # DDTP's mark for a part that nobody has translated
+_PLACEHOLDER = re.compile(r"</?trans\b|<!--", re.IGNORECASE)  # DDTP's mark for an untranslated part
 _WRONG_BYTES = re.compile("[\udc80-\udcff]")
 _MOJIBAKE = re.compile("\ufffd|[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac|[\u0080-\u009f]")  # é read as Latin-1: Ã©
 
 
-def fault(source: Description, target: Description) -> Reason | None:
-    """Why these two do not make a parallel document; None if they do."""
+def reject_reason(source: Description, target: Description) -> Reason | None:
+    """Return why these two do not make a parallel document; None if they do."""
     sources = [segment.text for segment in source.segments]
     targets = [segment.text for segment in target.segments]
     if len(sources) < 2 or len(targets) < 2 or not all(sources + targets):
@@ -150,14 +150,14 @@ def fault(source: Description, target: Description) -> Reason | None:
         return "encoding"
     if any(map(_MOJIBAKE.search, targets)) and not any(map(_MOJIBAKE.search, sources)):
         return "encoding"
-    # Translators unindent a line now and then, but an item that stands against a paragraph is another item.
+    # Translators sometimes unindent a line, but an item opposite a paragraph is a translation of something else.
     if [segment.kind == "item" for segment in source.segments] != [s.kind == "item" for s in target.segments]:
         return "unaligned"
     return "untranslated" if sources == targets else None
 
 
 def readable(description: Description) -> bool:
-    """Has it a long part, and are all its bytes UTF-8?"""
+    """Return whether the description has a long part and all its bytes are UTF-8."""
     return len(description.segments) > 1 and not any(
         _WRONG_BYTES.search(s.text) or not s.text for s in description.segments
     )

@@ -1,0 +1,127 @@
+"""Write, then rename: a file or a folder is complete at its path, or not there at all.
+
+Content is written beside its destination under another name. The last step renames it, which is atomic within a folder.
+This module does not know what is written.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TextIO
+
+# ---- files
+
+
+@contextmanager
+def file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that appears at `path` when the block ends, and is deleted if the block fails."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp lets only the owner read
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `text` to `path` as UTF-8."""
+    with file(path) as stream:
+        stream.write(text.encode())
+
+
+@contextmanager
+def partial_file(path: Path) -> Iterator[TextIO]:
+    """Open PATH.partial, which is renamed to `path` when the block ends. If the block fails, its lines stay there.
+
+    A path that is no regular file, such as a pipe or a link, is written to directly.
+    """
+    partial = partial_path(path)
+    with partial.open("w" if partial == path else "x", encoding="utf-8") as stream:
+        try:
+            yield stream
+        except BaseException:
+            if partial != path and not stream.tell():
+                partial.unlink()
+            raise
+    if partial != path:
+        if path.exists():
+            shutil.copymode(path, partial)
+        partial.replace(path)
+
+
+def partial_path(path: Path) -> Path:
+    """Return where `partial_file` writes; raise if it cannot, or if an interrupted run left lines there."""
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name a file to write to")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written to: no permission")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return path
+    partial = path.with_name(f"{path.name}.partial")
+    if partial.exists():
+        raise ValueError(f"{partial} was left by a run that broke off, or is being written; move or delete it first")
+    return partial
+
+
+def _umask() -> int:
+    mask = os.umask(0)  # it can only be read by setting it
+    os.umask(mask)
+    return mask
+
+
+# ---- folders
+
+
+@contextmanager
+def folder(
+    path: Path, *, partial: Path | None = None, rescue: Callable[[Path, Path], None] | None = None
+) -> Iterator[Path]:
+    """Make an empty folder that replaces `path` when the block ends, and is deleted if the block fails.
+
+    `partial`: the folder to fill until then, beside `path`. `rescue`: see `replace_folder`.
+    """
+    partial = empty_folder(partial or path.with_name(f".{path.name}.{os.getpid()}.partial"))
+    try:
+        yield partial
+        replace_folder(path, partial, rescue)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def empty_folder(path: Path) -> Path:
+    """Make the folder `path`, without what a killed process left in it."""
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    return path
+
+
+def replace_folder(path: Path, new: Path, rescue: Callable[[Path, Path], None] | None = None) -> None:
+    """Rename the folder `new` to `path`, and delete the folder that was there. If renaming fails, that one stays.
+
+    `rescue(old, path)` may move files from the old folder to the new one before the old one is deleted.
+    """
+    if not path.exists():
+        new.rename(path)
+        return
+    old = new.with_name(f"{new.stem}.old{new.suffix}")
+    shutil.rmtree(old, ignore_errors=True)
+    path.rename(old)  # a folder cannot be renamed to one that has files
+    try:
+        new.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    if rescue:
+        rescue(old, path)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,67 @@
+"""`lengthwise data answers`: sample a model's answers to prompts, to train it on."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..loading import load
+from ..terminal import UsageError, print_json, progress_bar
+
+
+def answers(
+    prompts: Annotated[
+        Path, typer.Argument(help='JSON Lines with a field "prompt", or text with one prompt per line.')
+    ],
+    out: Annotated[Path, typer.Argument(help="The .jsonl file to write, or to resume.")],
+    model: options.Model = "smollm2-plain",
+    samples: Annotated[int, options.integer("Answers sampled per prompt.")] = 1,
+    temperature: options.Temperature = 0.8,
+    top_p: options.TopP = 0.95,
+    max_tokens: Annotated[int, options.integer("Maximum tokens of an answer; longer ones are cut.")] = 448,
+    min_tokens: Annotated[int, options.integer("Minimum tokens of an answer.", 0)] = 0,
+    batch_size: Annotated[int | None, options.integer("Answers at a time. [default: GPU 512, else 32]")] = None,
+    seed: options.Seed = 0,
+    device: options.Device = None,
+    as_json: options.Json = False,
+) -> None:
+    """Sample a model's answers, to train it on.
+
+    \b
+    lengthwise data answers prompts.jsonl answers.jsonl --model smollm2-plain
+
+    An answer of more than --max-tokens is cut after its last finished sentence. Empty, repetitive and broken answers
+    are written to OUT.dropped.jsonl, with the reason. The same command resumes an interrupted run.
+    """
+    from ...distill.prompts import questions
+
+    if out.suffix != ".jsonl":
+        raise UsageError(f"rows are added to OUT one by one, so it should be a .jsonl file; got {out}")
+    asked = questions(prompts, samples)
+    writer = load(model, device)
+    from ...distill.answers import answer
+
+    on_gpu = writer.model.device.type == "cuda"
+    if on_gpu:
+        writer.model.bfloat16()
+    with progress_bar() as bar:
+        task = bar.add_task("writing", total=len(asked))
+        report = answer(
+            writer.engine,
+            asked,
+            out,
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            min_tokens=min_tokens,
+            rows=batch_size or (512 if on_gpu else 32),
+            seed=seed,
+            progress=lambda done: bar.advance(task, done),
+        )
+    if as_json:
+        print_json(report)
+        return
+    print(f"{out}: {report['kept']:,} answers, {report['finished']:,} as they ended and {report['cut']:,} cut")
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in report["reasons"].items())
+    print(f"left out: {report['dropped']:,}" + (f" ({reasons})" if reasons else ""))

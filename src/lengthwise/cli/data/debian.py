@@ -1,0 +1,44 @@
+"""`lengthwise data debian`: build corpora from the package descriptions that apt serves."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..terminal import console, print_json, print_message
+
+
+def debian(
+    out: Annotated[Path, typer.Argument(help="The folder to write to.")],
+    pair: Annotated[str, typer.Option(help="English and another language: en-it, en-pt_BR, ...")],
+    indices: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Use the Translation files in this folder instead of apt's.")
+    ] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build again what is there already.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Build corpora of package descriptions.
+
+    \b
+    lengthwise data debian --pair en-it corpus
+
+    One corpus has the descriptions and their translations, the other has titles; both come from files that apt serves.
+    The system is not changed and no privileges are needed. The same command resumes an interrupted build.
+    """
+    from ...corpora.debian.build import build
+
+    def show(message: str) -> None:
+        if message.startswith(("E:", "W:")):  # errors and warnings of apt
+            print_message(message)
+        else:
+            status.update(message)
+
+    with console().status("looking") as status:
+        report = build(pair, out, progress=show, rebuild=rebuild, indices=indices)
+    if as_json:
+        print_json(report)
+        return
+    for name, made in report.items():
+        sizes = ", ".join(f"{part} {made[part]['documents']:,}" for part in ("train", "dev", "test"))
+        print(f"{out}/debian.{name}: {sizes} documents; target/source {made['target_to_source_characters']} characters")

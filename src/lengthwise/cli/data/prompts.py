@@ -1,0 +1,30 @@
+"""`lengthwise data prompts`: combine topics and templates to prompts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+
+
+def prompts(
+    out: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .jsonl.gz, or text, a prompt per line.")],
+    topics: Annotated[Path, typer.Option(metavar="FILE", help="Topics, one per line, under [headings].")],
+    templates: Annotated[Path, typer.Option(metavar="FILE", help="Prompts with a {topic}, one per line, likewise.")],
+    count: Annotated[int, options.integer("Number of prompts.")] = 20000,
+    seed: Annotated[int, options.integer("Seed for the selection and the order.", 0)] = 0,
+) -> None:
+    """Make prompts from topics and templates.
+
+    \b
+    lengthwise data prompts prompts.jsonl --topics recipes/prompts/topics.txt \\
+      --templates recipes/prompts/templates.txt
+
+    A template is combined with the topics under the same [heading]; one under [any] with all topics. All prompts are
+    different.
+    """
+    from ...distill.prompts import combine, write_prompts
+
+    write_prompts(out, combine(topics, templates, count, seed))
+    print(f"{out}: {count:,} prompts")

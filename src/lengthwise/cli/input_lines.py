@@ -1,0 +1,86 @@
+"""Lines of stdin or of a file, in batches. Knows bytes and text, not what a line means."""
+
+import queue
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from .terminal import decode, stdin
+
+QUEUE_SIZE = 1024  # lines to hold while the model is busy
+MAX_WAIT = 0.05  # seconds between two lines of a batch
+
+TextLine = tuple[str, str | None]  # a line, or "" and the reason why it cannot be read
+
+
+class StdinLines:
+    """Reads stdin in a thread, so that lines which have arrived are processed before later ones arrive."""
+
+    def __init__(self) -> None:
+        self.seen, self.all_seen = 0, False
+        self._items: queue.Queue[bytes | OSError | None] = queue.Queue(QUEUE_SIZE)  # None: the end
+        self._end: list[OSError | None] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        end = None
+        try:
+            with stdin() as stream:
+                for line in stream:
+                    self.seen += 1
+                    self._items.put(line)
+        except OSError as error:
+            end = error
+        self.all_seen = True
+        self._items.put(end)
+
+    def progress(self, done: int, verb: str) -> str:
+        """Return how many of the lines are done. Lines that have not been read are not counted."""
+        lines = f"{self.seen:,} lines" if self.all_seen else f"the {self.seen:,} lines read so far"
+        return f"stopped: {done:,} of {lines} were {verb}"
+
+    def batches(self, size: int) -> Iterator[list[bytes]]:
+        """Yield all lines in order, in batches of those that have arrived: at least one line, at most `size`."""
+        while not self._end:
+            if batch := list(self._arrived(size)):
+                yield batch
+        if self._end[0] is not None:
+            raise self._end[0]
+
+    def text_batches(self, size: int) -> Iterator[list[TextLine]]:
+        """Yield the same batches as text."""
+        for batch in self.batches(size):
+            yield [_text_line(line) for line in batch]
+
+    def _arrived(self, size: int) -> Iterator[bytes]:
+        timeout = None  # wait for the first line
+        for _ in range(size):
+            try:
+                item = self._items.get(timeout=timeout)
+            except queue.Empty:
+                return
+            if not isinstance(item, bytes):
+                self._end.append(item)
+                return
+            yield item
+            timeout = MAX_WAIT
+
+
+def _text_line(line: bytes) -> TextLine:
+    try:
+        return decode(line, "it").removesuffix("\n").removesuffix("\r"), None
+    except ValueError as error:
+        return "", str(error)
+
+
+def file_batches(file: Path, size: int) -> Iterator[list[TextLine]]:
+    """Yield the lines of a text file, plain or gzip, in batches of `size`."""
+    from ..corpora.lines import Malformed, lines
+
+    def text_line(line: str | Malformed) -> TextLine:
+        return ("", line.reason) if isinstance(line, Malformed) else (line, None)
+
+    texts = (text_line(line) for _, line in lines(file))
+    while batch := list(islice(texts, size)):
+        yield batch

@@ -1,0 +1,29 @@
+"""Length statistics of a corpus: the distribution of source lengths, target lengths and their ratio, in characters."""
+
+from array import array
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from .document import Document
+
+_PERCENTILES = {"min": 0, "5 %": 5, "median": 50, "95 %": 95, "max": 100}
+
+
+def length_statistics(
+    documents: Iterable[Document], progress: Callable[[], None] | None = None
+) -> dict[str, dict[str, float]]:
+    """Return percentiles and the mean of "source", "target" and "target/source"; call `progress` for each document."""
+    sides = array("L"), array("L")  # compact: a corpus may have millions of segments
+    for document in documents:
+        for pair in document.segments:
+            for side, text in zip(sides, pair, strict=True):
+                side.append(len(text.strip()))
+        if progress:
+            progress()
+    source, target = (np.array(side, dtype=np.float64) for side in sides)
+    found: dict[str, dict[str, float]] = {}
+    for name, values in (("source", source), ("target", target), ("target/source", target / source)):
+        shown = {label: float(np.percentile(values, share)) for label, share in _PERCENTILES.items()}
+        found[name] = {label: round(value, 2) for label, value in (shown | {"mean": float(values.mean())}).items()}
+    return found

@@ -1,0 +1,84 @@
+"""Row files: JSON Lines that a run appends to, and that the next run continues after an interruption.
+
+    OUT.jsonl            the rows; the first field is "id"
+    OUT.dropped.jsonl    what was left out, and why
+    OUT.settings.json    how the rows were made
+This module does not know how rows are made.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from .. import atomic
+from ..corpora.document import DataError
+from ..corpora.writing import json_line
+from ..settings_file import check_settings
+from .prompts import Prompt
+
+Row = dict[str, Any]
+_ROW_START = b'{"id": '
+
+
+class RowFiles:
+    """The three files of a run. `kind`: what its rows are called in messages."""
+
+    def __init__(self, out: Path, kind: str) -> None:
+        stem = out.name.removesuffix(".jsonl")
+        self.out, self.kind = out, kind
+        self.dropped, self._settings = (out.with_name(f"{stem}.{end}") for end in ("dropped.jsonl", "settings.json"))
+
+    def begin(self, settings: Mapping[str, Any], renamed: Mapping[str, str]) -> None:
+        """Write the settings; raise `SettingsMismatch` if rows are there that were made with others."""
+        if self.out.exists():
+            check_settings(self._settings, settings, renamed=renamed)
+        atomic.write_text(self._settings, json.dumps(dict(settings)) + "\n")
+
+    def rows(self, path: Path, fields: Iterable[str]) -> Iterator[tuple[Row, int]]:
+        """Yield each row and the offset of its end. A last row that is incomplete is not yielded."""
+        if not path.exists():
+            return
+        end = 0
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                complete = line.endswith(b"\n")
+                if not complete and _ROW_START.startswith(line[: len(_ROW_START)]):
+                    return
+                try:
+                    row = json.loads(line) if complete else None
+                except ValueError:
+                    row = None
+                if not isinstance(row, dict) or not set(fields) <= set(row):
+                    shown = line[:60].decode("utf-8", "replace")
+                    raise DataError(f"{path}:{number} is no row of {self.kind}: {shown!r}; name another file")
+                end += len(line)
+                yield row, end
+
+    def resume(self, path: Path, fields: Iterable[str], keep: Callable[[Row], bool] = lambda _: True) -> list[Row]:
+        """Return the rows up to the first that `keep` refuses, and truncate the file after them."""
+        found, end = [], 0
+        for row, row_end in self.rows(path, fields):
+            if not keep(row):
+                break
+            found.append(row)
+            end = row_end
+        if path.exists():
+            with path.open("r+b") as stream:
+                stream.truncate(end)
+        return found
+
+
+def append(stream: IO[bytes], rows: Iterable[Row]) -> None:
+    stream.write(b"".join(map(json_line, rows)))
+    stream.flush()
+
+
+def check_texts(path: Path, found: Mapping[str, str], asked: Iterable[Prompt], what: str, kind: str) -> None:
+    """Raise if `found`, the texts in `path` by id, has another text than `asked` under the same id."""
+    for prompt in asked:
+        if found.get(prompt.id, prompt.text) != prompt.text:
+            raise DataError(
+                f"{path} has {what} as id {prompt.id!r}: asked for is {prompt.text!r}, "
+                f"found {found[prompt.id]!r}; give these {kind} a file of their own"
+            )

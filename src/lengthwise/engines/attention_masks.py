@@ -1,0 +1,42 @@
+"""Use only the attention masks that a batch brings.
+
+transformers builds its masks in every call, and asks the device whether it needs them: is anything padded, does a row
+hold several texts? Each question waits until the GPU has finished its queue, in every training step. The batches of
+`training/batches.py` need no question: rows are padded on the right, so a causal model never attends to padding, and an
+encoder's mask is part of the batch. This file knows for which model families that suffices, and nothing of training.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+# SDPA under another name: transformers builds masks only for attention functions whose masks it knows.
+_WITHOUT_MASKS = "lengthwise_without_masks"
+AttentionInterface.register(_WITHOUT_MASKS, sdpa_attention_forward)
+_ENCODER_DECODERS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}  # not T5: it adds the mask to its position bias
+_DECODERS = {"llama", "mistral", "qwen2", "qwen3"}  # their masks are only causal
+
+
+@contextmanager
+def only_given_masks(model: Any, inputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of a call during which no mask is built. Other families are called as usual."""
+    config = model.config
+    encoder_decoder = config.model_type in _ENCODER_DECODERS
+    packed = "position_ids" in inputs  # by which transformers separates the texts of a row
+    decoder = config.model_type in _DECODERS and not getattr(config, "sliding_window", None) and not packed
+    if config._attn_implementation != "sdpa" or not (encoder_decoder or decoder):
+        yield inputs
+        return
+    mask: Tensor | None = inputs.get("attention_mask")
+    if encoder_decoder and mask is not None:
+        inputs = inputs | {"attention_mask": mask.bool()[:, None, None, :]}  # (batch, heads, queries, keys)
+    before = config._attn_implementation_internal
+    config._attn_implementation_internal = _WITHOUT_MASKS
+    try:
+        yield inputs
+    finally:
+        config._attn_implementation_internal = before

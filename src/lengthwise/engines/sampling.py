@@ -1,0 +1,78 @@
+"""Seeded sampling: a text depends on its own seed and on nothing else.
+
+`generate` samples from torch's global random state, which rows of a batch and threads of a program share. Here each row
+has its own uniform numbers, made ahead: the same seed gives the same text, alone or in a batch.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Penalty = Callable[[Tensor], Tensor]  # token ids (rows, n) -> nats to subtract from their scores
+
+
+def uniforms(seeds: list[int], steps: int) -> Tensor:
+    """Return uniform numbers in [0, 1) for each row, from its own generator: (rows, steps)."""
+    rows = [torch.rand(steps, dtype=torch.float64, generator=torch.Generator().manual_seed(s)) for s in seeds]
+    return torch.stack(rows)
+
+
+def sample(
+    scores: Tensor,
+    uniform: Tensor,
+    *,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int | None = None,
+    penalty: Penalty | None = None,
+) -> Tensor:
+    """Return one token a row, drawn from the `top_k` best that make up `top_p` (0: the best alone): (rows, 1).
+
+    `uniform` (rows, 1) in [0, 1) selects the token by the inverse of the cumulative distribution. `penalty`: nats by
+    which tokens are less likely in the draw.
+    """
+    tokens = None
+    if top_k:  # sorting the whole vocabulary can cost more than the model's own step
+        scores, tokens = scores.topk(min(top_k, scores.shape[1]))
+    if temperature != 1.0:
+        scores = scores / temperature
+    if top_p < 1.0:
+        scores = scores.masked_fill(_outside(scores, top_p), -torch.inf)
+    if penalty is not None:
+        assert tokens is not None, "a penalty needs top_k"
+        scores = scores - penalty(tokens) / temperature
+    below = scores.to(_wide(scores)).softmax(1).cumsum(1)  # (rows, candidates)
+    drawn = (below <= uniform.to(below) * below[:, -1:]).sum(1, keepdim=True)
+    # A product may round up to the total: then the last candidate that has a share.
+    places = torch.arange(scores.shape[1], device=scores.device)
+    last = ((scores > -torch.inf) * places).amax(1, keepdim=True)
+    drawn = torch.minimum(drawn, last)
+    return drawn if tokens is None else tokens.gather(1, drawn)
+
+
+def _outside(scores: Tensor, top_p: float) -> Tensor:
+    """Return which tokens are not among the most probable ones that make up `top_p`: (rows, n)."""
+    ascending, order = scores.sort(1)
+    tail = ascending.softmax(1).cumsum(1) <= 1 - top_p
+    tail[:, -1] = False  # the best token always stays
+    return tail.scatter(1, order, tail)
+
+
+def _wide(scores: Tensor) -> torch.dtype:
+    return torch.float32 if scores.device.type == "mps" else torch.float64  # Apple GPUs have no float64
+
+
+class SeededSampler:
+    """Samples a batch step by step, each row with its own seed."""
+
+    def __init__(
+        self, seeds: list[int], steps: int, *, temperature: float = 1.0, top_p: float = 1.0, top_k: int | None = None
+    ) -> None:
+        self.uniforms, self.temperature, self.top_p, self.top_k = uniforms(seeds, steps), temperature, top_p, top_k
+
+    def __call__(self, scores: Tensor, step: int) -> Tensor:
+        """Return the tokens of this step, counted from 0: (rows,)."""
+        uniform = self.uniforms[:, step : step + 1].to(scores.device)
+        drawn = sample(scores, uniform, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
+        return drawn.squeeze(1)

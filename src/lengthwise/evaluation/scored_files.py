@@ -1,0 +1,203 @@
+"""Read the texts to score from files: hypotheses, references and sources, as lines or as JSON Lines.
+
+Row n of each file belongs to row n of the others. JSON Lines that `evaluate`, `translate` or `write` wrote can hold
+sources, references and budgets as well. This file computes no score.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..corpora.lines import Malformed, lines
+from ..length.budget import Budget, as_budget
+from ..metrics import Texts
+from ..metrics.tally import Tally
+from .report import VERDICTS, short_names, verdicts
+from .target_length import TargetLength
+
+Row = dict[str, Any]
+Warn = Callable[[str], None]
+
+
+class TokenizerNeeded(ValueError):
+    """Lengths in tokens are asked for, and neither a tokenizer nor the rows give them."""
+
+
+@dataclass(frozen=True)
+class System:
+    """The texts of one system, and the rows that they were read from."""
+
+    file: Path
+    name: str  # short, for legends
+    texts: Texts
+    rows: list[Row]
+
+    def verdicts(self, metrics: Sequence[str] | None) -> dict[str, Tally]:
+        """Return what the rows say about the texts (complete, runaway), of the metrics that are asked for."""
+        return {name: tally for name, tally in verdicts(self.rows).items() if name in (metrics or VERDICTS)}
+
+    def title(self, data: Path | None, length: TargetLength | None) -> str:
+        """Return the title of a report: system, data and length. The title of an evaluation is kept."""
+        scores = self.file.with_name("scores.json")
+        if self.file.name == "outputs.jsonl" and scores.exists() and length is None:
+            return json.loads(scores.read_text("utf-8")).get("title", str(self.file))
+        models, budgets = (sorted({str(row.get(name) or "") for row in self.rows}) for name in ("model", "budget"))
+        system = f"{models[0]} ({self.file})" if len(models) == 1 and models[0] else str(self.file)
+        asked = str(length) if length else budgets[0] if len(budgets) == 1 else "several lengths"
+        return f"{system}{f' on {data}' if data else ''}{f', {asked}' if asked else ''}"
+
+
+def read_systems(
+    paths: Sequence[Path],
+    refs: Sequence[Path],
+    src: Path | None,
+    length: TargetLength | None,
+    tokenizer: Any,
+    warn: Warn,
+) -> list[System]:
+    """Return the systems in `paths`, each a file or the folder of an evaluation, with references and sources.
+
+    `length`: the budget of all texts; None: the budgets of the rows. Rows whose source and texts are all empty are left
+    out: they have no length ratio. `warn` is called with what a reader of the scores should know.
+    """
+    files = [path / "outputs.jsonl" if path.is_dir() else path for path in paths]
+    systems = [_read_rows(file, length) for file in files]
+    columns = [_read_column(path, "reference") for path in refs]
+    sources = _read_column(src, "source") if src else _field(systems[0], "source")
+    for path, column in zip([*refs, src, *files], [*columns, sources, *systems], strict=True):
+        if path and column is not None and len(column) != len(systems[0]):
+            raise ValueError(
+                f"{files[0]} has {len(systems[0])} texts and {path} has {len(column)}; "
+                "line n of one belongs to line n of the other"
+            )
+    references: Sequence[Any] | None = list(zip(*columns, strict=True)) if refs else _field(systems[0], "reference")
+    if length is None:
+        _check_same_budgets(files, systems)
+    if empty := {n for n, source in enumerate(sources or []) if _is_empty(source, [rows[n] for rows in systems])}:
+        warn(f"{len(empty)} of {len(systems[0])} rows have neither a source nor a text, and are left out")
+        sources, references, *systems = (_without(empty, column) for column in (sources, references, *systems))
+    for file, rows in zip(files, systems, strict=True):
+        if failed := sum(bool(row.get("error")) for row in rows):
+            warn(f"{failed} of {len(rows)} rows of {file} could not be written, and count as empty texts")
+    names = short_names(files[0], files[1] if len(files) > 1 else None)
+    found = [
+        System(file, name, _texts(file, rows, references, sources, length, tokenizer, warn), rows)
+        for file, name, rows in zip(files, names, systems, strict=False)
+    ]
+    if len({system.texts.budgets is None for system in found}) > 1:
+        raise ValueError(f"of {files[0]} and {files[1]}, only one has budgets: say --length to score both by one")
+    return found
+
+
+# ---- rows
+
+
+def _read(path: Path) -> list[Row]:
+    """Return the rows of a file: the objects of JSON Lines, or {"text": line} for each line of another file."""
+    if not path.exists():
+        raise ValueError(f"no file {str(path)!r}")
+    is_jsonl = path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    rows: list[Row] = []
+    for number, line in lines(path):
+        if isinstance(line, Malformed):
+            raise ValueError(str(line))
+        if not is_jsonl:
+            rows.append({"text": line})
+        elif line.strip():
+            rows.append(_object(line, f"{path}:{number}"))
+    return rows
+
+
+def _object(line: str, where: str) -> Row:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{where} is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{where} must be an object with a field text; got {line[:40]}")
+    return row
+
+
+def _read_rows(path: Path, length: TargetLength | None) -> list[Row]:
+    """Return the rows of a file, with their budgets parsed if no `length` replaces them."""
+    rows = _read(path)
+    for number, row in enumerate(rows, 1):
+        try:
+            if length is None and row.get("budget"):
+                row["budget"] = as_budget(row["budget"])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, row {number}: {error}") from None
+    return rows
+
+
+def _read_column(path: Path, name: str) -> list[str]:
+    """Return one text per row: the line, or the field `name` (else `text`) of the object."""
+    texts = [row.get(name, row.get("text")) for row in _read(path)]
+    if bad := next((n for n, text in enumerate(texts, 1) if not isinstance(text, str)), None):
+        raise ValueError(f"{path}, row {bad}: neither {name} nor text is there")
+    return texts  # type: ignore[return-value]  # None was refused
+
+
+def _field(rows: list[Row], name: str) -> list[str] | None:
+    """Return a text field of all rows; None if a row lacks it."""
+    values = [row.get(name) for row in rows]
+    return values if values and all(isinstance(value, str) for value in values) else None  # type: ignore[return-value]
+
+
+def _check_same_budgets(files: list[Path], systems: list[list[Row]]) -> None:
+    """Refuse systems with different budgets: all their scores would differ because of the length."""
+    for number, rows in enumerate(zip(*systems, strict=True), 1):
+        here, there = rows[0].get("budget"), rows[-1].get("budget")
+        if here and there and here != there:
+            raise ValueError(
+                f"a paired test needs texts of the same length; row {number} was to be '{here}' in {files[0]} and "
+                f"'{there}' in {files[-1]}: say --length to score both by one"
+            )
+
+
+def _is_empty(source: str, rows: list[Row]) -> bool:
+    texts = [source, *(None if row.get("error") else row.get("text") for row in rows)]
+    return all(isinstance(text, str) and not text.strip() for text in texts)
+
+
+def _without(places: set[int], column: Any) -> Any:
+    return column and [value for n, value in enumerate(column) if n not in places]
+
+
+# ---- texts to score
+
+
+def _texts(
+    file: Path,
+    rows: list[Row],
+    refs: Sequence[Any] | None,
+    sources: list[str] | None,
+    length: TargetLength | None,
+    tokenizer: Any,
+    warn: Warn,
+) -> Texts:
+    hyps = _field(rows, "text")
+    if hyps is None:
+        raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: there is no text")
+    counts = [row.get("length") for row in rows]
+    budgets: Any = None if length else _budgets(file, rows, warn)
+    in_tokens = length.unit == "tokens" if length else bool(budgets) and budgets[0].unit == "tokens"
+    relative = length is not None and (length.budget is None or length.budget.of_source)
+    if in_tokens and tokenizer is None and (relative or None in counts):
+        raise TokenizerNeeded("each model has its own tokens: say whose, for example --tokenizer smollm2")
+    if length is not None:
+        nothing: list[None] = [None] * len(rows)
+        firsts = [one if isinstance(one, str) else one[0] for one in refs] if refs else nothing
+        budgets = [length.of(src, ref, tokenizer) for src, ref in zip(sources or nothing, firsts, strict=True)]
+    known: Any = counts if in_tokens and None not in counts else None  # as counted when the text was generated
+    return Texts(hyps, refs, sources, budgets, lengths=known, tokenizer=tokenizer)
+
+
+def _budgets(file: Path, rows: list[Row], warn: Warn) -> list[Budget] | None:
+    """Return the budgets of the rows; None if a row has none."""
+    budgets = [row["budget"] for row in rows if row.get("budget")]  # "" if it was translated without a length
+    if budgets and len(budgets) < len(rows):
+        warn(f"{len(rows) - len(budgets)} of {len(rows)} rows of {file} have no budget: no score of lengths asked for")
+    return budgets if len(budgets) == len(rows) else None

@@ -1,0 +1,77 @@
+"""The user's cache of models: each is complete there, or not there at all.
+
+A model is built beside its place under a lock, then renamed. A manifest lists its files and their sizes. This file does
+not know the names of models, nor how they are built.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from platformdirs import user_cache_dir
+
+from .. import atomic
+from ..errors import ModelNotFound
+
+Say = Callable[[str], None]
+Build = Callable[[Path, Say], None]  # fills an empty folder, or raises
+MANIFEST = "manifest.json"
+
+
+def cache_dir() -> Path:
+    """Return the folder of the cache: $LENGTHWISE_CACHE, or one in the platform's cache folder."""
+    return Path(os.environ.get("LENGTHWISE_CACHE") or user_cache_dir("lengthwise")).expanduser().absolute()
+
+
+def is_complete(folder: Path) -> bool:
+    """Return whether every file of the manifest has its size. (No hashes: this runs at every start.)"""
+    try:
+        sizes: dict[str, int] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return all((folder / file).stat().st_size == size for file, size in sizes.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def built_once(name: str, place: Path, build: Build, say: Say) -> Path:
+    """Return `place`, the folder of the model called `name`, after building it if it is not complete."""
+    if is_complete(place):  # before the lock: a read-only cache works
+        return place
+    with _locked(name, place, say):
+        if not is_complete(place):  # it is if the process that held the lock has built it
+            _build(name, place, build, say)
+    return place
+
+
+@contextmanager
+def _locked(name: str, place: Path, say: Say) -> Iterator[None]:
+    lock = FileLock(place.parent / f".{place.name}.lock")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            say(f"waiting for another process that is making {name} ...")
+            lock.acquire()
+    except OSError as error:
+        problem = f"{name!r} is made on first use, but the cache folder {place.parent} cannot be written: {error}."
+        raise ModelNotFound(name, problem, "set LENGTHWISE_CACHE to a folder that can.") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _build(name: str, place: Path, build: Build, say: Say) -> None:
+    """Build in a sibling folder, then rename. Under the lock, other siblings are left over from killed processes."""
+    for left_over in place.parent.glob(f".{place.name}-*.tmp"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    if place.exists():
+        say(f"{name} in {place} is damaged; making it again")
+    with atomic.folder(place, partial=place.with_name(f".{place.name}-{os.getpid()}.tmp")) as fresh:
+        build(fresh, say)
+        sizes = {f.relative_to(fresh).as_posix(): f.stat().st_size for f in sorted(fresh.rglob("*")) if f.is_file()}
+        (fresh / MANIFEST).write_text(json.dumps(sizes, indent=1), encoding="utf-8")

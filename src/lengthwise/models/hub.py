@@ -1,0 +1,57 @@
+"""Models of the Hugging Face hub: from an id to a snapshot folder with complete weights."""
+
+import json
+import os
+from pathlib import Path
+
+from ..errors import ModelNotFound
+from .cache import Say
+
+# Top-level files only: what from_pretrained(folder) reads. Copies for other frameworks can be ten times as large.
+_SMALL = ["*.json", "*.txt", "*.model", "*.spm", "*.jinja", "*.tiktoken"]
+_WEIGHTS = ("model.safetensors", "adapter_model.safetensors", "pytorch_model.bin", "adapter_model.bin")
+
+
+def from_hub(name: str, tried: list[tuple[str, str]], say: Say) -> Path:
+    """Return the snapshot of the hub model `name`: from the hub's cache, else downloaded. `tried` goes into errors."""
+    try:
+        return _snapshot(name, local=True)
+    except Exception as error:  # the hub's many errors have no common base class; each is reported
+        tried.append(("the hub's cache on this machine", _first_line(error)))
+    try:
+        say(f"fetching {name} from the hub ...")
+        return _snapshot(name, local=False)
+    except Exception as error:
+        tried.append(("the hub", _first_line(error)))
+        offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
+        advice = (
+            f"check the spelling and the network{offline}; a private or gated model needs `hf auth login`; "
+            "without a network, copy the model's folder here and give its path."
+        )
+        raise ModelNotFound(name, f"no model called {name!r}.", advice, tried) from error
+
+
+def _snapshot(name: str, *, local: bool) -> Path:
+    from huggingface_hub import snapshot_download
+
+    # Older repositories have no safetensors; asking for both at once would download most models twice.
+    for weights in (["*.safetensors"], ["pytorch_model*.bin", "adapter_model.bin"]):
+        found = snapshot_download(
+            name, allow_patterns=[*_SMALL, *weights], ignore_patterns=["*/*"], local_files_only=local
+        )
+        if _has_weights(Path(found)):
+            return Path(found)
+    raise FileNotFoundError(f"{found} holds no complete weights (safetensors or pytorch_model.bin)")
+
+
+def _has_weights(folder: Path) -> bool:
+    """Return whether one set of weights is complete: for a config alone, transformers makes a snapshot without."""
+    for index in folder.glob("*.index.json"):
+        shards = json.loads(index.read_text(encoding="utf-8")).get("weight_map", {}).values()
+        if shards and all((folder / shard).is_file() for shard in set(shards)):
+            return True
+    return any((folder / weights).is_file() for weights in _WEIGHTS)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "").removeprefix("Got: ") or type(error).__name__

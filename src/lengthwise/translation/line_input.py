@@ -1,0 +1,82 @@
+"""Lines to translate: from a line of text, or of tab-separated columns, to a text with its budget.
+
+Line n of the output is line n of the input, so a line that cannot be read stays in its place as a row with an error.
+This file imports no torch. It does not know where lines come from or how a sentence is translated.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..length.budget import Budget, as_budget
+from ..length.units import unit_named
+
+if TYPE_CHECKING:
+    from .records import Translation
+    from .translator import Translator
+
+
+@dataclass(frozen=True)
+class InputLine:
+    """One line of input. A header is printed as it is."""
+
+    text: str
+    budget: Budget | str | None = None
+    error: str | None = None
+    is_header: bool = False
+
+
+class LineParser:
+    """Parses lines in order: each is a text, or with `in_columns` a text, a tab and its length.
+
+    `length`: the budget of lines without one. `unit`: a bare number as a length means at most so many of this unit.
+    """
+
+    def __init__(self, length: str, unit: str, in_columns: bool) -> None:
+        self.unit = unit_named(unit).name if unit else ""
+        self.budget = as_budget(self._with_unit(length)) if length else None
+        self.in_columns, self.column = in_columns, 1
+        self.started = False
+
+    def parse(self, lines: Iterable[tuple[str, str | None]]) -> list[InputLine]:
+        """Return one row for each (line, error); a line that could not be read has an error."""
+        return [InputLine(line, error=error) if error else self._parse(line) for line, error in lines]
+
+    def _parse(self, line: str) -> InputLine:
+        first, self.started = not self.started, True
+        if not self.in_columns:
+            return InputLine(line, self.budget)
+        cells = line.split("\t")
+        names = [cell.strip().lower() for cell in cells]
+        if first and "length" in names[1:]:
+            self.column = names.index("length", 1)
+            return InputLine(cells[0], is_header=True)
+        length = cells[self.column].strip() if len(cells) > self.column else ""
+        try:
+            return InputLine(cells[0], self._with_unit(length) if length else self.budget)
+        except ValueError as error:
+            return InputLine(cells[0], length, str(error))
+
+    def _with_unit(self, length: str) -> str:
+        """'42' → 'at most 42 chars', if the unit is chars; other lengths are returned as they are."""
+        if not length.strip().isdecimal():
+            return length
+        if not self.unit:
+            raise ValueError(
+                f"{length!r} names no unit; write 'at most {length} chars', or give --unit chars for all bare numbers"
+            )
+        return f"at most {length} {self.unit}"
+
+
+def translate_lines(translator: "Translator", lines: list[InputLine]) -> "Iterator[Translation]":
+    """Yield one translation for each line. Headers and lines with an error are translated as empty lines."""
+    texts = ["" if line.error or line.is_header else line.text for line in lines]
+    budgets = [None if line.error else line.budget for line in lines]
+    for line, one in zip(lines, translator.translate(texts, budgets), strict=True):
+        if line.error is None:
+            yield one
+        else:
+            asked = "" if line.budget is None else str(line.budget)
+            yield replace(
+                one, source=line.text, budget=asked, error=line.error, fits=False, complete=False, intact=False
+            )

@@ -1,0 +1,199 @@
+"""Sentence search: translations of single sentences, freely, within a budget, or without some of their words.
+
+In all three the model receives the sentence, the placeholders and capitals of its output are restored, and the noisy
+channel scores it. This file does not know which sentence is searched when, or which translation is chosen.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from ..generation.generator import Written
+from ..length.budget import Budget
+from ..scoring.noisy_channel import NoisyChannel
+from .casing import restore_case, to_sentence_case
+from .compression import DroppedWords, balanced, combine_runs, runs, without
+from .hypotheses import Hypotheses
+from .placeholders import STAND_INS, count_placeholders, lost, mask, mend_references, unmask
+from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
+from .records import Hypothesis
+
+MAX_COMBINATIONS = 48  # of runs of words that are dropped together, per sentence
+MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
+Options = list[Hypothesis]
+
+
+class SentenceSearch:
+    """Searches with `hypotheses` and scores with `channel`.
+
+    `prefix`: what the model must receive before each text. `measure`: returns the length of a text in a unit.
+    """
+
+    def __init__(
+        self, hypotheses: Hypotheses, channel: NoisyChannel, prefix: str, measure: Callable[[str, str], int]
+    ) -> None:
+        self.hypotheses, self.channel, self.prefix, self.measure = hypotheses, channel, prefix, measure
+        self.has_reverse_model, self.can_compress = channel.reverse is not None, channel.forward is not None
+
+    # ---- free
+
+    def free(self, texts: list[str]) -> dict[str, Options]:
+        """Return translations of any length for each sentence, best first. Stand-ins are tried where none is intact."""
+        found = dict(zip(texts, self._free(texts), strict=True))
+        for form in STAND_INS:
+            torn = [text for text in texts if count_placeholders(text) and not _any_intact(found[text])]
+            for text, options in zip(torn, self._free(torn, form), strict=True):
+                found[text] = rank_free([*options, *found[text]])
+        return found
+
+    def _free(self, texts: list[str], form: str = "") -> list[Options]:
+        if not texts:
+            return []
+        masked = [mask(text, form) for text in texts]
+        found = self.hypotheses.free([self.prefix + to_sentence_case(text) for text, _ in masked])
+        options = [
+            # In the capitals of the masked text first: a stand-in in lower case is only found then.
+            [_restored(text, replace(one, text=_restored(seen, one, {}).text), stand_ins) for one in some]
+            for text, (seen, stand_ins), some in zip(texts, masked, found, strict=True)
+        ]
+        return [rank_free(some) for some in (self._scored(options) if self.has_reverse_model else options)]
+
+    # ---- within a budget
+
+    def within(self, requests: list[SentenceRequest]) -> list[Options]:
+        """Return translations within each share, and the free ones. Stand-ins are tried where none is intact."""
+        found = self._within(requests)
+        for form in STAND_INS:
+            torn = [n for n, request in enumerate(requests) if _is_torn(request, found[n])]
+            if not torn:
+                break
+            for n, options in zip(torn, self._within([requests[n] for n in torn], form), strict=True):
+                found[n] = [*options, *found[n]]
+        return [
+            [mark_untranslated(one, request.free) for one in (*options, *request.free)]
+            for request, options in zip(requests, found, strict=True)
+        ]
+
+    def _within(self, requests: list[SentenceRequest], form: str = "") -> list[Options]:
+        masked = [mask(request.text, form) for request in requests]
+        shares = [self._room_for(text, request) for (text, _), request in zip(masked, requests, strict=True)]
+        found = self.hypotheses.bound([self.prefix + to_sentence_case(text) for text, _ in masked], shares)
+        options = [
+            [_restored(request.text, one, stand_ins) for one in some]
+            for request, (_, stand_ins), some in zip(requests, masked, found, strict=True)
+        ]
+        return self._scored(options) if self.has_reverse_model else options
+
+    def _room_for(self, masked: str, request: SentenceRequest) -> Budget:
+        """Return the share less what the placeholders take beyond their stand-ins."""
+        share = request.share
+        more = self.measure(request.text, share.unit) - self.measure(masked, share.unit)
+        if more == 0:
+            return share
+        high = None if share.high is None else max(1, share.high - more)
+        low = max(0 if high else 1, share.low - more)
+        target = max(1, low, share.target - more)
+        if high is None:
+            return Budget(low, None, target, share.unit)
+        return Budget(min(low, high), high, min(target, high), share.unit)
+
+    # ---- without some of the words
+
+    def compress(self, requests: list[SentenceRequest], options: list[Options]) -> list[Options]:
+        """Return the options, with translations of fewer words for the sentences that need them."""
+        behind = [n for n, request in enumerate(requests) if self._needs_compression(request, options[n])]
+        added = dict(zip(behind, self._compressed([requests[n] for n in behind]), strict=True)) if behind else {}
+        return [_merged(some, added.get(n, [])) for n, some in enumerate(options)]
+
+    def _needs_compression(self, request: SentenceRequest, options: Options) -> bool:
+        """Return whether no option is without violations and nearly as good as the best free translation."""
+        high = request.share.high
+        if not self.can_compress or not request.free or request.free[0].error or high is None:
+            return False
+        if request.line.sentence_length(request.free[0]) <= high:  # the line is not too long, but too short
+            return False
+        good = [score_of(one) for one in options if not any(violations(request, one))]
+        return max(good, default=-math.inf) < score_of(request.free[0]) - MAX_SCORE_GAP
+
+    def _compressed(self, requests: list[SentenceRequest]) -> list[Options]:
+        full = [one for [one] in self._scored([request.free[:1] for request in requests])]
+        single = self._without(requests, [runs(request.text) for request in requests])
+        several = self._without(requests, [_combined(*known) for known in zip(requests, full, single, strict=True)])
+        return [
+            self._best_compressed(request, best, [*one_run, *more_runs])
+            for request, best, one_run, more_runs in zip(requests, full, single, several, strict=True)
+        ]
+
+    def _without(self, requests: list[SentenceRequest], choices: list[list[DroppedWords]]) -> list[Options]:
+        """Return the greedy translation without each choice of words that keeps placeholders and pairs of brackets."""
+        forms = [
+            {
+                dropped: form
+                for dropped in some
+                if not lost(request.text, form := without(to_sentence_case(request.text), dropped))
+                and (balanced(form) or not balanced(request.text))
+            }
+            for request, some in zip(requests, choices, strict=True)
+        ]
+        shorter = list(dict.fromkeys(form for some in forms for form in some.values()))
+        found = dict(zip(shorter, self.hypotheses.first([self.prefix + form for form in shorter]), strict=True))
+        options = [
+            [replace(_restored(request.text, found[form], {}), dropped=dropped) for dropped, form in some.items()]
+            for request, some in zip(requests, forms, strict=True)
+        ]
+        return [[one for one in some if one.text] for some in self._scored(options)]
+
+    def _best_compressed(self, request: SentenceRequest, free: Hypothesis, found: Options) -> Options:
+        different = {one.text: one for one in found}.values()
+        fitting = [mark_untranslated(one, [free]) for one in different if not any(violations(request, one))]
+        best = sorted(fitting, key=partial(rank_key, request))[:MAX_COMPRESSED]
+        return best if self.has_reverse_model else [replace(one, score=None) for one in best]
+
+    # ---- scores
+
+    def _scored(self, found: list[Options]) -> list[Options]:
+        """Return the hypotheses with scores; those that have one, or failed, unchanged."""
+        unscored = [one for options in found for one in options if one.text and one.score is None]
+        pairs = list(dict.fromkeys((one.source, one.text) for one in unscored))
+        sources, outputs = ([to_sentence_case(pair[side]) for pair in pairs] for side in (0, 1))
+        scores = dict(zip(pairs, self.channel.scores(sources, outputs).tolist(), strict=True))
+
+        def filled(one: Hypothesis) -> Hypothesis:
+            score = scores.get((one.source, one.text))
+            return one if score is None else replace(one, score=round(score, 4), runaway=None)
+
+        return [[filled(one) for one in options] for options in found]
+
+
+def _restored(source: str, found: Written, stand_ins: dict[str, str]) -> Hypothesis:
+    """Return what the search found, with its placeholders, and in capitals if the source is."""
+    text = restore_case(source, mend_references(source, unmask(found.text, stand_ins)))
+    return Hypothesis(source, text, found.tokens, found.complete, found.error, getattr(found, "runaway", None))
+
+
+def _any_intact(options: Options) -> bool:
+    """Return whether an option keeps the placeholders, or failed, as another search would."""
+    return any(one.error or not one.lost for one in options)
+
+
+def _is_torn(request: SentenceRequest, options: Options) -> bool:
+    """Return whether the sentence has placeholders and no option both fits and keeps them."""
+    found = (violations(request, one) for one in options)
+    return bool(count_placeholders(request.text)) and all(one.misfit or one.lost for one in found)
+
+
+def _combined(request: SentenceRequest, full: Hypothesis, single: Options) -> list[DroppedWords]:
+    """Return combinations of runs to drop; none if the placeholders are lost whichever run is dropped."""
+    if all(one.lost for one in single):
+        return []
+    length = request.line.sentence_length
+    tried = {one.dropped: (length(one), score_of(one)) for one in single}
+    whole = length(full), score_of(full)
+    return combine_runs(len(request.text.split()), tried, whole, request.share.fits, MAX_COMBINATIONS)
+
+
+def _merged(options: Options, compressed: Options) -> Options:
+    """Return all of them. An option with the text of a compressed one omits the same words."""
+    dropped = {one.text: one.dropped for one in compressed}
+    return [*(replace(one, dropped=dropped.get(one.text, one.dropped)) for one in options), *compressed]

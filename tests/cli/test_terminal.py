@@ -1,0 +1,49 @@
+"""Messages: one line each, whatever they are made of."""
+
+import pytest
+
+from lengthwise.cli.terminal import print_message
+from lengthwise.errors import ModelNotFound
+
+PLACES = [("a local folder", "./x does not exist"), ("the hub", "Not found. Check the name.")]
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("one line", "one line"),
+        ("no model.\nWhat to do: look.", "no model. What to do: look."),
+        ("no model\n  What to do: look.", "no model. What to do: look."),
+        ("two faults:\n  one\n\n  another\n", "two faults: one; another"),
+        (ModelNotFound("x", "no model called 'x'.", "look.").short, "no model called 'x'. What to do: look."),
+        (
+            ModelNotFound("x", "no model called 'x'.", "look.", PLACES).short,
+            "no model called 'x'. The hub: Not found. What to do: look.",
+        ),
+    ],
+)
+def test_lines_are_joined(capsys, message, line):
+    print_message(message)
+    assert capsys.readouterr().err == f"lengthwise: {line}\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["write", "x", "--beams", "0"], "--beams must be at least 1; see lengthwise write --help"),
+        (["evaluate", "m", "x", "--rerank", "1"], "--rerank must be at least 2; see lengthwise evaluate --help"),
+        (
+            ["data", "answers", "a", "b", "--top-p", "2"],
+            "--top-p must be at most 1; see lengthwise data answers --help",
+        ),
+        (
+            ["data", "answers", "a", "b", "--temperature", "0"],
+            "--temperature must be at least 0.01; see lengthwise data answers --help",
+        ),
+        (["write", "x", "--beams", "two"], "'--beams'"),
+        (["write"], "Missing argument 'prompt'; see lengthwise write --help"),
+    ],
+)
+def test_numbers_out_of_range(cli, args, says):
+    code, out, err = cli(*args)
+    assert (code, out, says in err) == (2, "", True)

