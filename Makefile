@@ -60,7 +60,7 @@ bench: setup
 docs: $(VENV)/.docs
 	@$(BIN)/python docs/results.py
 	@$(BIN)/python docs/make.py
-	@$(BIN)/mkdocs build --quiet && echo "see build/site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet && echo "see build/site/index.html"
 
 regression: setup
 	@$(BIN)/python tests/regression/record.py --check

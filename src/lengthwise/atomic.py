@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TextIO
 
-# ---- files
-
 
 @contextmanager
 def file(path: Path) -> Iterator[IO[bytes]]:
@@ -25,7 +23,9 @@ def file(path: Path) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp lets only the owner read
+        umask = os.umask(0)  # it can only be read by setting it
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)  # mkstemp lets only the owner read
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -72,15 +72,6 @@ def partial_path(path: Path) -> Path:
     if partial.exists():
         raise ValueError(f"{partial} was left by a run that broke off, or is being written; move or delete it first")
     return partial
-
-
-def _umask() -> int:
-    mask = os.umask(0)  # it can only be read by setting it
-    os.umask(mask)
-    return mask
-
-
-# ---- folders
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Protocols for what other libraries make: the parts of a tokenizer and a model that Lengthwise uses."""
+"""Protocols for what other libraries make: the parts of a tokenizer that Lengthwise uses."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -20,15 +20,3 @@ class Tokenizer(Protocol):
     def get_vocab(self) -> dict[str, int]: ...
     def convert_ids_to_tokens(self, ids: Sequence[int]) -> list[str | None]: ...
     def apply_chat_template(self, conversation: Any, **options: Any) -> Any: ...
-
-
-class Model(Protocol):
-    """A model of transformers, or of PEFT around one."""
-
-    config: Any
-    generation_config: Any
-    device: Any
-    dtype: Any
-
-    def __call__(self, **inputs: Any) -> Any: ...
-    def generate(self, **options: Any) -> Any: ...

@@ -9,11 +9,12 @@ from runpy import run_path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import lengthwise
 from families import tiny
 from lengthwise.cli import main
-from lengthwise.controls import CountdownHead
+from lengthwise.controls import OLD_NAMES, CountdownHead, control_from
 from lengthwise.controls.attach import attach, controls_of
 from lengthwise.length.sentences import finished
 from lengthwise.models import checkpoint
@@ -109,6 +110,18 @@ def test_words_are_left_out_where_nothing_whole_is_found(en_it):
 def test_it_translates_nothing_else(en_it):
     with pytest.raises(ValueError, match="en-it translates from en to it; asked for was from en to fr"):
         prepare(en_it, "en", "fr")
+
+
+@pytest.mark.parametrize(("name", "width"), [("smollm2", 576), ("en-fr", 512), ("en-it", 256)])
+def test_control_weights_load_under_the_names_of_earlier_versions(name, width):
+    configs = json.loads((BUNDLED / name / "lengthwise.json").read_text())["controls"]
+    old = {new: old for old, new in OLD_NAMES.items()}
+    earlier = [{old.get(key, key): value for key, value in config.items()} for config in configs]
+    for options in (configs, [config | {"control": old.get(config["control"], "encoding")} for config in earlier]):
+        controls = torch.nn.ModuleList(control_from(config) for config in options)
+        for control in controls:
+            control.on_attach(1.0, width)
+        controls.load_state_dict(load_file(BUNDLED / name / "lengthwise.safetensors"))
 
 
 # ---- SmolLM2 that keeps to a length

@@ -248,7 +248,7 @@ write x {length} --model nobody/nothing
 write x {length} --model en-it --device gpu
 write x {length} --model en-it --device cuda:99
 evaluate smollm2 pairs.tsv --length 1.0x --rerank 1
-translate x --to it --room -1
+translate x --to it --min-limit -1
 wirte x
 train recipe.yaml --set train.lr=-1
 train recipe.yaml --set model.fresh.size=huge

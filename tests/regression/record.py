@@ -177,7 +177,7 @@ def commands() -> Iterator[Rows]:
         yield {"write -": command("write", "-", *ask, *on, data=lines)}
         yield {"write - sampled": command("write", "-", *ask, "--temperature", "0.7", "--seed", "3", *on, data=lines)}
         if Settings.device == "cpu":  # on a GPU this command computes in bfloat16, and writes other answers
-            answers = command("data", "answers", "prompts.txt", "answers.jsonl", "--each", "2", *on)
+            answers = command("data", "answers", "prompts.txt", "answers.jsonl", "--samples", "2", *on)
             files = {name: _rows(Path(name)) for name in ("answers.jsonl", "answers.dropped.jsonl")}
             yield {"data answers": answers | files}
 
@@ -199,7 +199,7 @@ def translate() -> Iterator[Rows]:
     tsv = [f"{line}\t{LENGTHS[n % len(LENGTHS)]}" for n, line in enumerate(LINES[40:52])]
     yield translated("lines.tsv", tsv, "--beams", "2", "--candidates", "2")
     placeholders = (HERE / "placeholders.en.txt").read_text("utf-8").splitlines()
-    yield translated("placeholders.txt", placeholders, "--length", "at most 1.0x", "--room", "12")
+    yield translated("placeholders.txt", placeholders, "--length", "at most 1.0x", "--min-limit", "12")
 
 
 def translated(file: str, lines: list[str], *options: str) -> Rows:

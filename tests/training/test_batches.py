@@ -55,15 +55,15 @@ def test_the_last_tokens_and_a_share_of_the_others_have_a_loss(byte_bpe: Any, fa
     examples = examples_for(model, byte_bpe, count=40)
     layout = layout_for(model, tokens=100_000)
     whole, part = collate(examples, layout), collate(examples, replace(layout, last=5, before=0.25))
-    learnt = dict(zip(whole.rows.tolist(), whole.labels.tolist(), strict=True))
+    trained = dict(zip(whole.rows.tolist(), whole.labels.tolist(), strict=True))
     kept = dict(zip(part.rows.tolist(), part.labels.tolist(), strict=True))
-    assert kept.items() <= learnt.items()
+    assert kept.items() <= trained.items()
     ends, at = set(), -1
     for example in examples:
         at += len(example.target) + 1
         ends |= set(whole.rows[max(at - 4, at - len(example.target)) : at + 1].tolist())
     assert ends <= set(kept)
-    assert 0.15 < len(set(kept) - ends) / len(set(learnt) - ends) < 0.35
+    assert 0.15 < len(set(kept) - ends) / len(set(trained) - ends) < 0.35
     assert part.responses == len(kept)
 
 

@@ -62,12 +62,12 @@ def test_it_learns_and_leaves_a_model(tmp_path: Path, capsys: pytest.CaptureFixt
     model, tokenizer = load_model(folder)
     assert controls_of(model)[0].config()["unit"] == "chars"
     assert error == pytest.approx(length_error(model, tokenizer, tmp_path / "dev.jsonl"), abs=1e-5)
-    assert "\x1b" not in capsys.readouterr().err  # nobody is watching: no moving bar
+    assert "\x1b" not in capsys.readouterr().err  # stderr is no terminal: no progress bar
     assert train(recipe) == folder  # done already: nothing is trained again
     assert losses(tmp_path / "run") == found
 
 
-def test_a_model_that_spells_its_letters_goes_on_to(tmp_path: Path) -> None:
+def test_a_model_that_writes_characters_is_trained_further(tmp_path: Path) -> None:
     dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
     recipe = small(tmp_path, data=dev, model={"fresh": {"size": "tiny", "vocabulary": 360, "decoder": "chars"}})
     base = train(recipe)
@@ -106,7 +106,7 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
 
 
 @pytest.mark.parametrize("family", ENCODER_DECODERS)
-def test_lora_hears_length_tokens(tmp_path: Path, byte_bpe: Any, family: str) -> None:
+def test_lora_trains_length_tokens(tmp_path: Path, byte_bpe: Any, family: str) -> None:
     """An encoder that shares its embedding with a decoder must read the rows that are trained."""
     base = tmp_path / "base"
     tiny(family, byte_bpe).save_pretrained(base)
@@ -198,7 +198,7 @@ def test_malformed_rows(tmp_path: Path) -> None:
         train(parse_recipe(recipe.model_dump() | {"out": tmp_path / "other"}))
     values = recipe.model_dump() | {"out": tmp_path / "third"}
     values["batch"] |= {"workers": 2}
-    values["data"] |= {"documents_per_epoch": 50}  # so that nobody counts them before a worker reads them
+    values["data"] |= {"documents_per_epoch": 50}  # so that a worker is the first to read them
     shutil.copytree(recipe.out / "tokenizer", tmp_path / "third" / "tokenizer")
     with pytest.raises(DataError, match="not JSON") as found:
         train(parse_recipe(values))

@@ -128,7 +128,7 @@ def test_a_header_says_where_the_data_come_from(recipe: Path) -> None:
         [pair] = set(re.findall(r"lengthwise data debian --pair (en-..) data\n", header))
         made = {f"data/debian.{name}.{part}.jsonl.gz" for name in (pair, "titles") for part in ("train", "dev", "test")}
         assert set(re.findall(r"data/debian\.[\w.-]+\.gz", text)) <= made
-    # In place of corpora that nobody can fetch, the header offers what its commands build.
+    # In place of corpora that no command makes, the header offers what its commands build.
     instead = re.findall(r"--set (data\S+)", header)
     assert all(str(one.files).startswith("data/") for one in load_recipe(recipe, instead).data.train)
 

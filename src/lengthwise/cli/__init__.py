@@ -27,7 +27,10 @@ def main(args: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # a pipe has no locale
     try:
-        _run(list(sys.argv[1:] if args is None else args))
+        # Not `app()`: it prints errors in several lines, and handles interrupts and closed pipes in its own way.
+        command = typer.main.get_command(app)
+        with command.make_context("lengthwise", list(sys.argv[1:] if args is None else args)) as context:
+            command.invoke(context)
         sys.stdout.flush()  # raises BrokenPipeError here, where it is handled
     except typer.Exit as end:
         return end.exit_code
@@ -38,28 +41,15 @@ def main(args: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     except UsageError as error:
-        command = getattr(getattr(error, "ctx", None), "command_path", "lengthwise")
-        print_message(f"{usage_message(error)}; see {command} --help")
+        asked = getattr(getattr(error, "ctx", None), "command_path", "lengthwise")
+        print_message(f"{usage_message(error)}; see {asked} --help")
         return BAD_USAGE
-    except ModelNotFound as error:
-        print_message(error.short)
-        return BAD_USAGE
-    except (ValueError, OSError) as error:
-        print_message(str(error))
-        return BAD_USAGE
-    except ImportError as error:
-        if error.name:  # an import failed; Lengthwise's own errors say what to install and have no name
+    except (ValueError, OSError, ImportError) as error:
+        if isinstance(error, ImportError) and error.name:  # an import failed; our own errors say what to install
             raise
-        print_message(str(error))
+        print_message(error.short if isinstance(error, ModelNotFound) else str(error))
         return BAD_USAGE
     return 0
-
-
-def _run(args: list[str]) -> None:
-    # Not `app()`: it prints errors in several lines, and handles interrupts and closed pipes in its own way.
-    command = typer.main.get_command(app)
-    with command.make_context("lengthwise", args) as context:
-        command.invoke(context)
 
 
 def _show_version(wanted: bool) -> None:
@@ -87,15 +77,6 @@ def lengthwise(
         print(context.get_help())
 
 
-for command in (
-    write.write,
-    translate.translate,
-    demo.demo,
-    measure.measure,
-    models.models,
-    train.train,
-    evaluate.evaluate,
-    score.score,
-):
-    app.command()(command)
+for module in (write, translate, demo, measure, models, train, evaluate, score):
+    app.command()(getattr(module, module.__name__.rpartition(".")[2]))  # the function of the same name
 app.add_typer(data.app, name="data")

@@ -3,19 +3,18 @@
 import re
 from typing import Annotated
 
-import typer
-
 from . import options
 from .loading import load
+from .options import argument, option
 from .terminal import console, print_json
 
 DEMO_BUDGETS = ("at most 100 chars", "exactly 30 words", "60-90 words")
 
 
 def demo(
-    question: Annotated[str, typer.Argument(help="The question.")] = "Why do leaves change colour in autumn?",
+    question: Annotated[str, argument("The question.")] = "Why do leaves change colour in autumn?",
     model: options.Model = "smollm2",
-    svg: Annotated[str | None, typer.Option(metavar="FILE", help="Also save the table as an SVG picture.")] = None,
+    svg: Annotated[str | None, option("Also save the table as an SVG picture.", "FILE")] = None,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
@@ -45,11 +44,8 @@ def demo(
     shown = Console(record=bool(svg), width=100 if svg else None, markup=False, highlight=False)
     shown.print(table)
     if svg:
-        shown.save_svg(svg, title=f"lengthwise demo --model {model}", code_format=_svg_format())
+        from rich._export_format import CONSOLE_SVG_FORMAT
 
-
-def _svg_format() -> str:
-    """Return rich's SVG template without the fonts that it would fetch from the network."""
-    from rich._export_format import CONSOLE_SVG_FORMAT
-
-    return re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+        # without the fonts that it would fetch from the network
+        template = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+        shown.save_svg(svg, title=f"lengthwise demo --model {model}", code_format=template)

@@ -7,32 +7,29 @@ import typer
 
 from . import options
 from .loading import folder, load
+from .options import argument, flag, integer, option
 from .terminal import SOME_DO_NOT_FIT, UsageError, console, print_json, print_message, progress_bar, report_interrupt
 
 
 def evaluate(
-    model: Annotated[str, typer.Argument(help=options.MODEL_HELP)],
-    data: Annotated[str, typer.Argument(help="The test set: JSON Lines, TSV, or two text files as 'test.en,test.it'.")],
-    length: Annotated[
-        str, typer.Option(help="'at most 75 chars', '1.0x' of the source, 'reference:words', ... Required.")
-    ] = "",
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Save outputs, scores and plots here.")] = None,
-    limit: Annotated[int | None, options.integer("Use only the first N texts.")] = None,
+    model: Annotated[str, argument(options.MODEL_HELP)],
+    data: Annotated[str, argument("The test set: JSON Lines, TSV, or two text files as 'test.en,test.it'.")],
+    length: Annotated[str, option("'at most 75 chars', '1.0x' of the source, 'reference:words', ... Required.")] = "",
+    out: Annotated[Path | None, option("Save outputs, scores and plots here.", "DIR")] = None,
+    limit: Annotated[int | None, integer("Use only the first N texts.")] = None,
     fields: options.Fields = None,
     system: options.System = None,
     beams: options.Beams = 1,
     candidates: options.Candidates = 1,
-    soft: Annotated[bool, typer.Option("--soft", help="No hard budget: the model only receives the length.")] = False,
-    truncate: Annotated[bool, typer.Option("--truncate", help="Baseline: no budget, then truncation.")] = False,
+    soft: Annotated[bool, flag("--soft", "No hard budget: the model only receives the length.")] = False,
+    truncate: Annotated[bool, flag("--truncate", "Baseline: no budget, then truncation.")] = False,
     length_penalty: Annotated[
-        str | None, typer.Option(metavar="FORM:N", help="Baseline: rank the n best with gnmt:0.5 or fairseq:0.5.")
+        str | None, option("Baseline: rank the n best with gnmt:0.5 or fairseq:0.5.", "FORM:N")
     ] = None,
-    rerank: Annotated[int | None, options.integer("Baseline: of the N best, most words of the source.", 2)] = None,
+    rerank: Annotated[int | None, integer("Baseline: of the N best, most words of the source.", 2)] = None,
     metrics: options.Metrics = None,
     reverse: options.ReverseModel = None,
-    against: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Test the difference to this evaluation (paired bootstrap).")
-    ] = None,
+    against: Annotated[Path | None, option("Test the difference to this evaluation (paired bootstrap).", "DIR")] = None,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:

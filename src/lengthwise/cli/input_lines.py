@@ -14,11 +14,19 @@ MAX_WAIT = 0.05  # seconds between two lines of a batch
 TextLine = tuple[str, str | None]  # a line, or "" and the reason why it cannot be read
 
 
-class StdinLines:
+class _Lines:
+    seen, all_seen = 0, False  # lines
+
+    def progress(self, done: int, verb: str) -> str:
+        """Return how many of the lines are done. Lines that have not been read are not counted."""
+        lines = f"{self.seen:,} lines" if self.all_seen else f"the {self.seen:,} lines read so far"
+        return f"stopped: {done:,} of {lines} were {verb}"
+
+
+class StdinLines(_Lines):
     """Reads stdin in a thread, so that lines which have arrived are processed before later ones arrive."""
 
     def __init__(self) -> None:
-        self.seen, self.all_seen = 0, False
         self._items: queue.Queue[bytes | OSError | None] = queue.Queue(QUEUE_SIZE)  # None: the end
         self._end: list[OSError | None] = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -35,11 +43,6 @@ class StdinLines:
         self.all_seen = True
         self._items.put(end)
 
-    def progress(self, done: int, verb: str) -> str:
-        """Return how many of the lines are done. Lines that have not been read are not counted."""
-        lines = f"{self.seen:,} lines" if self.all_seen else f"the {self.seen:,} lines read so far"
-        return f"stopped: {done:,} of {lines} were {verb}"
-
     def batches(self, size: int) -> Iterator[list[bytes]]:
         """Yield all lines in order, in batches of those that have arrived: at least one line, at most `size`."""
         while not self._end:
@@ -49,7 +52,6 @@ class StdinLines:
             raise self._end[0]
 
     def text_batches(self, size: int) -> Iterator[list[TextLine]]:
-        """Yield the same batches as text."""
         for batch in self.batches(size):
             yield [_text_line(line) for line in batch]
 
@@ -74,13 +76,17 @@ def _text_line(line: bytes) -> TextLine:
         return "", str(error)
 
 
-def file_batches(file: Path, size: int) -> Iterator[list[TextLine]]:
-    """Yield the lines of a text file, plain or gzip, in batches of `size`."""
-    from ..corpora.lines import Malformed, lines
+class FileLines(_Lines):
+    """The lines of a text file, plain or gzip."""
 
-    def text_line(line: str | Malformed) -> TextLine:
-        return ("", line.reason) if isinstance(line, Malformed) else (line, None)
+    def __init__(self, file: Path) -> None:
+        from ..corpora.lines import count
 
-    texts = (text_line(line) for _, line in lines(file))
-    while batch := list(islice(texts, size)):
-        yield batch
+        self.file, self.seen, self.all_seen = file, count(file), True
+
+    def text_batches(self, size: int) -> Iterator[list[TextLine]]:
+        from ..corpora.lines import Malformed, lines
+
+        read = (line for _, line in lines(self.file))
+        while batch := list(islice(read, size)):
+            yield [("", line.reason) if isinstance(line, Malformed) else (line, None) for line in batch]

@@ -1,13 +1,13 @@
 """`lengthwise measure`: the length of a text in each unit. `lengthwise.length.units` knows how a unit counts."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import options
 from .loading import load_counter
+from .options import argument, flag, option
 from .terminal import SOME_DO_NOT_FIT, UsageError, decode, print_json, print_message, stdin, warn_if_file
 
 if TYPE_CHECKING:
@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 
 
 def measure(
-    text: Annotated[str, typer.Argument(help="The text; - reads it from stdin.")],
-    unit: Annotated[
-        list[str] | None, typer.Option(metavar="UNIT", help="Count in this unit; can be repeated. [default: all]")
-    ] = None,
+    text: Annotated[str, argument("The text; - reads it from stdin.")],
+    unit: Annotated[list[str] | None, option("Count in this unit; can be repeated. [default: all]", "UNIT")] = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Also count tokens, with the tokenizer of this model: a name or a folder.")
+        str | None, option("Also count tokens, with the tokenizer of this model: a name or a folder.")
     ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Measure each line of stdin; print JSON Lines.")] = False,
+    lines: Annotated[bool, flag("--lines", "Measure each line of stdin; print JSON Lines.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Measure a text, without white space at both ends.
@@ -34,12 +32,17 @@ def measure(
 
     With a single --unit, only the number is printed. The JSON names the rule that each unit counts by (its signature).
     """
+    from ..length.units import measure as length_of
+
     if lines and text != "-":
         raise UsageError("--lines measures the lines of stdin; give - as the text")
     units = _units(unit or [], tokenizer)
     warn_if_file(text)
     counter = load_counter(tokenizer) if tokenizer else None
-    lengths = partial(_lengths, units=units, tokenizer=counter)
+
+    def lengths(text: str) -> dict[str, int]:
+        return {unit.name: length_of(text, unit.name, tokenizer=counter) for unit in units}
+
     rules: dict[str, Any] = {"signatures": {unit.name: unit.signature for unit in units}}
     rules |= {"tokenizer": tokenizer} if tokenizer else {}
     if lines:
@@ -65,12 +68,6 @@ def _units(names: list[str], tokenizer: str | None) -> "list[Unit]":
     elif UNITS["tokens"] in units:
         raise UsageError("each model has its own tokens: say whose, for example --tokenizer smollm2")
     return list(dict.fromkeys(units))
-
-
-def _lengths(text: str, units: "list[Unit]", tokenizer: Any) -> dict[str, int]:
-    from ..length.units import measure
-
-    return {unit.name: measure(text, unit.name, tokenizer=tokenizer) for unit in units}
 
 
 def _measure_lines(lengths: Callable[[str], dict[str, int]], rules: dict[str, Any]) -> None:

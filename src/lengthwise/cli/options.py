@@ -7,46 +7,51 @@ import typer
 from .terminal import UsageError
 
 
+def argument(help: str) -> Any:
+    return typer.Argument(help=help)
+
+
+def option(help: str, metavar: str | None = None, *names: str, **limits: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, **limits)
+
+
+def flag(name: str, help: str) -> Any:
+    return typer.Option(name, help=help)
+
+
 def integer(help: str, minimum: int = 1) -> Any:
-    """Return an option that is a whole number."""
-    return typer.Option(min=minimum, metavar="N", help=help)
+    return option(help, "N", min=minimum)
 
 
 def nats(help: str) -> Any:
     """Return an option that is a difference of log-probabilities."""
-    return typer.Option(min=0, metavar="NATS", help=help)
+    return option(help, "NATS", min=0)
 
 
 MODEL_HELP = "A name from `lengthwise models`, a folder or a hub id."
 DTYPES = ("float32", "bfloat16", "float16")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Model = Annotated[str, typer.Option(help=MODEL_HELP)]
-Device = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Device: cpu, cuda, cuda:1, ... [default: cuda if available, else cpu]"),
-]
+Json = Annotated[bool, flag("--json", "Print JSON.")]
+Model = Annotated[str, option(MODEL_HELP)]
+Device = Annotated[str | None, option("Device: cpu, cuda, cuda:1, ... [default: cuda if available, else cpu]", "NAME")]
 Dtype = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Number format: float32, bfloat16 (faster in batches on a CPU with AMX) or float16. "
+    option(
+        "Number format: float32, bfloat16 (faster in batches on a CPU with AMX) or float16. "
         "[default: as saved, but float32 for float16 on a CPU]",
+        "NAME",
     ),
 ]
 Beams = Annotated[int, integer("Beam size.")]
 Candidates = Annotated[int, integer("Generate N candidates and keep the best one.")]
 Seed = Annotated[int, integer("Seed for sampling.", 0)]
-System = Annotated[str | None, typer.Option(help="System prompt: instructions before the prompt.")]
-Temperature = Annotated[float, typer.Option(min=0.01, metavar="T", help="Sampling temperature.")]
-TopP = Annotated[
-    float, typer.Option(min=0, max=1, metavar="P", help="Top-p (nucleus) sampling among the top 50 tokens.")
-]
-Metrics = Annotated[str | None, typer.Option(metavar="A,B", help="Compute only these. [default: all that apply]")]
-Fields = Annotated[str | None, typer.Option(metavar="A,B", help="Field names of source and target.")]
+System = Annotated[str | None, option("System prompt: instructions before the prompt.")]
+Temperature = Annotated[float, option("Sampling temperature.", "T", min=0.01)]
+TopP = Annotated[float, option("Top-p (nucleus) sampling among the top 50 tokens.", "P", min=0, max=1)]
+Metrics = Annotated[str | None, option("Compute only these. [default: all that apply]", "A,B")]
+Fields = Annotated[str | None, option("Field names of source and target.", "A,B")]
 ReverseModel = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="Reverse model (target to source); adds the metrics coverage, tail, reverse."),
+    str | None, option("Reverse model (target to source); adds the metrics coverage, tail, reverse.", "MODEL")
 ]
 
 

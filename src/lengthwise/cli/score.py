@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from . import options
 from .loading import load_tokenizer, silence_libraries
+from .options import flag, option
 from .terminal import UsageError, print_json, print_message, progress_bar
 
 if TYPE_CHECKING:
@@ -16,24 +15,20 @@ if TYPE_CHECKING:
 
 
 def score(
-    hyp: Annotated[Path, typer.Option(metavar="FILE", help="Texts: lines, JSON Lines, or an evaluation's folder.")],
-    ref: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="References; repeat it for several references per text.")
-    ] = None,
-    src: Annotated[Path | None, typer.Option(metavar="FILE", help="Sources.")] = None,
+    hyp: Annotated[Path, option("Texts: lines, JSON Lines, or an evaluation's folder.", "FILE")],
+    ref: Annotated[list[Path] | None, option("References; repeat it for several references per text.", "FILE")] = None,
+    src: Annotated[Path | None, option("Sources.", "FILE")] = None,
     length: Annotated[
-        str | None, typer.Option(help="'at most 75 chars', '1.0x', 'reference:words', ... [default: the JSON Lines']")
+        str | None, option("'at most 75 chars', '1.0x', 'reference:words', ... [default: the JSON Lines']")
     ] = None,
-    against: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Test the difference to these texts (paired bootstrap).")
-    ] = None,
+    against: Annotated[Path | None, option("Test the difference to these texts (paired bootstrap).", "FILE")] = None,
     metrics: options.Metrics = None,
     reverse: options.ReverseModel = None,
     tokenizer: Annotated[
-        str | None, typer.Option(help="For lengths in tokens: the model whose tokenizer counts, a name or a folder.")
+        str | None, option("For lengths in tokens: the model whose tokenizer counts, a name or a folder.")
     ] = None,
-    bins: Annotated[bool, typer.Option("--bins", help="Also score each bin of target lengths.")] = False,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Save plots here.")] = None,
+    bins: Annotated[bool, flag("--bins", "Also score each bin of target lengths.")] = False,
+    plots: Annotated[Path | None, option("Save plots here.", "DIR")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Score texts in files.
@@ -59,24 +54,18 @@ def score(
         systems = read_systems(paths, ref or [], src, asked, counter, print_message)
     except TokenizerNeeded as error:
         raise UsageError(str(error)) from None
-    system, other = systems[0], systems[1] if against else None
+    system = systems[0]
     if bins and system.texts.budgets is None:
         raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")
     named, also = options.metric_names(metrics), reverse_metrics(reverse)
     verdicts = [one.verdicts(named) for one in systems]
     named = [name for name in named if name not in verdicts[0]] if named else None
     _translate_back([*(named or ()), *also], [one.texts for one in systems])
-    found = report(
-        system.name,
-        system.texts,
-        metrics=named,
-        also=also,
-        more=verdicts[0],
-        bins=bins,
-        against=(other.name, other.texts) if other else None,
-        more_against=verdicts[1] if other else None,
-        title=system.title(src or next(iter(ref or []), None), asked),
-    )
+    title = system.title(src or next(iter(ref or []), None), asked)
+    given: dict[str, Any] = {"metrics": named, "also": also, "more": verdicts[0], "bins": bins, "title": title}
+    if against:
+        given |= {"against": (systems[1].name, systems[1].texts), "more_against": verdicts[1]}
+    found = report(system.name, system.texts, **given)
     if plots:
         save_plots(found, plots)
     if as_json:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+    from ..generation.generator import Written
+    from ..translation import Translation
+
 BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 2, 3, 130, 141
 
 # The module of typer that defines UsageError has a different name in each version; this path to it is the same in all.
@@ -65,6 +68,15 @@ def report_interrupt(progress: Callable[[], str]) -> Iterator[None]:
     except KeyboardInterrupt:
         print_message(progress())
         raise
+
+
+def verdict(one: "Written | Translation") -> str:
+    """Return '12 of at most 20 chars · fits · complete'."""
+    parts = [f"{one.length} {one.unit}"]
+    if one.budget:
+        parts = [f"{one.length} of {one.budget}", "fits" if one.fits else "does not fit"]
+    parts.append("complete" if one.complete else "not complete")
+    return " · ".join([*parts, *filter(None, [getattr(one, "note", None)])])
 
 
 def print_json(value: Any) -> None:

@@ -6,26 +6,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from . import options
 from .loading import silence_libraries
+from .options import argument, flag, option
 from .terminal import console, print_json, print_message
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A YAML file: the model, the data, the controls and the settings.")],
+    recipe: Annotated[Path, argument("A YAML file: the model, the data, the controls and the settings.")],
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a setting: train.lr=3e-4; can be repeated."),
+        list[str] | None, option("Override a setting: train.lr=3e-4; can be repeated.", "KEY=VALUE", "--set")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder of the run. [default: the recipe's]")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate time and memory from a few steps; train nothing.")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Resume an interrupted run.")] = True,
+    out: Annotated[Path | None, option("The folder of the run. [default: the recipe's]", "DIR")] = None,
+    dry_run: Annotated[bool, flag("--dry-run", "Estimate time and memory from a few steps; train nothing.")] = False,
+    resume: Annotated[bool, flag("--resume/--no-resume", "Resume an interrupted run.")] = True,
     as_json: options.Json = False,
 ) -> None:
     """Train a model with length control.

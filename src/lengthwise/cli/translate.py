@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from . import options
-from .input_lines import StdinLines, TextLine, file_batches
+from .input_lines import FileLines, StdinLines
 from .loading import folder, load
+from .options import argument, flag, integer, option
 from .terminal import (
     SOME_DO_NOT_FIT,
     UsageError,
@@ -22,6 +22,7 @@ from .terminal import (
     print_message,
     progress_bar,
     report_interrupt,
+    verdict,
 )
 
 if TYPE_CHECKING:
@@ -35,27 +36,21 @@ _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S
 
 
 def translate(
-    text: Annotated[str, typer.Argument(help="A text, a text file, or - for stdin; files and stdin line by line.")],
-    to: Annotated[str, typer.Option("--to", metavar="LANG", help="Target language: fr, it, de, ... Required.")] = "",
-    source: Annotated[str, typer.Option("--from", metavar="LANG", help="Source language.")] = "en",
-    length: Annotated[str, typer.Option(help="'1.0x' of the source, 'at most 42 chars', ... [default: no limit]")] = "",
-    unit: Annotated[str, typer.Option(help="A length that is a bare number is a limit in this unit: chars, ...")] = "",
-    min_limit: Annotated[int, options.integer("A limit from a ratio such as 1.0x is never below N units.", 0)] = 0,
+    text: Annotated[str, argument("A text, a text file, or - for stdin; files and stdin line by line.")],
+    to: Annotated[str, option("Target language: fr, it, de, ... Required.", "LANG", "--to")] = "",
+    source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
+    length: Annotated[str, option("'1.0x' of the source, 'at most 42 chars', ... [default: no limit]")] = "",
+    unit: Annotated[str, option("A length that is a bare number is a limit in this unit: chars, ...")] = "",
+    min_limit: Annotated[int, integer("A limit from a ratio such as 1.0x is never below N units.", 0)] = 0,
     model: Annotated[
-        str, typer.Option(help="The translator: a name, a folder or a hub id. [default: en-it or en-fr, by --to]")
+        str, option("The translator: a name, a folder or a hub id. [default: en-it or en-fr, by --to]")
     ] = "",
-    no_control: Annotated[
-        bool, typer.Option("--no-control", help="Use the translator without length control.")
-    ] = False,
-    candidates: Annotated[int, options.integer("Search for N candidates; the JSON lists them.")] = 1,
+    no_control: Annotated[bool, flag("--no-control", "Use the translator without length control.")] = False,
+    candidates: Annotated[int, integer("Search for N candidates; the JSON lists them.")] = 1,
     beams: options.Beams = 5,
-    reverse: Annotated[
-        str, typer.Option(metavar="MODEL", help="Reverse model (target to source), to rank translations that fit.")
-    ] = "",
-    tsv: Annotated[bool, typer.Option("--tsv", help="Lines are: text, tab, length. [default: for .tsv files]")] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file; it appears when all lines are done.")
-    ] = None,
+    reverse: Annotated[str, option("Reverse model (target to source), to rank translations that fit.", "MODEL")] = "",
+    tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
+    out: Annotated[Path | None, option("Write to this file; it appears when all lines are done.", "FILE")] = None,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
@@ -79,7 +74,9 @@ def translate(
     if not text.strip():
         raise UsageError("the text is empty; there is nothing to translate")
     decode(text.encode("utf-8", "surrogateescape"), "an argument")
-    file = None if text == "-" else _file(text)
+    file = None if text == "-" else existing_file(text)
+    if file is None and _FILE_NAME.fullmatch(text):
+        raise UsageError(f"there is no file {text!r} here; a text with such a name can be given on stdin, with -")
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
     if out:
         if file is not None and out.exists() and out.samefile(file):
@@ -91,30 +88,13 @@ def translate(
     translator = _translator(name, reverse, device, fitted=not no_control, source=source, target=to, **search)
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
-        if stdin is not None:
-            with report_interrupt(lambda: stdin.progress(printer.done, printer.translated)):
-                _translate_lines(translator, parser, stdin.text_batches(BATCH_SIZE), printer, lambda: stdin.seen)
-        elif file is not None:
-            from ..corpora.lines import count
-
-            total, batches = count(file), file_batches(file, BATCH_SIZE)
-            with report_interrupt(lambda: f"stopped: {printer.done:,} of {total:,} lines were {printer.translated}"):
-                _translate_lines(translator, parser, batches, printer, lambda: total)
+        if lines := FileLines(file) if file else stdin:
+            with report_interrupt(lambda: lines.progress(printer.done, printer.translated)):
+                _translate_lines(translator, parser, lines, printer)
         else:
             _translate_one(translator, text, parser.budget, printer)
     if not printer.all_well:
         raise typer.Exit(SOME_DO_NOT_FIT)
-
-
-def _file(text: str) -> Path | None:
-    """Return the file of this name, or None for a text; raise if it looks like the name of a file that is missing."""
-    found = existing_file(text)
-    if found is None and _FILE_NAME.fullmatch(text):
-        raise UsageError(f"there is no file {text!r} here; a text with such a name can be given on stdin, with -")
-    return found
-
-
-# ---- the model
 
 
 def _default_model(source: str, target: str) -> str:
@@ -133,18 +113,15 @@ def _default_model(source: str, target: str) -> str:
     )
 
 
-def _without_controls(name: str) -> str:
-    folder(name)  # raises if there is no such model
-    from ..models.description import base_name, has_controls
-
-    plain = base_name(name)
-    if has_controls(plain):
-        raise UsageError(f"{plain} has learnt length with all its weights; there is no plain one")
-    return plain
-
-
 def _translator(name: str, reverse: str, device: str | None, fitted: bool, **options: Any) -> "Translator":
-    writer = load(name if fitted else _without_controls(name), device, fitted=fitted)
+    if not fitted:
+        folder(name)  # raises if there is no such model
+        from ..models.description import base_name, has_controls
+
+        name = base_name(name)
+        if has_controls(name):
+            raise UsageError(f"{name} has learnt length with all its weights; there is no plain one")
+    writer = load(name, device, fitted=fitted)
     back = load(reverse, device) if reverse else None
     from ..scoring.reverse import ReverseModel
     from ..translation import Translator
@@ -158,9 +135,6 @@ def _translator(name: str, reverse: str, device: str | None, fitted: bool, **opt
     if translator.note:
         print_message(translator.note)
     return translator
-
-
-# ---- translations
 
 
 class _Printer:
@@ -200,31 +174,20 @@ def _translate_one(translator: "Translator", text: str, budget: "Budget | None",
     if one.error is not None:
         print_message(one.error)
     elif not (one.fits and one.complete and one.intact):
-        print_message(_verdict(one))
+        print_message(verdict(one))
     elif sys.stdout.isatty():
-        console().print(_verdict(one), style="dim")
-
-
-def _verdict(one: "Translation") -> str:
-    parts = [f"{one.length} {one.unit}"]
-    if one.budget:
-        parts = [f"{one.length} of {one.budget}", "fits" if one.fits else "does not fit"]
-    return " · ".join([*parts, "complete" if one.complete else "not complete", *([one.note] if one.note else [])])
+        console().print(verdict(one), style="dim")
 
 
 def _translate_lines(
-    translator: "Translator",
-    parser: "LineParser",
-    batches: Iterable[list[TextLine]],
-    printer: _Printer,
-    total: Callable[[], int],
+    translator: "Translator", parser: "LineParser", source: StdinLines | FileLines, printer: _Printer
 ) -> None:
     from ..translation.line_input import translate_lines
 
     number, incomplete = 0, []
     with progress_bar(disable=printer.stream.isatty()) as bar:  # on a terminal the lines themselves show the progress
         task = bar.add_task("translating", total=None)
-        for batch in batches:
+        for batch in source.text_batches(BATCH_SIZE):
             lines = parser.parse(batch)
             for line, one in zip(lines, translate_lines(translator, lines), strict=True):
                 number += 1
@@ -235,10 +198,10 @@ def _translate_lines(
                 if printer.as_json:
                     continue
                 if not (one.fits and one.intact):
-                    print_message(f"line {number}: {one.error or _verdict(one)}")
+                    print_message(f"line {number}: {one.error or verdict(one)}")
                 elif not one.complete:
                     incomplete.append(str(number))
-            bar.update(task, completed=number, total=total())
+            bar.update(task, completed=number, total=source.seen)
     if not printer.all_well:
         print_message(
             f"of {printer.done} lines, {printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number "

@@ -14,6 +14,7 @@ from ..generation.options import is_sampling
 from . import options
 from .input_lines import StdinLines
 from .loading import load
+from .options import argument, option
 from .terminal import (
     SOME_DO_NOT_FIT,
     UsageError,
@@ -23,6 +24,7 @@ from .terminal import (
     print_message,
     progress_bar,
     report_interrupt,
+    verdict,
     warn_if_file,
 )
 
@@ -34,15 +36,13 @@ Write = Callable[..., "list[Written]"]  # Writer.write with all options but the 
 
 
 def write(
-    prompt: Annotated[str, typer.Argument(help="The prompt; - reads prompts from stdin, one per line.")],
+    prompt: Annotated[str, argument("The prompt; - reads prompts from stdin, one per line.")],
     length: Annotated[
-        str, typer.Option(help="'at most 280 chars', '40-60 words', 'exactly 50 words', '~100 tokens', ... Required.")
+        str, option("'at most 280 chars', '40-60 words', 'exactly 50 words', '~100 tokens', ... Required.")
     ] = "",
     model: options.Model = "smollm2",
     candidates: options.Candidates = 1,
-    temperature: Annotated[
-        float | None, typer.Option(min=0, metavar="T", help="Sampling temperature; 0 decodes greedily.")
-    ] = None,
+    temperature: Annotated[float | None, option("Sampling temperature; 0 decodes greedily.", "T", min=0)] = None,
     seed: options.Seed = 0,
     system: options.System = None,
     beams: options.Beams = 1,
@@ -68,13 +68,13 @@ def write(
         raise UsageError("how long may the text be? For example --length 'at most 280 chars'")
     if not prompt.strip():
         raise UsageError("the prompt is empty; there is nothing to write about")
-    for argument in (prompt, system or ""):
-        decode(argument.encode("utf-8", "surrogateescape"), "an argument")
+    for given in (prompt, system or ""):
+        decode(given.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
     warn_if_file(prompt)
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
-    given: dict[str, Any] = {"temperature": temperature, "num_beams": beams if beams > 1 else None}
-    generation = {name: value for name, value in given.items() if value is not None}
+    generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
+    generation |= {"num_beams": beams} if beams > 1 else {}
     lines = StdinLines() if prompt == "-" else None  # stdin is read while the model loads
     writer = load(model, device, dtype=dtype)
     _warn_of_window(writer, budget)
@@ -123,16 +123,10 @@ def _show(prompt: str, written: "Written", as_json: bool) -> bool:
         print_message(written.error)
         return False
     if sys.stdout.isatty():
-        console().print(_verdict(written), style="dim")
+        console().print(verdict(written), style="dim")
     elif not (written.fits and written.complete):
-        print_message(_verdict(written))
+        print_message(verdict(written))
     return written.fits
-
-
-def _verdict(written: "Written") -> str:
-    fits = "fits" if written.fits else "does not fit"
-    complete = "complete" if written.complete else "not complete"
-    return f"{written.length} of {written.budget} · {fits} · {complete}"
 
 
 def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:

@@ -320,33 +320,30 @@ def _generate(
     if decoder_length is None or not length_control(model).units:
         kwargs = {name: value for name, value in kwargs.items() if name not in ("decoder_unit", "decoder_at_most")}
         return original(inputs, *args, **kwargs)
-    prompt = inputs if inputs is not None else kwargs.get("input_ids")
-    lengths = torch.as_tensor(decoder_length, dtype=torch.long, device=model.device)  # (batch,)
-    if lengths.dim() == 0 and prompt is not None:
-        lengths = lengths.expand(len(prompt))
+    prompt, units = inputs if inputs is not None else kwargs.get("input_ids"), length_control(model).units
+    kwargs["decoder_length"] = decoder_length
+    for name, kind in (("decoder_length", torch.long), ("decoder_unit", torch.long), ("decoder_at_most", torch.bool)):
+        if kwargs.get(name) is not None:
+            values = torch.as_tensor(kwargs[name], dtype=kind, device=model.device)
+            kwargs[name] = values if prompt is None else _one_a_row(name, values, len(prompt))  # (batch,)
+    lengths = kwargs["decoder_length"]
     for row, length in enumerate(lengths.tolist()):
         if length < 1:
             raise ValueError(f"decoder_length must be at least 1; got {length} for row {row}")
-    if prompt is not None and len(lengths) != len(prompt):
-        raise ValueError(f"decoder_length needs one length a row: got {len(lengths)} for {len(prompt)} rows")
-    for name, kind in (("decoder_unit", torch.long), ("decoder_at_most", torch.bool)):
-        if kwargs.get(name) is not None:
-            kwargs[name] = _one_a_row(name, torch.as_tensor(kwargs[name], dtype=kind, device=model.device), lengths)
-    units = length_control(model).units
     if (numbers := kwargs.get("decoder_unit")) is not None and not all(0 <= n < len(units) for n in numbers.tolist()):
         raise ValueError(f"decoder_unit numbers the units {', '.join(units)} from 0; got {numbers.tolist()}")
     if decoder_start is None and not model.config.is_encoder_decoder:
         decoder_start = torch.full_like(lengths, prompt.shape[1] if prompt is not None else 1)
     if decoder_start is not None:
         kwargs["decoder_start"] = decoder_start
-    return original(inputs, *args, decoder_length=lengths, **kwargs)
+    return original(inputs, *args, **kwargs)
 
 
-def _one_a_row(name: str, values: Tensor, lengths: Tensor) -> Tensor:
+def _one_a_row(name: str, values: Tensor, rows: int) -> Tensor:
     if values.dim() == 0:
-        return values.expand(len(lengths))
-    if values.shape != lengths.shape:
-        raise ValueError(f"{name} needs one value a row: got {len(values)} for {len(lengths)} rows")
+        return values.expand(rows)
+    if len(values) != rows:
+        raise ValueError(f"{name} needs one value a row: got {len(values)} for {rows} rows")
     return values
 
 

@@ -56,8 +56,7 @@ def document(row: Any, fields: tuple[str, str] | None, default_id: str) -> Docum
     if names is None:
         known = ", ".join(" + ".join(pair) for pair in (*PAIRS, ("segs",)))
         raise RowError(f"found the fields {', '.join(map(str, row)) or '(none)'}; expected {known}, or name them")
-    pair = (_field(row, names[0]), _field(row, names[1]))
-    return Document(id_, (pair,), finished=row.get("finished") is not False)
+    return Document(id_, ((_field(row, names[0]), _field(row, names[1])),), finished=row.get("finished") is not False)
 
 
 def _segments(value: Any) -> tuple[tuple[str, str], ...]:
@@ -83,11 +82,10 @@ def _field(row: dict[str, Any], name: str) -> str:
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise RowError(f"{what} must be a string; got {_kind(value)}")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:  # JSON can spell half of a surrogate pair, which UTF-8 cannot encode
-            raise RowError(f"{what} holds half a character (a lone surrogate)") from None
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair, which UTF-8 cannot encode
+        raise RowError(f"{what} holds half a character (a lone surrogate)") from None
     return value
 
 

@@ -20,13 +20,10 @@ MIN_ROWS = 100  # before the share of malformed rows is checked in mid-file
 
 @dataclass(frozen=True)
 class Limits:
-    """What a corpus may hold. None: no limit.
-
-    `max_ratio` is the longer side over the shorter, in characters. No default would suit both titles and translations.
-    """
+    """What a corpus may hold. None: no limit."""
 
     max_chars: int | None = None  # of either side of a pair
-    max_ratio: float | None = None
+    max_ratio: float | None = None  # longer side over shorter, in chars; no default suits titles and translations
     duplicates: bool = False  # whether they are kept
     max_malformed: float = 0.01  # share of the rows of a file
 
@@ -81,7 +78,9 @@ class HashSet:
         self._slots[slot] = key
         self._count += 1
         if self._count * 3 > len(self._slots) * 2:
-            self._grow()
+            old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
+            for known in filter(None, old):
+                self._slots[self._slot(known)] = known
         return True
 
     def _slot(self, key: int) -> int:
@@ -90,12 +89,6 @@ class HashSet:
         while slots[slot] not in (0, key):
             slot = (slot + 1) & mask
         return slot
-
-    def _grow(self) -> None:
-        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
-        for key in old:
-            if key:
-                self._slots[self._slot(key)] = key
 
 
 def fingerprint(segments: tuple[tuple[str, str], ...]) -> int:
@@ -125,9 +118,8 @@ def drop_malformed(
             yield row
     if malformed > limits.max_malformed * read:
         raise DataError(
-            f"{malformed:,} of {read:,} rows read from {file} are malformed; the limit is "
-            f"{limits.max_malformed:.1%}:\n  "
-            + "\n  ".join(map(str, first))
+            f"{malformed:,} of {read:,} rows read from {file} are malformed; the limit is {limits.max_malformed:.1%}:"
+            + "".join(f"\n  {sample}" for sample in first)
             + "\nWhat to do: mend the file, name its format or fields, or raise max_malformed"
             + " (in a recipe: data.max_malformed)."
         )
@@ -136,22 +128,17 @@ def drop_malformed(
 def filter_documents(
     documents: Iterable[Document], limits: Limits, report: Report, seen: HashSet | None = None
 ) -> Iterator[Document]:
-    """Yield the documents without the pairs that are empty, too long or too unequal, each document once.
-
-    Only whole documents are duplicates, because different texts may share a sentence.
-    """
+    """Yield the documents without the pairs that are empty, too long or too unequal, each document once."""
     seen = HashSet() if seen is None else seen
     for document in documents:
         report.read += len(document.segments)
         pairs = tuple(pair for pair in document.segments if _keep(pair, limits, report))
-        if not pairs:
-            continue
-        if not limits.duplicates and not seen.add(fingerprint(pairs)):
-            report.duplicate += len(pairs)
-            continue
-        report.kept += len(pairs)
-        report.documents += 1
-        yield document if len(pairs) == len(document.segments) else Document(document.id, pairs)
+        if pairs and not limits.duplicates and not seen.add(fingerprint(pairs)):
+            report.duplicate += len(pairs)  # only of whole documents, because different texts may share a sentence
+        elif pairs:
+            report.kept += len(pairs)
+            report.documents += 1
+            yield document if len(pairs) == len(document.segments) else Document(document.id, pairs)
 
 
 def _keep(pair: tuple[str, str], limits: Limits, report: Report) -> bool:

@@ -24,6 +24,6 @@ def length_statistics(
     source, target = (np.array(side, dtype=np.float64) for side in sides)
     found: dict[str, dict[str, float]] = {}
     for name, values in (("source", source), ("target", target), ("target/source", target / source)):
-        shown = {label: float(np.percentile(values, share)) for label, share in _PERCENTILES.items()}
-        found[name] = {label: round(value, 2) for label, value in (shown | {"mean": float(values.mean())}).items()}
+        found[name] = {label: round(float(np.percentile(values, share)), 2) for label, share in _PERCENTILES.items()}
+        found[name]["mean"] = round(float(values.mean()), 2)
     return found

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
 
 from .document import DataError
 
@@ -60,19 +59,14 @@ def count(path: Path) -> int:
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
-        with _open(path) as stream:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             while raw := stream.readline(MAX_LINE):
                 number += 1
                 yield number, raw
                 while len(raw) == MAX_LINE and not raw.endswith(b"\n"):  # skip the rest of the line
                     raw = stream.readline(MAX_LINE)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(
-            f"{path} is not a whole gzip file (after line {number}): {error}; fetch or make it again"
-        ) from error
+        place = f"{path} is not a whole gzip file (after line {number})"
+        raise DataError(f"{place}: {error}; fetch or make it again") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _open(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")

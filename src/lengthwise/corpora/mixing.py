@@ -41,21 +41,14 @@ def mix(
 def _interleaved(streams: list[Iterator[T]], weights: list[float], random: Random) -> Iterator[T]:
     # At random, not in turn: with strict turns, every second process of a distributed run could get one source alone.
     while streams:
-        index = _pick(weights, random)
+        # Only random() is guaranteed to give the same numbers in every version of Python, not the methods built on it.
+        point, index = random.random() * sum(weights), 0
+        while index < len(weights) - 1 and point >= weights[index]:
+            point, index = point - weights[index], index + 1
         try:
             yield next(streams[index])
         except StopIteration:
             del streams[index], weights[index]
-
-
-def _pick(weights: list[float], random: Random) -> int:
-    # Only random() is guaranteed to give the same numbers in every version of Python, not the methods built on it.
-    point = random.random() * sum(weights)
-    for index, weight in enumerate(weights):
-        point -= weight
-        if point < 0:
-            return index
-    return len(weights) - 1
 
 
 def _opened(make: Callable[[], Iterable[T]], seed: str, buffer: int, endless: bool) -> Iterator[T]:
@@ -71,9 +64,7 @@ def _opened(make: Callable[[], Iterable[T]], seed: str, buffer: int, endless: bo
 
 
 def shuffled(items: Iterable[T], buffer: int, random: Random) -> Iterator[T]:
-    """Shuffle a stream of any length in the memory of `buffer` items: each new item replaces a random one, which is
-    yielded.
-    """
+    """Shuffle a stream in the memory of `buffer` items: each new item replaces a random one, which is yielded."""
     waiting: list[T] = []
     for item in items:
         if len(waiting) < buffer:

@@ -58,24 +58,34 @@ def _stream(corpora: list[Corpus], limits: Limits, report: Report) -> Iterator[D
         yield from filter_documents(drop_malformed(rows(), name, limits, report), limits, report, seen)
     if report.kept == before:
         names = ", ".join(name for name, _ in corpora) or "an empty list of files"
-        raise DataError(
-            f"nothing to keep in {names}:\n{report}\nWhat to do: check the file, its format and its fields."
-        )
-
-
-# ---- from the user's words to corpora
+        advice = "What to do: check the file, its format and its fields."
+        raise DataError(f"nothing to keep in {names}:\n{report}\n{advice}")
 
 
 def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool) -> list[Corpus]:
     if source.startswith("hf:"):
-        return [(source, partial(hub_rows, _datasets(source), source.removeprefix("hf:"), fields))]
+        try:
+            datasets = importlib.import_module("datasets")
+        except ImportError:
+            reason = "needs the datasets library, which is not installed: pip install datasets"
+            raise DataError(f"{source!r} {reason}") from None
+        return [(source, partial(hub_rows, datasets, source.removeprefix("hf:"), fields))]
     if len(names := _sides(source)) > 1:
         sides = [_files(name) for name in names]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
             found = " and ".join(str(len(side)) for side in sides)
             raise DataError(f"{source!r} should name two files, or as many on one side as on the other; found {found}")
         return [(f"{a},{b}", partial(text_rows, a, b, blank_lines)) for a, b in zip(*sides, strict=True)]
-    return [(str(file), partial(_reader(file, format), file, fields)) for file in _files(source)]
+    found: list[Corpus] = []
+    for file in _files(source):
+        name = format or format_of(file)
+        if name is None:
+            raise DataError(
+                f"the name {file.name!r} does not tell its format; name it ({', '.join(FORMATS)}), or give paired text "
+                "files as 'corpus.en,corpus.it'"
+            )
+        found.append((str(file), partial(FORMATS[name][1], file, fields)))
+    return found
 
 
 def missing(source: str) -> list[str]:
@@ -92,7 +102,6 @@ def missing(source: str) -> list[str]:
 
 
 def _sides(source: str) -> list[str]:
-    """Return the two names of paired files, or the one name."""
     paired = "," in source and not Path(source).exists()
     return [side.strip() for side in source.split(",")] if paired else [source]
 
@@ -110,22 +119,10 @@ def _files(source: str) -> list[Path]:
     return files
 
 
-def _reader(file: Path, format: str | None) -> Callable[[Path, Fields], Rows]:
-    if name := format or format_of(file):
-        return FORMATS[name][1]
-    raise DataError(
-        f"the name {file.name!r} does not tell its format; name it ({', '.join(FORMATS)}), or give paired text files "
-        "as 'corpus.en,corpus.it'"
-    )
-
-
 def format_of(file: Path) -> str | None:
     """Return the format that the name of a file shows, one of `FORMATS`, or None."""
     name = file.name.lower().removesuffix(".gz")
     return next((format for format, (ends, _) in FORMATS.items() if name.endswith(ends)), None)
-
-
-# ---- the formats
 
 
 def jsonl_rows(path: Path, fields: Fields) -> Rows:
@@ -151,8 +148,7 @@ def tsv_rows(path: Path, fields: Fields) -> Rows:
             continue
         cells = line.split("\t")
         if columns is None:
-            columns = _header(cells, fields, path)
-            if columns is not None:
+            if columns := _header(cells, fields, path):
                 continue
             columns = {"source": 0, "target": 1}
         if len(cells) == len(columns):
@@ -183,8 +179,7 @@ def text_rows(left: Path, right: Path, blank_lines: bool = False) -> Rows:
         raise DataError(
             f"{left} has {here:,} lines and {right} has {there:,}; line n of one should translate line n of the other"
         )
-    pairs = _line_pairs(left, right)
-    return _by_document(pairs) if blank_lines else pairs
+    return _by_document(_line_pairs(left, right)) if blank_lines else _line_pairs(left, right)
 
 
 def _line_pairs(left: Path, right: Path) -> Rows:
@@ -201,7 +196,7 @@ def _by_document(rows: Rows) -> Rows:
     """Join the pairs between blank lines. A malformed line makes its whole document malformed."""
     pairs: list[Document] = []
     bad: list[Malformed] = []
-    for row in itertools.chain(rows, [_BLANK]):
+    for row in itertools.chain(rows, [Document("", (("", ""),))]):
         if isinstance(row, Malformed):
             bad.append(row)
         elif any(text.strip() for text in row.segments[0]):
@@ -212,9 +207,6 @@ def _by_document(rows: Rows) -> Rows:
             elif pairs:
                 yield Document(pairs[0].id, tuple(pair.segments[0] for pair in pairs))
             pairs, bad = [], []
-
-
-_BLANK = Document("", (("", ""),))
 
 
 def hub_rows(datasets: Any, name: str, fields: Fields) -> Rows:
@@ -235,15 +227,6 @@ def hub_rows(datasets: Any, name: str, fields: Fields) -> Rows:
             f"cannot read the hub dataset {name!r} (after {number:,} rows): {reason}\n"
             "What to do: check the spelling, the split and the network; a private dataset needs `hf auth login`."
         ) from error
-
-
-def _datasets(source: str) -> Any:
-    try:
-        return importlib.import_module("datasets")
-    except ImportError:
-        raise DataError(
-            f"{source!r} needs the datasets library, which is not installed: pip install datasets"
-        ) from None
 
 
 FORMATS: dict[str, tuple[tuple[str, ...], Callable[[Path, Fields], Rows]]] = {  # name: (ends of file names, reader)

@@ -21,7 +21,7 @@ from ..engines.transformers import TransformersEngine
 from ..length.sentences import finished_ends
 from ..protocols import Tokenizer
 from .prompts import Prompt
-from .row_files import RowFiles, append, check_texts
+from .row_files import RowFiles, append
 
 MAX_REPEATED = 0.2  # share of the four-word sequences of an answer that may be repetitions
 MAX_SAME_LINES = 2  # how often a line of three words or more may come
@@ -55,21 +55,21 @@ def answer(
     settings = {"model": engine.name, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
     settings |= {"seed": seed} | ({"min_tokens": min_tokens} if min_tokens else {})  # older files have no minimum
     files.begin(settings, _RENAMED)
-    known: dict[str, str] = {}
-    for path in (out, files.dropped):
-        found = {row["id"]: row["prompt"] for row in files.resume(path, _FIELDS)}
-        check_texts(path, found, prompts, "an answer to another prompt", "prompts")
-        known |= found
-    todo = [prompt for prompt in prompts if prompt.id not in known]
-    if progress:
-        progress(len(prompts) - len(todo))
+    kept_ids, dropped_ids = (
+        files.known(path, _FIELDS, prompts, "an answer to another prompt", "prompts") for path in (out, files.dropped)
+    )
+    todo = [prompt for prompt in prompts if prompt.id not in kept_ids | dropped_ids]
+    progress = progress or (lambda _: None)
+    progress(len(prompts) - len(todo))
     params = SamplingParams(engine.eos, engine.pad, max_tokens, temperature, top_p, min_tokens)
     with out.open("ab") as kept, files.dropped.open("ab") as dropped:
         for prompt, row in _answers(engine, todo, params, rows, seed):
             append(dropped if "reason" in row else kept, [{"id": prompt.id, "prompt": prompt.text, **row}])
-            if progress:
-                progress(1)
-    return _counts(files)
+            progress(1)
+    finished = [bool(row.get("finished")) for row, _ in files.rows(out, _FIELDS)]
+    reasons = Counter(row.get("reason") for row, _ in files.rows(files.dropped, _FIELDS))
+    counts = {"kept": len(finished), "finished": sum(finished), "cut": len(finished) - sum(finished)}
+    return {**counts, "dropped": sum(reasons.values()), "reasons": dict(reasons.most_common())}
 
 
 def _answers(
@@ -114,15 +114,3 @@ def reject_reason(prompt: str, text: str) -> str | None:
     if len(grams) - len(set(grams)) > MAX_REPEATED * len(grams) or max(same.values(), default=0) > MAX_SAME_LINES:
         return "repetitive"
     return None
-
-
-def _counts(files: RowFiles) -> dict[str, Any]:
-    finished = [bool(row.get("finished")) for row, _ in files.rows(files.out, _FIELDS)]
-    reasons = Counter(row.get("reason") for row, _ in files.rows(files.dropped, _FIELDS))
-    return {
-        "kept": len(finished),
-        "finished": sum(finished),
-        "cut": len(finished) - sum(finished),
-        "dropped": sum(reasons.values()),
-        "reasons": dict(reasons.most_common()),
-    }

@@ -38,9 +38,6 @@ class Prompt:
         return int.from_bytes(blake2b(f"{seed}/{self.id}".encode(), digest_size=8).digest()) >> 1
 
 
-# ---- made
-
-
 def combine(topics: Path, templates: Path, count: int, seed: int = 0) -> list[str]:
     """Return `count` different prompts, in an order that depends on `seed`."""
     subjects, forms = sections(topics), sections(templates)
@@ -84,22 +81,19 @@ def write_prompts(path: Path, prompts: list[str]) -> None:
         atomic.write_text(path, "".join(f"{prompt}\n" for prompt in prompts))
 
 
-# ---- read
-
-
 def questions(path: Path, each: int = 1) -> list[Prompt]:
     """Return the prompts of a JSON Lines file ("prompt", and "id" if it is there) or of a text file, one a line.
 
     The id of a prompt without one is its line number. With `each` above 1, each is repeated with the ids 7.1, 7.2 …
     """
 
-    def found() -> Iterator[tuple[int, str, Any]]:
+    def found() -> Iterator[tuple[int, str, str]]:
         for number, line, row in _rows(path):
             text = row.get("prompt")
             if not isinstance(text, str) or not text.strip():
                 raise DataError(f'{path}:{number}: expected an object with a text "prompt"; got {line[:60]!r}')
             for n in range(1, each + 1):
-                yield number, _id(row, number) + (f".{n}" if each > 1 else ""), text
+                yield number, f"{row['id']}.{n}" if each > 1 else str(row["id"]), text
 
     return _unique(path, "prompt", found())
 
@@ -113,7 +107,7 @@ def sentences(path: Path) -> list[Prompt]:
     def found() -> Iterator[tuple[int, str, str]]:
         seen = {""}
         for number, line, row in _rows(path):
-            segments, id_ = row.get("segs"), _id(row, number)
+            segments, id_ = row.get("segs"), row["id"]
             if isinstance(segments, list) and all(isinstance(pair, list) and pair for pair in segments):
                 texts = [pair[0] for pair in segments]
             else:
@@ -124,24 +118,20 @@ def sentences(path: Path) -> list[Prompt]:
             for n, text in enumerate((" ".join(text.split()) for text in texts), 1):
                 if text not in seen:
                     seen.add(text)
-                    yield number, id_ if len(texts) == 1 else f"{id_}.{n}", text
+                    yield number, str(id_) if len(texts) == 1 else f"{id_}.{n}", text
 
     return _unique(path, "sentence", found())
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield the number, the text and the JSON object of each line that is not blank."""
+    """Yield the number, the text and the JSON object of each line that is not blank. The default id is the number."""
     is_json = format_of(path) == "jsonl"
     for number, line in well_formed_lines(path):
         try:
             row = json.loads(line) if is_json else {"prompt": line.strip()}
         except ValueError as error:
             raise DataError(f"{path}:{number}: not JSON: {error}") from None
-        yield number, line, row if isinstance(row, dict) else {}
-
-
-def _id(row: dict[str, Any], number: int) -> str:
-    return str(row.get("id", number))
+        yield number, line, {"id": number} | (row if isinstance(row, dict) else {})
 
 
 def _unique(path: Path, kind: str, rows: Iterable[tuple[int, str, str]]) -> list[Prompt]:

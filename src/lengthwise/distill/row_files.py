@@ -68,17 +68,18 @@ class RowFiles:
                 stream.truncate(end)
         return found
 
+    def known(self, path: Path, fields: tuple[str, ...], asked: Iterable[Prompt], what: str, kind: str) -> set[str]:
+        """Return the ids in `path`; raise if it has another text, the second of `fields`, than `asked` under an id."""
+        found = {row["id"]: row[fields[1]] for row in self.resume(path, fields)}
+        for prompt in asked:
+            if found.get(prompt.id, prompt.text) != prompt.text:
+                raise DataError(
+                    f"{path} has {what} as id {prompt.id!r}: asked for is {prompt.text!r}, "
+                    f"found {found[prompt.id]!r}; give these {kind} a file of their own"
+                )
+        return set(found)
+
 
 def append(stream: IO[bytes], rows: Iterable[Row]) -> None:
     stream.write(b"".join(map(json_line, rows)))
     stream.flush()
-
-
-def check_texts(path: Path, found: Mapping[str, str], asked: Iterable[Prompt], what: str, kind: str) -> None:
-    """Raise if `found`, the texts in `path` by id, has another text than `asked` under the same id."""
-    for prompt in asked:
-        if found.get(prompt.id, prompt.text) != prompt.text:
-            raise DataError(
-                f"{path} has {what} as id {prompt.id!r}: asked for is {prompt.text!r}, "
-                f"found {found[prompt.id]!r}; give these {kind} a file of their own"
-            )

@@ -6,6 +6,7 @@ its own seed. This module knows token ids, not which translation is a good one.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -29,7 +30,8 @@ class Sampler:
             raise ValueError(f"{engine.name} answers prompts and is no translator; an encoder-decoder is needed")
         if engine.units and UNIT not in engine.units:
             raise ValueError(f"{engine.name} counts {', '.join(engine.units)}; lengths are given in {UNIT} here")
-        self.writer, self.engine, self.temperature, self.top_p = writer, engine, temperature, top_p
+        self.writer, self.engine = writer, engine
+        self._sample = partial(sample, temperature=temperature, top_p=top_p, top_k=TOP_K)
         self.receives_length = bool(engine.controls)
         self._chars = torch.from_numpy(Meter(engine.tokenizer, UNIT).cost).to(engine.device, torch.float32)
 
@@ -57,7 +59,10 @@ class Sampler:
         places = {one: place for place, one in enumerate(dict.fromkeys(asked))}
         prompts = self._prompts([text for text, _ in places])
         limits = [_limit(prompts[places[one]]) for one in asked]
-        rows = engine.prefill(prompts, self._length_inputs([length for _, length in places]))
+        count = len(places)
+        units = [engine.units.index(UNIT)] * count if engine.units else []
+        length_inputs = LengthInputs([length for _, length in places], units, [False] * count, [0] * count)
+        rows = engine.prefill(prompts, length_inputs if engine.units else None)
         rows.select(torch.tensor([places[one] for one in asked]))
 
         steps = min(max(limits) + 1, engine.window - 1)
@@ -68,14 +73,8 @@ class Sampler:
         going = torch.ones(len(limits), dtype=torch.bool, device=engine.device)
         written: list[Tensor] = []
         for step in range(steps):
-            token = sample(
-                rows.scores,
-                uniform[:, step : step + 1],
-                temperature=self.temperature,
-                top_p=self.top_p,
-                top_k=TOP_K,
-                penalty=lambda tokens: cost * chars[tokens],
-            ).squeeze(1)
+            chosen = self._sample(rows.scores, uniform[:, step : step + 1], penalty=lambda tokens: cost * chars[tokens])
+            token = chosen.squeeze(1)
             written.append(torch.where(going, token, engine.pad))
             going &= ~torch.isin(token, ends) & (step < limit)
             if not going.any():
@@ -87,12 +86,6 @@ class Sampler:
         for control in self.engine.controls:
             text = control.prefix(text, length, UNIT, self.engine.tokenizer)
         return text
-
-    def _length_inputs(self, lengths: list[int]) -> LengthInputs | None:
-        if not self.engine.units:
-            return None
-        none = [0] * len(lengths)
-        return LengthInputs(lengths, [self.engine.units.index(UNIT)] * len(lengths), [False] * len(lengths), none)
 
     def _prompts(self, texts: Sequence[str]) -> list[list[int]]:
         window = self.engine.window

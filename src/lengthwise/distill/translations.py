@@ -15,7 +15,7 @@ not sample (`sampler.py`) and does not judge examples (`candidates.py`).
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from ..length.units import measure
 from ..scoring.reverse import ReverseModel
 from .candidates import Candidate, Margins, score, select, well_formed
 from .prompts import Prompt
-from .row_files import RowFiles, append, check_texts
+from .row_files import RowFiles, append
 from .sampler import Sampler
 
 # Without cuDNN's attention, which is slow on every new shape: each sampling step has one.
@@ -78,30 +78,29 @@ def gather(
     reference = reference_model or sampler
     models = {"model": sampler.writer.name, "reference_model": reference.writer.name, "reverse": reverse.name}
     files.begin(models | asdict(settings), _RENAMED)
-    known = _known(files, sentences)
-    todo = [sentence for sentence in sentences if sentence.id not in known]
-    if progress:
-        progress(len(sentences) - len(todo))
+    if out.exists() and not files.dropped.exists():
+        raise DataError(f"{out} is there and {files.dropped.name} is not, which tells what is done; name another file")
+    done = files.known(files.dropped, _JOURNAL_FIELDS, sentences, "another sentence", "sentences")
+    files.resume(out, _FIELDS, keep=lambda row: row["id"].rpartition(".")[0] in done)
+    todo = [sentence for sentence in sentences if sentence.id not in done]
+    progress = progress or (lambda _: None)
+    progress(len(sentences) - len(todo))
     scorers = reverse, ReverseModel(reference.writer.engine)
     with out.open("ab") as kept, files.dropped.open("ab") as journal, sdpa_kernel(_ATTENTION):
         for group in _groups(todo, max(1, rows // max(settings.each, settings.beams)), settings.seed):
             examples, accounts = _translate(sampler, reference, scorers, group, settings)
             append(kept, examples)
             append(journal, accounts)  # last: a sentence is done when the journal has it
-            if progress:
-                progress(len(group))
+            progress(len(group))
     return _counts(files)
 
 
-def _groups(todo: list[Prompt], size: int, seed: int) -> Iterator[list[Prompt]]:
-    """Yield groups of sentences of like length, to save padding, in random order: any part resembles the whole."""
+def _groups(todo: list[Prompt], size: int, seed: int) -> list[list[Prompt]]:
+    """Return groups of sentences of like length, to save padding, in random order: any part resembles the whole."""
     ordered = sorted(todo, key=lambda sentence: (len(sentence.text), sentence.id))
     groups = [ordered[at : at + size] for at in range(0, len(ordered), size)]
     random.Random(seed).shuffle(groups)
-    yield from groups
-
-
-# ---- a group of sentences
+    return groups
 
 
 def _translate(
@@ -145,29 +144,8 @@ def _draw(sampler: Sampler, group: list[Prompt], settings: Settings) -> list[str
 
 
 def _row(sentence: Prompt, size: int, number: int, one: Candidate) -> dict[str, Any]:
-    return {
-        "id": f"{sentence.id}.{number}",
-        "source": sentence.text,
-        "target": one.text,
-        "ratio": round(one.length / size, 3),
-        "score": round(one.score, 3),
-        "tail": round(one.tail, 3),
-    }
-
-
-# ---- rows that are there already
-
-
-def _known(files: RowFiles, sentences: list[Prompt]) -> set[str]:
-    """Return the ids of the sentences that are done; truncate the rows of others."""
-    if files.out.exists() and not files.dropped.exists():
-        raise DataError(
-            f"{files.out} is there and {files.dropped.name} is not, which tells what is done; name another file"
-        )
-    done = {row["id"]: row["source"] for row in files.resume(files.dropped, _JOURNAL_FIELDS)}
-    check_texts(files.dropped, done, sentences, "another sentence", "sentences")
-    files.resume(files.out, _FIELDS, keep=lambda row: row["id"].rpartition(".")[0] in done)
-    return set(done)
+    numbers = {"ratio": round(one.length / size, 3), "score": round(one.score, 3), "tail": round(one.tail, 3)}
+    return {"id": f"{sentence.id}.{number}", "source": sentence.text, "target": one.text, **numbers}
 
 
 def _counts(files: RowFiles) -> dict[str, Any]:

@@ -8,7 +8,7 @@ does not decode; `generation/unconstrained.py` does.
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import regex
@@ -79,8 +79,7 @@ class DecodingMode:
         """Return a function that writes texts in this mode, given texts, budgets, a seed and progress."""
         if not self.baselines:
             # Beams are named even if 1: a model's own settings may ask for more.
-            options: dict[str, Any] = {"candidates": self.candidates, "num_beams": self.beams}
-            return partial(writer.write, system=self.system, **options)
+            return partial(writer.write, system=self.system, candidates=self.candidates, num_beams=self.beams)
         from ..generation.unconstrained import UnconstrainedWriter
 
         def choose(source: str, found: "list[SearchedText]") -> int:
@@ -101,9 +100,6 @@ class DecodingMode:
             cut=partial(truncate, tokenizer=writer.tokenizer) if self.truncate else None,
         )
         return partial(unconstrained.write, system=self.system)
-
-
-# ---- truncation
 
 
 def truncate(text: str, budget: Budget | str, *, source: str | None = None, tokenizer: Any = None) -> str:
@@ -142,9 +138,6 @@ def _word_ends(text: str, end: int) -> bool:
     return unspaced is not None and not _NO_LINE_START.match(text, end)
 
 
-# ---- choices among the n best hypotheses
-
-
 def gnmt(log_prob: float, n: int, alpha: float) -> float:
     """Return log P / ((5 + n) / 6)^α (Wu et al. 2016). −10 over 20 tokens, α = 0.5 → −4.899."""
     return log_prob / ((5 + n) / 6) ** alpha
@@ -163,9 +156,8 @@ def rescore(log_probs: Sequence[float], lengths: Sequence[int], alpha: float, fo
     if form not in LENGTH_PENALTIES:
         raise ValueError(f"unknown length penalty {form!r}; there are {', '.join(LENGTH_PENALTIES)}")
     if len(log_probs) != len(lengths):
-        raise ValueError(
-            f"log_probs and lengths must be equally many; got {len(log_probs)} log_probs and {len(lengths)} lengths"
-        )
+        found = f"{len(log_probs)} log_probs and {len(lengths)} lengths"
+        raise ValueError(f"log_probs and lengths must be equally many; got {found}")
     short = next((place for place, n in enumerate(lengths) if n < 1), None)
     if short is not None:
         raise ValueError(f"a hypothesis has at least 1 token; got {lengths[short]} for hypothesis {short}")
@@ -182,19 +174,14 @@ def rerank(source: str, hypotheses: Sequence[str], scores: Sequence[float] | Non
     if not hypotheses:
         raise ValueError("there is no hypothesis to choose from")
     if scores is not None and len(scores) != len(hypotheses):
-        raise ValueError(
-            f"hypotheses and scores must be equally many; got {len(hypotheses)} hypotheses and {len(scores)} scores"
-        )
-    known = set(_stems(source))
-    shared = [sum(stem in known for stem in _stems(hypothesis)) for hypothesis in hypotheses]
+        found = f"{len(hypotheses)} hypotheses and {len(scores)} scores"
+        raise ValueError(f"hypotheses and scores must be equally many; got {found}")
+    porter = library("nltk.stem.porter").PorterStemmer()
+
+    def stems(text: str) -> list[str]:
+        words = (regex.sub(r"^\P{L}+|\P{L}+$", "", word) for word in text.lower().split())
+        return [porter.stem(word) for word in words if word]
+
+    known = set(stems(source))
+    shared = [sum(stem in known for stem in stems(hypothesis)) for hypothesis in hypotheses]
     return max(range(len(hypotheses)), key=lambda place: (shared[place], scores[place] if scores else 0, -place))
-
-
-def _stems(text: str) -> list[str]:
-    words = (regex.sub(r"^\P{L}+|\P{L}+$", "", word) for word in text.lower().split())
-    return [_porter().stem(word) for word in words if word]
-
-
-@lru_cache(maxsize=1)
-def _porter() -> Any:
-    return library("nltk.stem.porter").PorterStemmer()

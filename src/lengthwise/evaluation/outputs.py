@@ -26,8 +26,6 @@ def key_of(row: Output) -> Key:
 
 
 class Folder:
-    """The folder of one evaluation."""
-
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.name = self.path.absolute().name
@@ -44,10 +42,8 @@ class Folder:
         try:
             check_settings(file, settings)
         except SettingsMismatch as error:
-            raise ValueError(
-                f"{self.path} holds an evaluation with other settings ({error.listed}); "
-                "choose another folder or delete it"
-            ) from None
+            found = f"{self.path} holds an evaluation with other settings ({error.listed})"
+            raise ValueError(f"{found}; choose another folder or delete it") from None
         rows = [row for path in files if path.exists() for row in _lines(path, partial=True)]
         return {key_of(row): row for row in rows if "error" not in row}
 

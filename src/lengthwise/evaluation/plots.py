@@ -5,7 +5,8 @@ that colour-blind readers can distinguish and with different markers. This file 
 It does not use pyplot, so it opens no window and shares no state.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ _STYLE = {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.titlelocation": "left",
-    "axes.labelsize": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": _GREY,
@@ -40,7 +40,6 @@ _STYLE = {
     "legend.fontsize": 10.5,
     "lines.linewidth": 1.8,
     "figure.dpi": 150,
-    "savefig.dpi": 150,
     "svg.hashsalt": "lengthwise",  # the same figure is the same file
 }
 
@@ -50,28 +49,24 @@ def target_scatter(systems: Mapping[str, Lengths], *, unit: str = "chars", title
     _check(systems)
     columns = min(len(systems), 3)
     rows = -(-len(systems) // columns)
-    with _styled():
-        figure = _figure(3.6 * columns + 0.8, 3.5 * rows + (0.8 if title else 0.5))
+    right, longest = (1.04 * max(map(np.max, numbers)) for numbers in zip(*systems.values(), strict=True))
+    top = min(max(right, longest), 2 * right)  # a few runaway texts must not compress the rest
+    with _figure(3.6 * columns + 0.8, 3.5 * rows + (0.8 if title else 0.5), title) as figure:
         panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-        right = 1.04 * max(float(np.max(targets)) for targets, _ in systems.values())
-        longest = 1.04 * max(float(np.max(lengths)) for _, lengths in systems.values())
-        top = min(max(right, longest), 2 * right)  # a few runaway texts must not compress the rest
         for place, (panel, (name, (targets, lengths))) in enumerate(zip(panels, systems.items(), strict=False)):
             _scatter(panel, place, np.asarray(targets), np.asarray(lengths), top)
             miss = float(np.abs(np.subtract(lengths, targets)).mean())
             panel.set_title(f"{name}\nmean error {miss:.3g} {unit}", linespacing=1.4)
             panel.set(xlim=(0, right), ylim=(0, top))
-        for panel in panels[len(systems) :]:
-            panel.set_visible(False)
-        for place, panel in enumerate(panels[: len(systems)]):
             if place % columns == 0:
                 panel.set_ylabel(f"length written ({unit})")
             if place + columns >= len(systems):
                 panel.set_xlabel(f"length asked for ({unit})")
                 panel.tick_params(labelbottom=True)
+        for panel in panels[len(systems) :]:
+            panel.set_visible(False)
         if panels[0].get_legend() is None:
             panels[0].legend(loc="upper left", handlelength=1.8)
-        _entitle(figure, title)
     return figure
 
 
@@ -89,7 +84,11 @@ def error_by_bins(
 
 def error_by_target(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
     """Return the same plot at each target, for a few targets of many texts each."""
-    return _errors(systems, _by_target, unit, title)
+
+    def grouped(targets: Numbers) -> Groups:
+        return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
+
+    return _errors(systems, grouped, unit, title)
 
 
 def ratio_histogram(
@@ -103,24 +102,20 @@ def ratio_histogram(
     # A ratio of 1, the most frequent, is in the middle of its bar; bars of 0.04 then end at a band of ± 10 %.
     first, last = int(np.floor((low - 1) / width)), int(np.ceil((high - 1) / width))
     edges = 1 + width * (np.arange(first, last + 2) - 0.5)
-    with _styled():
-        figure = _figure(7.2, 4.0)
+    with _figure(7.2, 4.0, title) as figure:
         axes = figure.subplots()
         axes.axvspan(1 - band, 1 + band, color="#efefef", zorder=0, label=f"within ±{band:.0%}")
         for place, (name, given) in enumerate(systems.items()):
             ratios = np.asarray(given, dtype=np.float64)
             inside = np.mean(np.abs(ratios - 1) <= band + 1e-9)
             shares = np.histogram(np.clip(ratios, edges[0], edges[-1]), edges)[0] / len(ratios)
-            style = {"color": _colour(place), "linestyle": ("-", "--", "-.", ":")[place % 4], "linewidth": 2}
+            style = {"color": COLOURS[place], "linestyle": ("-", "--", "-.", ":")[place % 4], "linewidth": 2}
             axes.stairs(shares, edges, label=f"{name} ({inside:.0%} inside)", **style)
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_ylim(bottom=0)
+        axes.set(xlabel=f"length / length of the {to}", ylabel=f"share of texts (bars of {width:g})")
+        axes.set(xlim=(edges[0], edges[-1]), ylim=(0, None))
         axes.grid(axis="x", visible=False)
         axes.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1, decimals=0))
-        axes.set_xlabel(f"length / length of the {to}")
-        axes.set_ylabel(f"share of texts (bars of {width:g})")
         axes.legend(loc="upper right", frameon=True, framealpha=1, edgecolor="white")
-        _entitle(figure, title)
     return figure
 
 
@@ -133,18 +128,14 @@ def quality_curve(
 ) -> Any:
     """Return a plot of a quality score at several lengths, with its interval as a band; `along` labels the lengths."""
     _check(systems)
-    quality = quality or next(scores[0].name for _, scores in systems.values())
-    with _styled():
-        figure = _figure(6.8, 4.2)
+    with _figure(6.8, 4.2, title) as figure:
         axes = figure.subplots()
         for place, (name, (lengths, scores)) in enumerate(systems.items()):
             order = np.argsort(lengths)
             _line(axes, place, name, [lengths[at] for at in order], [scores[at] for at in order], whiskers=False)
-        axes.set_xlabel(along)
-        axes.set_ylabel(quality)
+        axes.set(xlabel=along, ylabel=quality or next(scores[0].name for _, scores in systems.values()))
         axes.margins(y=0.12)
-        _legend(axes, len(systems))
-        _entitle(figure, title)
+        _legend_below(axes, len(systems))
     return figure
 
 
@@ -153,7 +144,7 @@ def save(figure: Any, path: str | Path) -> tuple[Path, Path]:
     stem = Path(path).with_suffix("") if Path(path).suffix in (".png", ".svg") else Path(path)
     stem.parent.mkdir(parents=True, exist_ok=True)
     png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
-    with _styled():
+    with library("matplotlib").rc_context(_STYLE):
         figure.savefig(png, metadata={"Software": None})
         figure.savefig(svg, metadata={"Date": None})
     return png, svg
@@ -162,39 +153,35 @@ def save(figure: Any, path: str | Path) -> tuple[Path, Path]:
 def _errors(systems: Mapping[str, Lengths], grouped: Callable[[Numbers], Groups], unit: str, title: str) -> Any:
     _check(systems)
     labels = list(grouped([t for targets, _ in systems.values() for t in targets]))
-    with _styled():
-        figure = _figure(max(6.4, 1.0 + 0.95 * len(labels)), 4.0)
+    points: list[float] = []
+    with _figure(max(6.4, 1.0 + 0.95 * len(labels)), 4.0, title) as figure:
         axes = figure.subplots()
-        points = []
         for place, (name, (targets, lengths)) in enumerate(systems.items()):
             shift = (place - (len(systems) - 1) / 2) * min(0.16, 0.7 / len(systems))  # side by side
             errors = np.abs(np.subtract(lengths, targets))
             scores = {label: as_score("mae", mean_of(errors[rows], "mae")) for label, rows in grouped(targets).items()}
-            xs = [labels.index(label) + shift for label in scores]
             points += [s.value for s in scores.values()]
-            _line(axes, place, name, xs, list(scores.values()), whiskers=True)
+            _line(axes, place, name, [labels.index(label) + shift for label in scores], list(scores.values()))
         axes.set_xticks(range(len(labels)), labels)
         axes.grid(axis="x", visible=False)
-        axes.set_xlabel(f"length asked for ({unit})")
-        axes.set_ylabel(f"mean error ({unit})")
+        axes.set(xlabel=f"length asked for ({unit})", ylabel=f"mean error ({unit})")
         if min(points) > 0 and max(points) / min(points) > 30:
-            _log_scale(axes)
+            ticker = library("matplotlib.ticker")
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_minor_formatter(ticker.NullFormatter())
         else:
             axes.set_ylim(bottom=0)
-        _legend(axes, len(systems))
-        _entitle(figure, title)
+        _legend_below(axes, len(systems))
     return figure
-
-
-def _by_target(targets: Numbers) -> Groups:
-    return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
 
 
 def _scatter(panel: Any, place: int, targets: Any, lengths: Any, top: float) -> None:
     """Draw the points, and at the upper edge a triangle for each point beyond it."""
     beyond = lengths > top
     see_through = float(np.clip(15 / np.sqrt(len(targets)), 0.15, 0.8))
-    style = {"color": _colour(place), "linewidths": 0, "zorder": 2}
+    style = {"color": COLOURS[place], "linewidths": 0, "zorder": 2}
     panel.plot([0, top], [0, top], color="black", linewidth=1, linestyle=(0, (4, 3)), label="as asked", zorder=3)
     panel.scatter(targets[~beyond], lengths[~beyond], s=16, alpha=see_through, **style)
     if beyond.any():
@@ -204,49 +191,30 @@ def _scatter(panel: Any, place: int, targets: Any, lengths: Any, top: float) -> 
         panel.legend(loc="upper left", bbox_to_anchor=(0, 0.97), handlelength=1.8)
 
 
-def _line(axes: Any, place: int, name: str, xs: Sequence[float], scores: Sequence[Score], *, whiskers: bool) -> None:
+def _line(axes: Any, place: int, name: str, xs: Numbers, scores: Sequence[Score], *, whiskers: bool = True) -> None:
     values = [score.value for score in scores]
     lows, highs = np.array([score.interval or (score.value, score.value) for score in scores]).T
-    style = {"color": _colour(place), "marker": MARKERS[place % len(MARKERS)], "markersize": 6, "label": name}
+    style = {"color": COLOURS[place], "marker": MARKERS[place], "markersize": 6, "label": name, "zorder": 3}
     if whiskers:
-        # a rounding error must not make a whisker negative
-        reach = np.maximum([values - lows, highs - values], 0)
-        axes.errorbar(xs, values, reach, capsize=3, elinewidth=1.2, linewidth=1.2, zorder=3, **style)
+        reach = np.maximum([values - lows, highs - values], 0)  # a rounding error must not make a whisker negative
+        axes.errorbar(xs, values, reach, capsize=3, elinewidth=1.2, linewidth=1.2, **style)
     else:
-        axes.fill_between(xs, lows, highs, color=_colour(place), alpha=0.15, linewidth=0, zorder=2)
-        axes.plot(xs, values, zorder=3, **style)
+        axes.fill_between(xs, lows, highs, color=COLOURS[place], alpha=0.15, linewidth=0, zorder=2)
+        axes.plot(xs, values, **style)
 
 
-def _log_scale(axes: Any) -> None:
-    ticker = library("matplotlib.ticker")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(ticker.NullFormatter())
-
-
-def _legend(axes: Any, systems: int) -> None:
-    """Draw the legend below the plot, where no curve is."""
+def _legend_below(axes: Any, systems: int) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=min(systems, 4), columnspacing=1.6)
 
 
-def _figure(width: float, height: float) -> Any:
-    figure = library("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # margins in inches
-    return figure
-
-
-def _styled() -> Any:
-    return library("matplotlib").rc_context(_STYLE)
-
-
-def _entitle(figure: Any, title: str) -> None:
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
-
-
-def _colour(place: int) -> str:
-    return COLOURS[place % len(COLOURS)]
+@contextmanager
+def _figure(width: float, height: float, title: str) -> Iterator[Any]:
+    with library("matplotlib").rc_context(_STYLE):
+        figure = library("matplotlib.figure").Figure(figsize=(width, height), layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # margins in inches
+        yield figure
+        if title:
+            figure.suptitle(title, x=0.01, ha="left", fontsize=13, fontweight="bold")
 
 
 def _check(systems: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ Combines `metrics` and `plots` for texts that exist already. This file does not 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +17,21 @@ from ..metrics.tally import Tally, as_comparison, as_score, mean_of
 # Metrics shown by target length, if computed: length errors, completeness and quality.
 BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
 VERDICTS = {"complete": "complete|by:writer|budget:{kind}|v2", "runaway": "runaway|at:token-limit|v1"}  # signatures
-QUALITY = ("chrf", "completeness")  # plotted against the length: with references, and without
 MAX_BINS = 8
 
 
 @dataclass(frozen=True)
 class Report:
-    """The scores of one system. `about`: how its texts were made. `other`: the system that it is compared with.
+    """The scores of one system."""
 
-    `title` describes system and data; `name` is short, for legends.
-    """
-
-    name: str
+    name: str  # short, for legends
     texts: Texts
     scores: list[Score]
     bins: Mapping[str, list[Score]] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
-    about: Mapping[str, Any] = field(default_factory=dict)
-    other: tuple[str, Texts] | None = None
-    title: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)  # how the texts were made
+    other: tuple[str, Texts] | None = None  # the system that it is compared with
+    title: str = ""  # system and data
 
 
 def report(
@@ -58,12 +55,14 @@ def report(
     also, more = [asked for asked in also if asked not in (metrics or ())], more or {}
     counted = [*score(texts, metrics=metrics), *score(texts, metrics=also)]
     others = [as_score(name, tally) for name, tally in more.items()]
-    names = [s.name for s in counted]
-    by_length: dict[str, list[Score]] = {}
-    if bins and names:
-        shown = names if metrics is not None else [n for n in names if n in (*BINNED, *also)]
-        by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown)
-    comparisons = _comparisons(texts, against, counted) if against else []
+    shown = [s.name for s in counted if metrics is not None or s.name in (*BINNED, *also)]
+    by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown) if bins and counted else {}
+    if against and len(texts) != len(against[1]):
+        sizes = f"here are {len(texts)}, and {against[0]} has {len(against[1])}"
+        raise ValueError(f"a paired test needs the same texts; {sizes}")
+    # A metric without an interval has no test either: its counts of one text depend on the other texts.
+    tested = [s.name for s in counted if against and s.interval is not None]
+    comparisons = [compare(against[1], texts, metric=metric) for metric in tested] if against else []
     for s in others:
         there, here = (more_against or {}).get(s.name), more[s.name]
         if there and there.signature == here.signature and s.interval is not None:  # else by another rule
@@ -94,29 +93,17 @@ def bin_edges(texts: Texts) -> list[int]:
 
     A bin of one text has no interval: it is joined with the next, the last with the one before.
     """
-    longest, width, steps = int(texts.targets.max()), 1, (2, 2.5, 2)
-    for n in range(30):
+    longest, width = int(texts.targets.max()), 1
+    for step in cycle((2, 2.5, 2)):
         if width * MAX_BINS >= longest:
             break
-        width = int(width * steps[n % 3])
+        width = int(width * step)
     below = {edge: int((texts.targets <= edge).sum()) for edge in range(width, longest + width, width)}
     edges: list[int] = []
     for edge, count in below.items():
         if count - (below[edges[-1]] if edges else 0) > 1:
             edges.append(edge)
     return [*edges[:-1], max(below)]
-
-
-def _comparisons(texts: Texts, against: tuple[str, Texts], scores: Sequence[Score]) -> list[Comparison]:
-    name, other = against
-    if len(texts) != len(other):
-        raise ValueError(f"a paired test needs the same texts; here are {len(texts)}, and {name} has {len(other)}")
-    # A metric without an interval has no test either: its counts of one text depend on the other texts.
-    tested = [s.name for s in scores if s.interval is not None]
-    return [compare(other, texts, metric=metric) for metric in tested]
-
-
-# ---- as text
 
 
 def as_markdown(found: Report) -> str:
@@ -135,21 +122,14 @@ def as_markdown(found: Report) -> str:
 
 def as_plain(found: Report) -> dict[str, Any]:
     """Return the report as plain values, ready for JSON."""
-    plain: dict[str, Any] = {
-        "title": found.title,
-        "name": found.name,
-        "n": len(found.texts),
-        "about": dict(found.about),
-    }
+    plain: dict[str, Any] = {"title": found.title, "name": found.name, "n": len(found.texts)}
+    plain["about"] = dict(found.about)
     plain["scores"] = json.loads(as_json(found.scores))
     if found.bins:
         plain["bins"] = json.loads(as_json(found.bins))
     if found.comparisons and found.other:
         plain["against"] = {"name": found.other[0], "comparisons": json.loads(as_json(found.comparisons))}
     return plain
-
-
-# ---- as plots
 
 
 def save_plots(found: Report, folder: Path) -> list[Path]:
@@ -163,17 +143,14 @@ def save_plots(found: Report, folder: Path) -> list[Path]:
         lengths = {name: (texts.targets.tolist(), texts.written.tolist()) for name, texts in systems.items()}
         figures["target-scatter"] = plots.target_scatter(lengths, unit=unit)
         figures["error-by-length"] = plots.error_by_bins(lengths, edges=edges, unit=unit)
-        curves = {name: _curve(texts, edges, _quality(found.texts)) for name, texts in systems.items()}
+        quality = "chrf" if found.texts.refs is not None else "completeness"
+        curves = {name: _curve(texts, edges, quality) for name, texts in systems.items()}
         figures["quality-by-length"] = plots.quality_curve(curves, along=f"length asked for ({unit})")
     for to, metric, there in (("source", "lr-src", found.texts.srcs), ("reference", "lr-ref", found.texts.refs)):
         if there is not None:
             ratios = {name: score(texts, metrics=[metric], bootstrap=0)[0] for name, texts in systems.items()}
             figures[f"ratio-to-{to}"] = plots.ratio_histogram({n: s.per_item or [] for n, s in ratios.items()}, to=to)
     return [path for name, figure in figures.items() for path in plots.save(figure, folder / name)]
-
-
-def _quality(texts: Texts) -> str:
-    return QUALITY[0] if texts.refs is not None else QUALITY[-1]
 
 
 def _curve(texts: Texts, edges: list[int], quality: str) -> tuple[list[float], list[Score]]:

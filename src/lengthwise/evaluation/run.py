@@ -6,7 +6,6 @@ Decoding is left to `generation`, what is kept on disk to `outputs.py`, scores a
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -37,8 +36,14 @@ def check_inputs(
 ) -> None:
     """Raise, before a model is loaded, if the test set cannot be read or cannot be compared with `against`."""
     next(read(data, fields=fields, limits=Limits(duplicates=True)))
-    if against is not None:
-        _check_same_length(against, length)
+    settings = against and against / "settings.json"
+    # Texts of other lengths differ in every score, because of the length.
+    there = json.loads(settings.read_text("utf-8")).get("length") if settings and settings.exists() else None
+    if there not in (None, str(length)):
+        raise ValueError(
+            f"a paired test needs texts of the same length; {against} was asked for '{there}' and this evaluation for "
+            f"'{length}': evaluate both with one --length"
+        )
 
 
 def evaluate(
@@ -65,24 +70,33 @@ def evaluate(
     """
     mode = mode or DecodingMode()
     length = TargetLength.parse(length) if isinstance(length, str) else length
-    _check_unit(writer, mode, length)
+    units = writer.engine.units
+    if mode.soft and units and length.unit not in units:  # the model would seem to fail
+        counted = f"the model's controls count in {', '.join(sorted(units))} and the length is in {length.unit}"
+        raise ValueError(f"{counted}; soft control needs a length in {min(units)}")
     settings = {"model": writer.name, "weights": weights, "length": str(length), **asdict(mode), "version": __version__}
     rows = list(islice(_rows(data, length, fields, writer.tokenizer), limit))
     # Everything that can be wrong is checked before hours of decoding.
     name, other_name = (writer.name, "") if out is None else short_names(out, against)
     others, other = [], None
     if against is not None:
-        _check_same_length(against, length)
+        check_inputs(data, length, fields, against)
         others = Folder(against).paired(rows)
         other = (other_name or Folder(against).name, _texts(others, writer.tokenizer))
     also = reverse_metrics(reverse)
     _check_metrics(rows, metrics, also, writer.tokenizer)
-    folder = None if out is None else Folder(out)
-    translate_back = partial(
-        _translate_back, models=back_translators([*(metrics or ()), *also]), progress=back_progress
-    )
-    outputs = _decode(rows, settings, mode.write_with(writer), writer.batch_size, folder, progress, translate_back)
-    translate_back(others)
+    folder, write = None if out is None else Folder(out), mode.write_with(writer)
+    known: dict[Key, Output] = folder.known(settings) if folder else {}
+    missing = [row for row in rows if key_of(row) not in known]
+    for batches in _decode(missing, write, writer.batch_size, progress):
+        known |= {key_of(output): output for output in batches}
+        if folder:
+            folder.add(batches)  # saved before the next batches begin
+    outputs, models = [known[key_of(row)] | row for row in rows], back_translators([*(metrics or ()), *also])
+    _translate_back(outputs, models, back_progress)
+    if folder:
+        folder.finish(outputs, known)
+    _translate_back(others, models, back_progress)
     found = report(
         name,
         _texts(outputs, writer.tokenizer),
@@ -107,39 +121,12 @@ def fingerprint(folder: Path) -> str:
     return blake2b(repr(seen).encode(), digest_size=8).hexdigest()
 
 
-# ---- checks
-
-
-def _check_same_length(against: Path, length: TargetLength) -> None:
-    """Texts of other lengths differ in every score, because of the length."""
-    settings = against / "settings.json"
-    there = json.loads(settings.read_text("utf-8")).get("length") if settings.exists() else None
-    if there not in (None, str(length)):
-        raise ValueError(
-            f"a paired test needs texts of the same length; {against} was asked for '{there}' and this evaluation for "
-            f"'{length}': evaluate both with one --length"
-        )
-
-
-def _check_unit(writer: "Writer", mode: DecodingMode, length: TargetLength) -> None:
-    """Soft control needs a control that counts in the unit; without one the model would seem to fail."""
-    units = writer.engine.units
-    if mode.soft and units and length.unit not in units:
-        raise ValueError(
-            f"the model's controls count in {', '.join(sorted(units))} and the length is in {length.unit}; "
-            f"soft control needs a length in {min(units)}"
-        )
-
-
 def _check_metrics(rows: list[Output], metrics: Sequence[str] | None, also: Sequence[str], tokenizer: Any) -> None:
     """Score one reference as if it were an output: this finds a misspelt metric and a missing library."""
     several = len({row["document"] for row in rows}) < len(rows)
     texts = _texts([rows[0] | {"text": rows[0]["reference"], "length": 1}], tokenizer)
     for asked in (metrics, also):
         score(replace(texts, docs=[0] if several else None), metrics=asked, bootstrap=0)
-
-
-# ---- rows in, outputs out
 
 
 def _rows(data: str, length: TargetLength, fields: tuple[str, str] | None, tokenizer: Any) -> Iterator[Output]:
@@ -156,39 +143,25 @@ def _rows(data: str, length: TargetLength, fields: tuple[str, str] | None, token
 
 
 def _decode(
-    rows: list[Output],
-    settings: dict[str, Any],
-    write: Callable[..., list[Any]],
-    batch_size: int,
-    folder: Folder | None,
-    progress: Progress | None,
-    translate_back: Callable[[list[Output]], None],
-) -> list[Output]:
-    """Return the output of each row: found on disk, or written now and saved before the next batches begin."""
-    known: dict[Key, Output] = folder.known(settings) if folder else {}
-    missing, done = [row for row in rows if key_of(row) not in known], 0
+    rows: list[Output], write: Callable[..., list[Any]], batch_size: int, progress: Progress | None
+) -> Iterator[list[Output]]:
+    """Yield the outputs of the rows, some batches at a time."""
+    done = 0
 
     def written(count: int) -> None:
         nonlocal done
         done += count
         if progress:
-            progress(done, len(missing))
+            progress(done, len(rows))
 
     written(0)
-    for start in range(0, len(missing), batch_size * BATCHES):
-        some = missing[start : start + batch_size * BATCHES]
+    for start in range(0, len(rows), batch_size * BATCHES):
+        some = rows[start : start + batch_size * BATCHES]
         texts = write([r["source"] for r in some], [r["budget"] for r in some], seed=start, progress=written)
         outputs = [row | text.as_json() for row, text in zip(some, texts, strict=True)]
         for output in outputs:
             del output["model"], output["candidates"]
-        known |= {key_of(output): output for output in outputs}
-        if folder:
-            folder.add(outputs)
-    found = [known[key_of(row)] | row for row in rows]
-    translate_back(found)
-    if folder:
-        folder.finish(found, known)
-    return found
+        yield outputs
 
 
 def _translate_back(outputs: list[Output], models: Sequence[str], progress: Progress | None) -> None:

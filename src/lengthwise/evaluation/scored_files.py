@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..corpora.lines import Malformed, lines
-from ..length.budget import Budget, as_budget
+from ..length.budget import as_budget
 from ..metrics import Texts
 from ..metrics.tally import Tally
 from .report import VERDICTS, short_names, verdicts
 from .target_length import TargetLength
 
 Row = dict[str, Any]
+Length = TargetLength | None  # None: the budgets of the rows
 Warn = Callable[[str], None]
 
 
@@ -50,12 +51,7 @@ class System:
 
 
 def read_systems(
-    paths: Sequence[Path],
-    refs: Sequence[Path],
-    src: Path | None,
-    length: TargetLength | None,
-    tokenizer: Any,
-    warn: Warn,
+    paths: Sequence[Path], refs: Sequence[Path], src: Path | None, length: Length, tokenizer: Any, warn: Warn
 ) -> list[System]:
     """Return the systems in `paths`, each a file or the folder of an evaluation, with references and sources.
 
@@ -63,7 +59,7 @@ def read_systems(
     out: they have no length ratio. `warn` is called with what a reader of the scores should know.
     """
     files = [path / "outputs.jsonl" if path.is_dir() else path for path in paths]
-    systems = [_read_rows(file, length) for file in files]
+    systems = [_read(file) if length else _with_budgets(file, _read(file)) for file in files]
     columns = [_read_column(path, "reference") for path in refs]
     sources = _read_column(src, "source") if src else _field(systems[0], "source")
     for path, column in zip([*refs, src, *files], [*columns, sources, *systems], strict=True):
@@ -77,7 +73,9 @@ def read_systems(
         _check_same_budgets(files, systems)
     if empty := {n for n, source in enumerate(sources or []) if _is_empty(source, [rows[n] for rows in systems])}:
         warn(f"{len(empty)} of {len(systems[0])} rows have neither a source nor a text, and are left out")
-        sources, references, *systems = (_without(empty, column) for column in (sources, references, *systems))
+        kept = [n for n in range(len(systems[0])) if n not in empty]
+        sources, references = sources and [sources[n] for n in kept], references and [references[n] for n in kept]
+        systems = [[rows[n] for n in kept] for rows in systems]
     for file, rows in zip(files, systems, strict=True):
         if failed := sum(bool(row.get("error")) for row in rows):
             warn(f"{failed} of {len(rows)} rows of {file} could not be written, and count as empty texts")
@@ -89,9 +87,6 @@ def read_systems(
     if len({system.texts.budgets is None for system in found}) > 1:
         raise ValueError(f"of {files[0]} and {files[1]}, only one has budgets: say --length to score both by one")
     return found
-
-
-# ---- rows
 
 
 def _read(path: Path) -> list[Row]:
@@ -106,27 +101,19 @@ def _read(path: Path) -> list[Row]:
         if not is_jsonl:
             rows.append({"text": line})
         elif line.strip():
-            rows.append(_object(line, f"{path}:{number}"))
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"{path}:{number} is not JSON: {error}") from None
+            if not isinstance(rows[-1], dict):
+                raise ValueError(f"{path}:{number} must be an object with a field text; got {line[:40]}")
     return rows
 
 
-def _object(line: str, where: str) -> Row:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"{where} is not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise ValueError(f"{where} must be an object with a field text; got {line[:40]}")
-    return row
-
-
-def _read_rows(path: Path, length: TargetLength | None) -> list[Row]:
-    """Return the rows of a file, with their budgets parsed if no `length` replaces them."""
-    rows = _read(path)
+def _with_budgets(path: Path, rows: list[Row]) -> list[Row]:
     for number, row in enumerate(rows, 1):
         try:
-            if length is None and row.get("budget"):
-                row["budget"] = as_budget(row["budget"])
+            row["budget"] = as_budget(row["budget"]) if row.get("budget") else None
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}, row {number}: {error}") from None
     return rows
@@ -162,42 +149,30 @@ def _is_empty(source: str, rows: list[Row]) -> bool:
     return all(isinstance(text, str) and not text.strip() for text in texts)
 
 
-def _without(places: set[int], column: Any) -> Any:
-    return column and [value for n, value in enumerate(column) if n not in places]
-
-
-# ---- texts to score
-
-
 def _texts(
     file: Path,
     rows: list[Row],
     refs: Sequence[Any] | None,
     sources: list[str] | None,
-    length: TargetLength | None,
+    length: Length,
     tokenizer: Any,
     warn: Warn,
 ) -> Texts:
     hyps = _field(rows, "text")
     if hyps is None:
         raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: there is no text")
-    counts = [row.get("length") for row in rows]
-    budgets: Any = None if length else _budgets(file, rows, warn)
-    in_tokens = length.unit == "tokens" if length else bool(budgets) and budgets[0].unit == "tokens"
+    counts: list[Any] = [row.get("length") for row in rows]
+    budgets = [row["budget"] for row in rows if row.get("budget")]  # "" if it was translated without a length
+    if not length and 0 < len(budgets) < len(rows):
+        warn(f"{len(rows) - len(budgets)} of {len(rows)} rows of {file} have no budget: no score of lengths asked for")
+    given = None if length or len(budgets) < len(rows) else budgets
+    in_tokens = length.unit == "tokens" if length else given is not None and given[0].unit == "tokens"
     relative = length is not None and (length.budget is None or length.budget.of_source)
     if in_tokens and tokenizer is None and (relative or None in counts):
         raise TokenizerNeeded("each model has its own tokens: say whose, for example --tokenizer smollm2")
     if length is not None:
         nothing: list[None] = [None] * len(rows)
         firsts = [one if isinstance(one, str) else one[0] for one in refs] if refs else nothing
-        budgets = [length.of(src, ref, tokenizer) for src, ref in zip(sources or nothing, firsts, strict=True)]
-    known: Any = counts if in_tokens and None not in counts else None  # as counted when the text was generated
-    return Texts(hyps, refs, sources, budgets, lengths=known, tokenizer=tokenizer)
-
-
-def _budgets(file: Path, rows: list[Row], warn: Warn) -> list[Budget] | None:
-    """Return the budgets of the rows; None if a row has none."""
-    budgets = [row["budget"] for row in rows if row.get("budget")]  # "" if it was translated without a length
-    if budgets and len(budgets) < len(rows):
-        warn(f"{len(rows) - len(budgets)} of {len(rows)} rows of {file} have no budget: no score of lengths asked for")
-    return budgets if len(budgets) == len(rows) else None
+        given = [length.of(src, ref, tokenizer) for src, ref in zip(sources or nothing, firsts, strict=True)]
+    known = counts if in_tokens and None not in counts else None  # as counted when the text was generated
+    return Texts(hyps, refs, sources, given, lengths=known, tokenizer=tokenizer)

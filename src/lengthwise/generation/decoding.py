@@ -7,13 +7,13 @@ written again, is decided elsewhere.
 
 import codecs
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from ..constraint.mask import UNLIMITED, LengthConstraint
+from ..constraint.mask import LengthConstraint
 from ..engines.logits_processor import LengthBudgetLogitsProcessor
 from ..engines.sampling import SeededSampler
 from ..engines.transformers import SampledLogitsProcessor, TransformersEngine
@@ -44,6 +44,34 @@ class Listener(Protocol):
         """Take the tokens so far and how far the model itself chose them."""
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """Requests of one unit that are decoded together, `each` times."""
+
+    requests: list[Request]
+    each: int
+    options: DecodingOptions
+    finish: bool
+    meter: Meter
+    inputs: Inputs  # one row a request
+
+    def limits(self, each: int) -> dict[str, Any]:
+        """Return minimum, maximum and token limit of each row."""
+        rows = [one for one in self.requests for _ in range(each)]
+        budgets = [one.budget for one in rows]
+        return {
+            "low": [b.low for b in budgets],
+            "high": [b.high for b in budgets],
+            "limit": [one.limit for one in rows],
+        }
+
+    def sampler(self, steps: int) -> SeededSampler | None:
+        if self.options.sampling is None:
+            return None
+        seeds = [(one.seed + SEED_STEP * n) % 2**63 for one in self.requests for n in range(self.each)]
+        return SeededSampler(seeds, steps, **self.options.sampling)
+
+
 class Decoder:
     """Decodes requests under their budgets. `requests` makes them and has the meters."""
 
@@ -61,48 +89,51 @@ class Decoder:
         listener: Listener | None = None,
     ) -> Drafts:
         """Return `each` drafts of every request. `finish`: near the end of the room, favour sentence ends."""
-        meter = self.requests.meter(requests[0].budget.unit)
-        lengths = self.requests.length_inputs(requests)
-        inputs = self.engine.inputs([[*one.prompt, *one.kept.ids] for one in requests], lengths)
-        constraint = LengthConstraint(meter, **_limits(requests, each), eos=self.engine.eos, finish=finish)
-        if options.beams > 1 or not self.engine.steps(options.engine):
-            written, start, scores = *self._search(requests, inputs, each, options, meter, finish), None
-        else:
-            written, start, scores = self._steps(requests, inputs, each, options, constraint, listener)
-        full_stops = constraint.full_stops(written[:, start:])
-        scores = self._judged(inputs, written, start, each, options, meter, full_stops, scores)
+        batch = _Batch(
+            requests, each, options, finish, self.requests.meter(requests[0].budget.unit), self._inputs(requests)
+        )
         rows = [one for one in requests for _ in range(each)]
-        made = _drafts(written[:, start:], rows, scores, meter, set(self.engine.eos))
+        kept = [one.kept.ids for one in rows]
+        constraint = LengthConstraint(
+            batch.meter, **batch.limits(each), eos=self.engine.eos, finish=finish, written=kept
+        )
+        if options.beams > 1 or not self.engine.steps(options.engine):
+            written, start, scores = *self._search(batch), None
+        else:
+            written, start, scores = self._steps(batch, constraint, listener)
+        scores = self._judged(batch, written, start, constraint.full_stops(written[:, start:]), scores)
+        made = _drafts(written[:, start:], rows, scores, batch.meter, set(self.engine.eos))
         return {one.place: made[n * each :][:each] for n, one in enumerate(requests)}
 
-    # ---- step by step
+    def _inputs(self, requests: list[Request]) -> Inputs:
+        prompts = [[*one.prompt, *one.kept.ids] for one in requests]
+        return self.engine.inputs(prompts, self.requests.length_inputs(requests))
 
     def _steps(
-        self,
-        requests: list[Request],
-        inputs: Inputs,
-        each: int,
-        options: DecodingOptions,
-        constraint: LengthConstraint,
-        listener: Listener | None,
+        self, batch: _Batch, constraint: LengthConstraint, listener: Listener | None
     ) -> tuple[Tensor, int, TokenScores]:
-        """Return the ids (rows, time), the column of the first new token, and the scores of the new tokens."""
-        rows = self.engine.rows(inputs, options.engine, each)
-        steps = max(one.left for one in requests) + 1  # and an end
-        sampler = _sampler(requests, each, steps, options)
+        """Decode step by step. Return the ids (rows, time), the first new column, and the scores of the new tokens."""
+        rows = self.engine.rows(batch.inputs, batch.options.engine, batch.each)
+        steps = max(one.left for one in batch.requests) + 1  # and an end
+        sampler = batch.sampler(steps)
         first, start = rows.ids, rows.ids.shape[1]
         ends = torch.tensor(self.engine.eos, device=first.device)
         going = torch.ones(len(first), dtype=torch.bool, device=first.device)
         tokens: list[Tensor] = []
         seen: list[tuple[Tensor, ...]] = []
+        text_ids: list[int] = []
+        agreed: list[float] = []
         for step in range(steps):
             if listener is not None:
-                listener.put([int(token[0]) for token in tokens], [float(agreement(*one[:4])[0]) for one in seen])
+                listener.put(text_ids, agreed)
             kept = constraint.apply(rows.scores)
             token = kept.argmax(1) if sampler is None else sampler(kept, step)
             token = torch.where(going, token, self.engine.pad)
-            seen.append(_observed(rows.scores, kept, token, ends))
             tokens.append(token)
+            seen.append(_observed(rows.scores, kept, token, ends))
+            if listener is not None:
+                text_ids.append(int(token[0]))
+                agreed.append(float(agreement(*seen[-1][:4])[0]))
             going &= ~torch.isin(token, ends)
             if not going.any() or step == steps - 1 or (listener is not None and listener.closed):
                 break
@@ -112,76 +143,45 @@ class Decoder:
         scores = TokenScores(agreement(own, made, best, top), (end - best).exp(), own - best)
         return torch.cat([first, torch.stack(tokens, 1)], 1), start, scores
 
-    # ---- a search of the engine's own
+    def _search(self, batch: _Batch) -> tuple[Tensor, int]:
+        """Decode by a search of the engine's own. Return the ids and the first new column.
 
-    def _search(
-        self,
-        requests: list[Request],
-        inputs: Inputs,
-        each: int,
-        options: DecodingOptions,
-        meter: Meter,
-        finish: bool,
-    ) -> tuple[Tensor, int]:
-        """Return the ids and the column of the first new token; the scores must be computed again.
-
-        Rows of a beam search are reordered: what is observed while decoding would be another row's.
+        Beam search reorders rows: what is observed while decoding would be another row's.
         """
+        inputs, sequences = batch.inputs, batch.each
         start = self.engine.text_start if self.engine.encoder_decoder else inputs["input_ids"].shape[1]
-        kept = [len(one.kept.ids) for one in requests]
-        limits = _limits(requests, 1)
-        steps = max(one.left for one in requests) + 2  # a language token before and an end behind the text
-        processors = [
+        kept = [len(one.kept.ids) for one in batch.requests]
+        steps = max(one.left for one in batch.requests) + 2  # a language token before and an end behind the text
+        where: dict[str, Any] = {"start": start - max(kept), "skip": [max(kept) - n for n in kept]}
+        processors: list[Any] = [
             LengthBudgetLogitsProcessor(
-                meter,
-                limits["low"],
-                limits["high"],
-                start=start - max(kept),
-                skip=[max(kept) - n for n in kept],
-                eos=self.engine.eos,
-                limit=limits["limit"],
-                finish=finish,
+                batch.meter, **batch.limits(1), **where, eos=self.engine.eos, finish=batch.finish
             )
         ]
-        sequences = each
-        if sampler := _sampler(requests, each, steps, options):  # every candidate is a row of its own
-            inputs, sequences = _repeated(inputs, each), 1
+        if sampler := batch.sampler(steps):  # every candidate is a row of its own
+            inputs, sequences = _repeated(inputs, batch.each), 1
             processors.append(SampledLogitsProcessor(sampler, start))
-        found = self.engine.search(
-            inputs,
-            max_new_tokens=steps,
-            processors=processors,
-            beams=options.beams,
-            sequences=sequences,
-            options=options.engine,
-        )
+        options = batch.options
+        how: dict[str, Any] = {"beams": options.beams, "sequences": sequences, "options": options.engine}
+        found = self.engine.search(inputs, max_new_tokens=steps, processors=processors, **how)
         return found.sequences, start
 
-    # ---- how far the model itself agrees
-
     def _judged(
-        self,
-        inputs: Inputs,
-        written: Tensor,
-        start: int,
-        each: int,
-        options: DecodingOptions,
-        meter: Meter,
-        full_stops: Tensor,
-        scores: TokenScores | None,
+        self, batch: _Batch, written: Tensor, start: int, full_stops: Tensor, scores: TokenScores | None
     ) -> TokenScores:
         """Return the scores of the written tokens, full stops and ends judged without length inputs if possible."""
         engine = self.engine
         if scores is None:
-            scores = score_tokens(engine, _repeated(inputs, each), written, start)
-        plain = self.without_length(inputs, meter.unit.name)
+            scores = score_tokens(engine, _repeated(batch.inputs, batch.each), written, start)
+        plain = self.without_length(batch.inputs, batch.meter.unit.name)
         if plain is None:
             return scores
         # A model whose hidden states depend on the length inputs reads the prompt again.
-        cache = engine.prompt_cache(plain, each, options.engine) if engine.plain_without_length else None
-        own = score_tokens(engine, _repeated(plain, each), written, start, cache)
+        shared = engine.plain_without_length
+        cache = engine.prompt_cache(plain, batch.each, batch.options.engine) if shared else None
+        own = score_tokens(engine, _repeated(plain, batch.each), written, start, cache)
         scores = judged_without_length(scores, own, full_stops)
-        if engine.plain_without_length or engine.encoder_decoder:
+        if shared or engine.encoder_decoder:
             return scores
         return replace(scores, end_ratio=torch.zeros_like(scores.end_ratio))  # it ends where the length says
 
@@ -202,7 +202,7 @@ class Decoder:
     def stream_judge(self, request: Request) -> Callable[[list[int], list[float]], list[float]]:
         """Return a function that re-judges the agreement of a text's first tokens as `drafts` will in the end."""
         meter, engine = self.requests.meter(request.budget.unit), self.engine
-        inputs = engine.inputs([[*request.prompt, *request.kept.ids]], self.requests.length_inputs([request]))
+        inputs = self._inputs([request])
         plain = self.without_length(inputs, meter.unit.name)
         if plain is None or engine.encoder_decoder:
             return lambda ids, agreed: agreed
@@ -220,24 +220,6 @@ class Decoder:
             return judged_without_length(seen, own, constraint.full_stops(new)).agreement[0].tolist()
 
         return judge
-
-
-def _limits(requests: list[Request], each: int) -> dict[str, Any]:
-    """Return minimum, maximum, token limit and the tokens that are kept, for each row."""
-    rows = [one for one in requests for _ in range(each)]
-    return {
-        "low": [int(one.budget.low) for one in rows],
-        "high": [UNLIMITED if one.budget.high is None else min(int(one.budget.high), UNLIMITED) for one in rows],
-        "limit": [one.limit for one in rows],
-        "written": [list(one.kept.ids) for one in rows],
-    }
-
-
-def _sampler(requests: list[Request], each: int, steps: int, options: DecodingOptions) -> SeededSampler | None:
-    if options.sampling is None:
-        return None
-    seeds = [(one.seed + SEED_STEP * n) % 2**63 for one in requests for n in range(each)]
-    return SeededSampler(seeds, steps, **options.sampling)
 
 
 def _observed(scores: Tensor, kept: Tensor, token: Tensor, ends: Tensor) -> tuple[Tensor, ...]:

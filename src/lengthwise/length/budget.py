@@ -227,11 +227,11 @@ _WORDS: dict[str | None, Callable[..., Budget]] = {
     **dict.fromkeys(("exactly", "precisely", "==", "="), exactly),
     **dict.fromkeys(("about", "around", "roughly", "approximately", "~", "≈"), about),
 }
-_PHRASE_WORDS = [word for word in (*_WORDS, *_WINDOW_WORDS) if word]
+_PHRASE_WORDS = [word for word in (*_WINDOW_WORDS, *_WORDS) if word]
 _NUMBER = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 _TIMES = r" ?[x×](?![^\W\d_])"  # not the first letter of a unit
 _PHRASE = re.compile(
-    rf"(?:(?P<word>between|from|{'|'.join(re.escape(word) for word in _WORDS if word)}) ?)?"
+    rf"(?:(?P<word>{'|'.join(map(re.escape, _PHRASE_WORDS))}) ?)?"
     rf"(?P<low>{_NUMBER})(?:(?:{_TIMES}(?=.*[0-9]{_TIMES}))? ?(?:-|–|—|to|and) ?(?P<high>{_NUMBER}))?"
     rf"(?P<times>{_TIMES})?"
     rf"(?: ?(?P<unit>[^\W\d_][^,\d]*?))?(?: ?, ?ideally (?P<aim>{_NUMBER})(?(times)(?:{_TIMES})?))?"
@@ -252,14 +252,12 @@ def _from_phrase(
         # Checked here, so that the error names the user's number and not the "low" or "target" that it becomes.
         (_ratio if of_source else _count)("a length", _number(number), unit)
     if high is not None:
-        return _aiming(between(_number(low), _number(high), unit, of_source=of_source), aim)
-    if word is None and not of_source:
+        budget = between(_number(low), _number(high), unit, of_source=of_source)
+    elif word is not None or of_source:
+        budget = _WORDS[word](_number(low), unit, of_source=of_source)
+    else:
         choices = (f"'{form}{low} {unit}'" for form in ("at most ", "exactly ", "~"))
         raise ValueError(f"a bare number may be a limit or an aim; write {', '.join(choices)}")
-    return _aiming(_WORDS[word](_number(low), unit, of_source=of_source), aim)
-
-
-def _aiming(budget: Budget, aim: str | None) -> Budget:
     return replace(budget, target=_number(aim)) if aim else budget
 
 

@@ -161,11 +161,6 @@ class Meter:
             self.signature += f"|tokenizer:{getattr(tokenizer, 'name_or_path', '') or type(tokenizer).__name__}"
         self.pieces = pieces(tokenizer)
         self.pieces += [b""] * (vocabulary - len(self.pieces))  # a model's embedding may be larger than its tokenizer
-        self._make_tables()
-
-    # ---- tables
-
-    def _make_tables(self) -> None:
         columns = list(zip(*(self._costs_of(piece) for piece in self.pieces), strict=True))
         self.cost, self.lead, self.trail = (np.array(column, np.int64) for column in columns[:3])
         self.blank, self.context_dependent = (np.array(column, np.bool_) for column in columns[3:])
@@ -196,11 +191,8 @@ class Meter:
 
     def _incomplete_cost(self, split: bytes) -> int:
         """Return the most that a character can cost of which only the beginning `split` is written."""
-        match self.unit.name:
-            case "bytes":
-                return len(split)
-            case "words":
-                return 0
+        if self.unit.name in ("bytes", "words"):
+            return len(split) if self.unit.name == "bytes" else 0
         usual = (2 if self.unit.name in ("cells", "tweet") else 1) if split else 0
         return max(usual, _largest_costs(self.unit).get(split, 0))
 

@@ -4,6 +4,8 @@ An automaton over bytes, lifted to tokens: `transitions(pieces)[state, token]` i
 would not be UTF-8. This file knows bytes only.
 """
 
+from functools import reduce
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,9 @@ _AFTER_LEAD = {0xE0: 4, 0xED: 5, 0xF0: 6, 0xF4: 7}
 
 
 def step(state: int, byte: int) -> int:
-    """Return the state after one more byte; -1 if the byte is not allowed there."""
+    """Return the state after one more byte; -1 if the byte is not allowed there, and after that."""
+    if state < 0:
+        return -1
     missing, least, greatest = STATES[state]
     if missing:
         return missing - 1 if least <= byte <= greatest else -1
@@ -47,16 +51,8 @@ def transitions(pieces: list[bytes]) -> NDArray[np.int64]:
             table[0][token] = 0
             continue
         for state in range(len(STATES)) if 0x80 <= piece[0] < 0xC0 else (0,):
-            table[state][token] = _run(state, piece)
+            table[state][token] = reduce(step, piece, state)
     return np.array(table, np.int64)
-
-
-def _run(state: int, piece: bytes) -> int:
-    for byte in piece:
-        state = step(state, byte)
-        if state < 0:
-            break
-    return state
 
 
 def split(piece: bytes) -> tuple[int, bytes, bytes]:

@@ -12,35 +12,20 @@ completeness 0.5000 [0.000, 1.000] n=2 completeness|rule:sentences.finished|v1|b
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from . import bertscore, completeness, coverage, diversity, length_error, length_ratio, nll, overlap, reverse, rouge
 from .attention_entropy import attention_entropy
 from .contrastive import contrastive_accuracy
 from .models import causal_scorer, encoder, reverse_model
 from .score import Comparison, Score, as_json, as_table
-from .tally import Metric, NotApplicable, Tally, as_comparison, as_score, median, population_std
+from .tally import Metric, NotApplicable, Tally, Test, as_comparison, as_score, median, population_std
 from .texts import Texts
 
-__all__ = [
-    "METRICS",
-    "Comparison",
-    "Metric",
-    "NotApplicable",
-    "Score",
-    "Tally",
-    "Texts",
-    "as_json",
-    "as_table",
-    "attention_entropy",
-    "compare",
-    "contrastive_accuracy",
-    "score",
-    "score_bins",
-    "tally_of",
-]
+__all__ = ["METRICS", "Comparison", "Metric", "NotApplicable", "Score", "Tally", "Texts", "as_json", "as_table"]
+__all__ += ["attention_entropy", "compare", "contrastive_accuracy", "score", "score_bins", "tally_of"]
 
-_REFS, _SRCS, _DOCS = ("refs",), ("srcs",), ("refs", "docs")
+_REFS, _SRCS, _DOCS, _BUDGETS = ("refs",), ("srcs",), ("refs", "docs"), ("budgets",)
 _TOK = "one of sacreBLEU's tokenizers"
 _RECALL: dict[str, Any] = {"takes": "a cut in bytes", "default": "75", "usual": False}
 _REVERSE: dict[str, Any] = {"takes": "a reverse model", "load": reverse_model}
@@ -78,15 +63,17 @@ METRICS: dict[str, Metric] = {
     "lr-ref-median": Metric(partial(length_ratio.length_ratio, to="refs", finish=median), _REFS),
     "lr-ref-std": Metric(partial(length_ratio.length_ratio, to="refs", finish=population_std), _REFS),
     "compliance": Metric(length_ratio.compliance, _SRCS, takes="a percentage", default="10"),
-    "compliance-isometric": Metric(length_ratio.compliance_isometric, _SRCS, takes="a percentage", default="10"),
+    "compliance-isometric": Metric(
+        partial(length_ratio.compliance, isometric=True), _SRCS, takes="a percentage", default="10"
+    ),
     # against the budget
-    "variance": Metric(length_error.variance, ("budgets",)),
-    "mae": Metric(length_error.mae, ("budgets",)),
-    "relative-error": Metric(length_error.relative_error, ("budgets",)),
-    "exact": Metric(length_error.exact, ("budgets",)),
-    "within": Metric(length_error.within, ("budgets",), takes="a tolerance", default="5"),
-    "overrun": Metric(length_error.overrun, ("budgets",)),
-    "violation": Metric(length_error.violation, ("budgets",)),
+    "variance": Metric(partial(length_error.length_error, name="variance"), _BUDGETS),
+    "mae": Metric(partial(length_error.length_error, name="mae"), _BUDGETS),
+    "relative-error": Metric(partial(length_error.length_error, name="relative-error"), _BUDGETS),
+    "exact": Metric(partial(length_error.length_error, name="exact"), _BUDGETS),
+    "within": Metric(length_error.within, _BUDGETS, takes="a tolerance", default="5"),
+    "overrun": Metric(partial(length_error.length_error, name="overrun"), _BUDGETS),
+    "violation": Metric(partial(length_error.length_error, name="violation"), _BUDGETS),
     # by themselves
     "completeness": Metric(completeness.completeness),
     "repetition": Metric(diversity.repetition, takes="an n-gram order", default="4"),
@@ -115,16 +102,14 @@ def score(
     The inputs are those of `Texts`. Shares and ratios are fractions; BLEU, chrF and TER are out of 100.
     """
     texts = hyps if isinstance(hyps, Texts) else Texts(hyps, refs, srcs, budgets, docs, backs, lengths, unit, tokenizer)
-    if metrics is not None:
-        return [as_score(name, tally, bootstrap, seed) for name, tally in (tally_of(name, texts) for name in metrics)]
+    usual = [name for name, metric in METRICS.items() if metric.usual and not _missing(metric, texts)]
     scores = []
-    for name, metric in METRICS.items():
-        if metric.usual and not _missing(metric, texts):
-            try:
-                full_name, tally = tally_of(name, texts)
-            except NotApplicable:
-                continue
-            scores.append(as_score(full_name, tally, bootstrap, seed))
+    for name in usual if metrics is None else metrics:
+        try:
+            scores.append(as_score(*tally_of(name, texts), bootstrap, seed))
+        except NotApplicable:
+            if metrics is not None:
+                raise
     return scores
 
 
@@ -149,7 +134,7 @@ def compare(
     budgets: Any = None,
     *,
     metric: str,
-    test: Literal["bootstrap", "randomisation"] = "bootstrap",
+    test: Test = "bootstrap",
     docs: Sequence[Hashable] | None = None,
     unit: str = "chars",
     tokenizer: Any = None,

@@ -25,9 +25,8 @@ def bertscore(texts: Texts, encoder: "Encoder | None") -> Tally:
     refs = texts.refs or ()
     flat = [*texts.hyps, *(ref for of_one in refs for ref in of_one)]
     vectors = dict(zip(flat, encoder.encode(flat), strict=True))
-    values = [
-        max(greedy_f1(vectors[hyp], vectors[ref]) for ref in rs) for hyp, rs in zip(texts.hyps, refs, strict=True)
-    ]
+    pairs = zip(texts.hyps, refs, strict=True)
+    values = [max(greedy_f1(vectors[hyp], vectors[ref]) for ref in of_one) for hyp, of_one in pairs]
     return mean_of(values, f"bertscore|f1|encoder:{encoder.name}|layer:{encoder.layer}|idf:no|rescale:no|refs:max|v1")
 
 
@@ -56,18 +55,13 @@ class Encoder:
         import torch
 
         limit = min(self.tokenizer.model_max_length, getattr(self.model.config, "max_position_embeddings", 10**9))
+        fitting: dict[str, Any] = {"padding": True, "truncation": True, "max_length": limit}
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
         found: dict[int, tuple[Vectors, Flags]] = {}
         for start in range(0, len(order), 32):
             rows = order[start : start + 32]
-            batch = self.tokenizer(
-                [texts[row].strip() for row in rows],
-                padding=True,
-                truncation=True,
-                max_length=limit,
-                return_special_tokens_mask=True,
-                return_tensors="pt",
-            )
+            some = [texts[row].strip() for row in rows]
+            batch = self.tokenizer(some, return_special_tokens_mask=True, return_tensors="pt", **fitting)
             special = batch.pop("special_tokens_mask").bool()
             with torch.inference_mode():
                 states = self.model(**batch.to(self.model.device), output_hidden_states=True).hidden_states[self.layer]

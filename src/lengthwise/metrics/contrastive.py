@@ -18,9 +18,8 @@ def contrastive_accuracy(
     0.5
     """
     if len(reference) != len(contrasts):
-        raise ValueError(
-            f"each reference needs contrasts; got {len(reference)} references and {len(contrasts)} lists of contrasts"
-        )
+        found = f"{len(reference)} references and {len(contrasts)} lists of contrasts"
+        raise ValueError(f"each reference needs contrasts; got {found}")
     if not reference:
         raise ValueError("nothing to score: reference is empty")
     bare = next((row for row, wrong in enumerate(contrasts) if not len(wrong)), None)

@@ -5,7 +5,7 @@ Words are runs of non-white-space in lower case. This file knows no reference an
 
 import numpy as np
 
-from .tally import Tally, ratio_of_sums
+from .tally import Tally, ratio_of, ratio_of_sums
 from .texts import Texts
 
 
@@ -18,8 +18,7 @@ def repetition(texts: Texts, order: str = "4") -> Tally:
         raise ValueError(f"n-grams have an order of at least 1, for example 'repetition:4'; got {order!r}")
     grams = [_ngrams(text, int(order)) for text in texts.hyps]
     counts = np.array([(len(seen) - len(set(seen)), len(seen)) for seen in grams], dtype=np.float64)
-    alone = np.divide(counts[:, 0], counts[:, 1], out=np.zeros(len(counts)), where=counts[:, 1] > 0)
-    return Tally(f"repetition|ngram:{order}|words:ws-lc|v1", counts, ratio_of_sums, alone)
+    return ratio_of(counts, f"repetition|ngram:{order}|words:ws-lc|v1")
 
 
 def distinct(texts: Texts, _: str = "", *, order: int) -> Tally:

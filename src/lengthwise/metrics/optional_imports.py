@@ -1,7 +1,4 @@
-"""Libraries that only evaluation needs, imported when a metric or a plot first uses one.
-
-This file knows how to install a missing library; it does not know what the library is for.
-"""
+"""Libraries that only evaluation needs, imported when a metric or a plot first uses one."""
 
 from importlib import import_module
 from typing import Any

@@ -6,6 +6,7 @@ BLEU* (Lakew et al. 2019) is BLEU without its brevity penalty: it does not measu
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .optional_imports import library
-from .tally import Tally, of_sums
+from .tally import Tally
 from .texts import Array, Texts
 
 
@@ -36,7 +37,7 @@ def ter(texts: Texts, _: str = "", *, cased: bool = False) -> Tally:
 def of_documents(metric: Callable[..., Tally], texts: Texts, argument: str = "", **options: Any) -> Tally:
     """Return the same metric with each document as one line (d-BLEU)."""
     tally = metric(texts.as_documents(), argument, **options)
-    return Tally(f"{tally.signature}|level:document", tally.counts, tally.finish, tally.per_item)
+    return replace(tally, signature=f"{tally.signature}|level:document")
 
 
 def bleu_formula(sums: Array, *, star: bool = False) -> Array:
@@ -84,4 +85,5 @@ def _tally(
     streams = list(zip_longest(*(texts.refs or ())))
     counts = np.array(metric._extract_corpus_statistics(texts.hyps, streams), dtype=np.float64)
     # BLEU of one sentence needs other smoothing than BLEU of a corpus, so there is no value for each text.
-    return Tally(f"{metric.get_signature()}{note}", counts, of_sums(formula), formula(counts) if per_item else None)
+    alone = formula(counts) if per_item else None
+    return Tally(f"{metric.get_signature()}{note}", counts, lambda counts, weights: formula(weights @ counts), alone)

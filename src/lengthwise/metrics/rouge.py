@@ -6,6 +6,7 @@ rouge-score reads only a-z and 0-9; for other scripts use the tokenizers here: "
 
 from collections.abc import Callable
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,15 @@ from .tally import NotApplicable, Tally, mean_of
 from .texts import Texts
 
 
-class _Tokenizer:
-    """The interface that rouge-score expects."""
-
-    def __init__(self, pattern: str) -> None:
-        self._find = regex.compile(pattern).findall
-
-    def tokenize(self, text: str) -> list[str]:
-        tokens: list[str] = self._find(text.lower())
-        return tokens
+def _tokenizer(pattern: str) -> Any:
+    find = regex.compile(pattern).findall
+    return SimpleNamespace(tokenize=lambda text: find(text.lower()))  # the interface that rouge-score expects
 
 
 TOKENIZERS: dict[str, Callable[[], Any]] = {
     "english": lambda: library("rouge_score.tokenizers").DefaultTokenizer(use_stemmer=True),
-    "words": lambda: _Tokenizer(r"[\p{L}\p{M}\p{N}]+"),
-    "chars": lambda: _Tokenizer(r"[\p{L}\p{N}]\p{M}*"),
+    "words": lambda: _tokenizer(r"[\p{L}\p{M}\p{N}]+"),
+    "chars": lambda: _tokenizer(r"[\p{L}\p{N}]\p{M}*"),
 }
 
 
@@ -70,5 +65,4 @@ def _tally(texts: Texts, hyps: list[str], kind: str, field: str, tokenizer: str,
         values.append(np.mean([getattr(scorer.score(ref, hyp)[kind], field) for ref in refs]))
     refs_rule = "mean" if any(len(refs) > 1 for refs in texts.refs or ()) else "one"
     stem = "porter" if tokenizer == "english" else "no"
-    release = version("rouge-score")
-    return mean_of(values, f"{kind}|{note}|stem:{stem}|refs:{refs_rule}|rouge-score:{release}")
+    return mean_of(values, f"{kind}|{note}|stem:{stem}|refs:{refs_rule}|rouge-score:{version('rouge-score')}")

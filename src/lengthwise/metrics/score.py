@@ -5,7 +5,7 @@ Each has a signature that says how it was computed. This file does not compute a
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,16 @@ class Comparison:
     n: int
 
     def __str__(self) -> str:
-        low, high = map(_show, self.interval)
         p = "p<0.001" if self.p < 0.001 else f"p={self.p:.3f}"
         values = f"{_show(self.a)} → {_show(self.b)} ({'+' if self.delta >= 0 else ''}{_show(self.delta)}"
-        return f"{self.name} {values} [{low}, {high}]) {p} n={self.n} {self.signature}"
+        return f"{self.name} {values} {_bracketed(self.interval)}) {p} n={self.n} {self.signature}"
 
 
 def as_table(scores: Sequence[Score] | Mapping[str, Sequence[Score]]) -> str:
     """Return a Markdown table: one row for each score of a list, or one row for each named list."""
     if isinstance(scores, Mapping):
         return _systems_table(scores)
-    rows = [(s.name, _show(s.value), _interval(s), str(s.n), f"`{s.signature}`") for s in scores]
+    rows = [(s.name, _show(s.value), _bracketed(s.interval), str(s.n), f"`{s.signature}`") for s in scores]
     return _markdown(("metric", "value", "95 % interval", "n", "signature"), rows, numbers=(1, 3))
 
 
@@ -74,15 +73,12 @@ def _systems_table(systems: Mapping[str, Sequence[Score]]) -> str:
 
 def as_json(scores: Sequence[Score | Comparison] | Mapping[str, Sequence[Score]], *, per_item: bool = False) -> str:
     """Return the scores as JSON; with `per_item` also the value of each text."""
-    if isinstance(scores, Mapping):
-        plain: object = {system: [_plain(score, per_item) for score in of_one] for system, of_one in scores.items()}
-    else:
-        plain = [_plain(score, per_item) for score in scores]
-    return json.dumps(plain, indent=2, ensure_ascii=False)
 
+    def plain(score: Score | Comparison) -> dict[str, object]:
+        return {key: value for key, value in vars(score).items() if per_item or key != "per_item"}
 
-def _plain(score: Score | Comparison, per_item: bool) -> dict[str, object]:
-    return {key: value for key, value in asdict(score).items() if per_item or key != "per_item"}
+    values = dict(scores) if isinstance(scores, Mapping) else list(scores)
+    return json.dumps(values, default=plain, indent=2, ensure_ascii=False)
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
@@ -98,9 +94,9 @@ def _show(number: float) -> str:
     return f"{number:.0f}" if abs(number) >= 1000 else f"{number:#.4g}".rstrip(".")
 
 
-def _interval(score: Score) -> str:
-    return "" if score.interval is None else f"[{_show(score.interval[0])}, {_show(score.interval[1])}]"
+def _bracketed(interval: tuple[float, float] | None) -> str:
+    return "[{}, {}]".format(*map(_show, interval)) if interval else ""
 
 
 def _cell(score: Score) -> str:
-    return f"{_show(score.value)} {_interval(score)}".rstrip()
+    return f"{_show(score.value)} {_bracketed(score.interval)}".rstrip()

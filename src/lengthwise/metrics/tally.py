@@ -7,8 +7,7 @@ time. This file knows sums and weights; it knows no text.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +16,7 @@ from .score import Comparison, Score
 from .texts import Array, Texts
 
 Finish = Callable[[Array, Array], Array]  # counts (n, k), weights (draws, n) -> (draws,)
+Test = Literal["bootstrap", "randomisation"]
 _CELLS = 1 << 22  # weights held at a time: 32 MiB
 
 
@@ -61,9 +61,17 @@ def mean(counts: Array, weights: Array) -> Array:
     return weights @ counts[:, 0] / weights.sum(axis=1)
 
 
+def ratio_of(counts: Array, signature: str) -> Tally:
+    """Return the tally of a ratio of sums; counts (n, 2): of each text the part and the whole."""
+    return Tally(signature, counts, ratio_of_sums, _ratios(*counts.T))
+
+
 def ratio_of_sums(counts: Array, weights: Array) -> Array:
     """Return the sum of the first column over the sum of the second; 0 if that is 0."""
-    part, whole = (weights @ counts).T
+    return _ratios(*(weights @ counts).T)
+
+
+def _ratios(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
@@ -83,11 +91,6 @@ def median(counts: Array, weights: Array) -> Array:
     lower, upper = (reached >= half).argmax(axis=1), (reached > half).argmax(axis=1)
     values = counts[order, 0]
     return (values[lower] + values[upper]) / 2
-
-
-def of_sums(formula: Callable[[Array], Array]) -> Finish:
-    """Return the `finish` of a corpus metric: `formula`, (draws, k) -> (draws,), of the summed counts."""
-    return lambda counts, weights: formula(weights @ counts)
 
 
 def bootstrap_weights(n: int, samples: int, seed: int) -> Iterator[Array]:
@@ -112,12 +115,7 @@ def as_score(name: str, tally: Tally, samples: int = 1000, seed: int = 0) -> Sco
 
 
 def as_comparison(
-    name: str,
-    a: Tally,
-    b: Tally,
-    test: Literal["bootstrap", "randomisation"] = "bootstrap",
-    samples: int = 1000,
-    seed: int = 0,
+    name: str, a: Tally, b: Tally, test: Test = "bootstrap", samples: int = 1000, seed: int = 0
 ) -> Comparison:
     """Return the paired test of b against a on the same texts: a bootstrap interval and a two-sided p.
 
@@ -128,35 +126,31 @@ def as_comparison(
         raise ValueError(f"both systems must be scored on the same texts; got {len(a.counts)} and {len(b.counts)}")
     if not (a.resampled and b.resampled):
         raise ValueError(f"{name} has no paired test: its counts of one text depend on the other texts")
-    if test not in _TESTS or samples < 1:
-        raise ValueError(f"test must be one of {', '.join(_TESTS)}, with at least 1 sample; got {test!r}, {samples}")
-    value_a, value_b = a.value(), b.value()
+    if test not in get_args(Test) or samples < 1:
+        raise ValueError(
+            f"test must be one of {', '.join(get_args(Test))}, with at least 1 sample; got {test!r}, {samples}"
+        )
+    value_a, value_b, n = a.value(), b.value(), len(a.counts)
     delta = value_b - value_a
-    n = len(a.counts)
     draws = bootstrap_weights(n, samples, seed)
     deltas = np.concatenate([b.finish(b.counts, weights) - a.finish(a.counts, weights) for weights in draws])
-    deviations = np.abs(_TESTS[test](a, b, deltas, delta, samples, seed))
+    deviations = np.abs(deltas - delta if test == "bootstrap" else _swapped(a, b, samples, seed))
     # Equal counts as larger: a system compared with itself must not be significant.
     p = (int((deviations >= abs(delta) - 1e-12).sum()) + 1) / (samples + 1)
     signature = f"{a.signature}|paired:{test}|bs:{samples}|rs:{seed}"
     return Comparison(name, value_a, value_b, delta, _percentiles(deltas), p, signature, n)
 
 
-def _deviations_by_bootstrap(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
-    return deltas - delta
-
-
-def _deviations_by_randomisation(a: Tally, b: Tally, deltas: Array, delta: float, samples: int, seed: int) -> Array:
+def _swapped(a: Tally, b: Tally, samples: int, seed: int) -> Array:
+    """Return the differences if each pair of outputs is swapped with probability 1/2: (samples,)."""
     pooled, n = np.concatenate([a.counts, b.counts]), len(a.counts)
     rng, step = np.random.default_rng(seed), max(1, _CELLS // (2 * n))
-    finish, found = partial(b.finish, pooled), []
+    found = []
     for start in range(0, samples, step):
         swap = rng.integers(2, size=(min(step, samples - start), n)).astype(np.float64)
-        found.append(finish(np.hstack([swap, 1 - swap])) - finish(np.hstack([1 - swap, swap])))
+        now, then = np.hstack([swap, 1 - swap]), np.hstack([1 - swap, swap])
+        found.append(b.finish(pooled, now) - b.finish(pooled, then))
     return np.concatenate(found)
-
-
-_TESTS = {"bootstrap": _deviations_by_bootstrap, "randomisation": _deviations_by_randomisation}
 
 
 def _percentiles(values: Array) -> tuple[float, float]:

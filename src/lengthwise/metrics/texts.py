@@ -61,10 +61,8 @@ class Texts:
         values = tuple(values)
         if not values:
             raise ValueError(f"nothing to score: {name} is empty")
-        if len(values) != len(self.hyps):
-            raise ValueError(
-                f"hyps and {name} must be equally many; got {len(self.hyps)} hyps and {len(values)} {name}"
-            )
+        if len(values) != (n := len(self.hyps)):
+            raise ValueError(f"hyps and {name} must be equally many; got {n} hyps and {len(values)} {name}")
         if name in ("hyps", "srcs", "backs"):
             odd = next((row for row, text in enumerate(values) if not isinstance(text, str)), None)
             if odd is not None:
@@ -82,9 +80,8 @@ class Texts:
 
     def pick(self, rows: Sequence[int]) -> "Texts":
         """Return the texts of these rows."""
-        given = {name: getattr(self, name) for name in _PER_ITEM if getattr(self, name) is not None}
-        chosen: dict[str, Any] = {name: [values[row] for row in rows] for name, values in given.items()}
-        return replace(self, **chosen)
+        given: dict[str, Any] = {name: getattr(self, name) for name in _PER_ITEM}
+        return replace(self, **{name: values and [values[row] for row in rows] for name, values in given.items()})
 
     def as_documents(self) -> "Texts":
         """Return each document as one text: hypotheses, references and sources joined by spaces, without budgets."""
@@ -95,14 +92,11 @@ class Texts:
         if len(set(names)) != len(names):
             split = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"a document's texts must stand together; those of {split!r} do not")
-        return Texts(
-            hyps=_joined(self.hyps, runs),
-            refs=None if self.refs is None else [_joined_refs([self.refs[row] for row in run]) for run in runs],
-            srcs=None if self.srcs is None else _joined(self.srcs, runs),
-            docs=names,
-            unit=self.unit,
-            tokenizer=self.tokenizer,
+        refs = self.refs and [_joined_refs([self.refs[row] for row in run]) for run in runs]
+        hyps, srcs = (
+            texts and [" ".join(texts[row].strip() for row in run) for run in runs] for texts in (self.hyps, self.srcs)
         )
+        return Texts(hyps or (), refs, srcs, docs=names, unit=self.unit, tokenizer=self.tokenizer)
 
     def measured(self, texts: Iterable[str], unit: str) -> Array:
         """Return the length of each text."""
@@ -142,10 +136,6 @@ _PER_ITEM = tuple(field.name for field in fields(Texts) if field.name not in ("u
 def short_name(path: str) -> str:
     """Return the last part of a path or of a model's name, for signatures."""
     return path.rstrip("/").rpartition("/")[2]
-
-
-def _joined(texts: Sequence[str], runs: list[list[int]]) -> list[str]:
-    return [" ".join(texts[row].strip() for row in run) for run in runs]
 
 
 def _joined_refs(refs: list[Sequence[str]] | list[Any]) -> list[str]:

@@ -81,8 +81,8 @@ class Stream:
 
     def _no_examples(self) -> str:
         return (
-            f"no example of {_names(self.recipe.data.train)} can be used: {self.skipped.empty:,} are empty and "
-            f"{self.skipped.long:,} have more than data.max_tokens = {self.recipe.data.max_tokens} tokens"
+            f"no example of {_names(self.recipe.data.train)} can be used: {self.skipped['empty']:,} are empty and "
+            f"{self.skipped['long']:,} have more than data.max_tokens = {self.recipe.data.max_tokens} tokens"
         )
 
     def _pools(self, place: Place) -> Iterable[Pool]:
@@ -199,7 +199,9 @@ def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Bat
     documents = [d for corpus in corpora for d in islice(read_corpus(corpus, recipe), recipe.data.dev_documents)]
     examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))
     if corpora and not examples:
-        raise DataError(f"no example of {_names(corpora)} can be used: {skipped.empty} empty, {skipped.long} too long")
+        raise DataError(
+            f"no example of {_names(corpora)} can be used: {skipped['empty']} empty, {skipped['long']} too long"
+        )
     return batches(examples, replace(layout, before=1.0), Random(0))  # the dev loss is over every token
 
 

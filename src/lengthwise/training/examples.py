@@ -5,6 +5,7 @@ A document is cut into examples (`dynamic_length_sampling.py`), controls may edi
 and no models.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -20,6 +21,7 @@ from . import dynamic_length_sampling as lengths
 from .recipe import LengthsSection, ShiftSection
 
 Ids = list[int]
+Skipped = Counter[str]  # how many examples are left out because they are "empty" or too "long"
 SEPARATOR = "<sep>"  # between the sentences of a document, in tokenizers that are trained here
 _AT_ONCE = 256  # rows counted together
 
@@ -59,17 +61,6 @@ class _Draft:
 
 
 @dataclass
-class Skipped:
-    """Examples left out, and why."""
-
-    empty: int = 0
-    long: int = 0
-
-    def __add__(self, other: "Skipped") -> "Skipped":
-        return Skipped(self.empty + other.empty, self.long + other.long)
-
-
-@dataclass
 class ExampleMaker:
     """Turns documents into examples for one model. It is sent to worker processes, so it holds no model."""
 
@@ -101,9 +92,9 @@ class ExampleMaker:
         found, skipped = [], Skipped()
         for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
             if not count or count[-1] < 1 or not source:
-                skipped.empty += 1
+                skipped["empty"] += 1
             elif len(source) + len(target) + 1 > self.max_tokens:
-                skipped.long += 1
+                skipped["long"] += 1
             else:
                 costs, max_shift = self._costs(source, draft.unit), self._max_shift(draft, count[-1])
                 drawn = (draft.unit, draft.at_most, draft.uniform, max_shift, draft.truncated)

@@ -56,7 +56,6 @@ def global_state_restored() -> Iterator[None]:
         torch.backends.mkldnn.enabled = onednn
 
 
-@global_state_restored()
 def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
     """Train the recipe's model and return its folder, `out/model`. An interrupted run is resumed.
 
@@ -77,16 +76,17 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
         )
         return recipe.out / "model"
     check_corpora(recipe)
-    run = _Run(recipe, accelerator, tell)
-    try:
-        with sdpa_kernel(ATTENTION), compile_settings() if recipe.train.compile else nullcontext():
-            run.train()
-    except torch.OutOfMemoryError as error:
-        raise out_of_memory(recipe, error) from error
-    finally:
-        run.close()
-    if accelerator.is_main_process:
-        finish(recipe)
+    with global_state_restored():
+        run = _Run(recipe, accelerator, tell)
+        try:
+            with sdpa_kernel(ATTENTION), compile_settings() if recipe.train.compile else nullcontext():
+                run.train()
+        except torch.OutOfMemoryError as error:
+            raise out_of_memory(recipe, error) from error
+        finally:
+            run.close()
+        if accelerator.is_main_process:
+            finish(recipe)
     accelerator.wait_for_everyone()
     tell(f"the model is in {recipe.out / 'model'}")
     return recipe.out / "model"

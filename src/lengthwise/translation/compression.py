@@ -27,6 +27,7 @@ _NEGATIONS = re.compile(
 )
 
 DroppedWords = frozenset[int]  # positions in `text.split()`
+Result = tuple[int, float]  # length and score of a translation
 
 
 def runs(text: str) -> list[DroppedWords]:
@@ -81,16 +82,11 @@ def balanced(text: str) -> bool:
 
 
 def combine_runs(
-    words: int,
-    tried: Mapping[DroppedWords, tuple[int, float]],
-    full: tuple[int, float],
-    fits: Callable[[int], bool],
-    limit: int,
+    words: int, tried: Mapping[DroppedWords, Result], full: Result, fits: Callable[[int], bool], limit: int
 ) -> list[DroppedWords]:
     """Return up to `limit` combinations of runs to drop, the cheapest first. At least half of `words` stay.
 
-    `tried`: length and score of the translation without each run; `full`: those of the full translation. A combination
-    is expected to save and to cost the sum of what its runs do.
+    `tried`: the translation without each run. A combination is expected to save and cost the sum of what its runs do.
     """
     length, score = full
     saved = {run: length - shorter for run, (shorter, _) in tried.items() if shorter < length}

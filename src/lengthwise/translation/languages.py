@@ -29,7 +29,9 @@ def prepare(writer: Writer, source: str, target: str) -> tuple[str, str | None]:
     model, tokenizer, asked = writer.model, writer.tokenizer, f"from {source} to {target}"
     if not model.config.is_encoder_decoder:
         raise ValueError(f"{writer.name} answers prompts and is no translator; a model {asked} is needed")
-    if codes := _codes(tokenizer):
+    added = tokenizer.added_tokens_encoder  # a multilingual model has a token for each language
+    codes = getattr(tokenizer, "lang_code_to_id", None)
+    if codes := codes or {token: number for token, number in added.items() if _CODE.fullmatch(token)}:
         known_source, known_target = _code(codes, source, writer.name), _code(codes, target, writer.name)
         tokenizer.src_lang, tokenizer.tgt_lang = known_source[0], known_target[0]
         model.generation_config.forced_bos_token_id = known_target[1]  # `Writer` reads it
@@ -48,13 +50,6 @@ def prepare(writer: Writer, source: str, target: str) -> tuple[str, str | None]:
     if known != (source, target):
         raise ValueError(f"{writer.name} translates from {known[0]} to {known[1]}; asked for was {asked}")
     return "", None
-
-
-def _codes(tokenizer: Any) -> dict[str, int]:
-    """Return the language tokens of a multilingual model by code."""
-    if codes := getattr(tokenizer, "lang_code_to_id", None):
-        return dict(codes)
-    return {token: number for token, number in tokenizer.added_tokens_encoder.items() if _CODE.fullmatch(token)}
 
 
 def _code(codes: dict[str, int], language: str, name: str) -> tuple[str, int]:

@@ -73,10 +73,9 @@ def translate_lines(translator: "Translator", lines: list[InputLine]) -> "Iterat
     texts = ["" if line.error or line.is_header else line.text for line in lines]
     budgets = [None if line.error else line.budget for line in lines]
     for line, one in zip(lines, translator.translate(texts, budgets), strict=True):
-        if line.error is None:
-            yield one
-        else:
+        if line.error is not None:
             asked = "" if line.budget is None else str(line.budget)
-            yield replace(
+            one = replace(
                 one, source=line.text, budget=asked, error=line.error, fits=False, complete=False, intact=False
             )
+        yield one

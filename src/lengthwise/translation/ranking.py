@@ -74,10 +74,7 @@ def usable(options: list[Hypothesis]) -> list[Hypothesis]:
 
 
 def mark_untranslated(one: Hypothesis, free: list[Hypothesis]) -> Hypothesis:
-    """Return the hypothesis, marked as incomplete if it does not translate the whole source.
-
-    It does not if it copies the source, or a word that the best free translation translates, or scores far below it.
-    """
+    """Return the hypothesis, marked as incomplete if it copies words or scores far below the best free translation."""
     best = free[0] if free else one
     copied = one.is_copy or untranslated(one.source, one.text, best.text)
     return replace(one, complete=False) if copied or score_of(one) < score_of(best) - INCOMPLETE_SCORE_GAP else one

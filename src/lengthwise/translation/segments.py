@@ -105,27 +105,17 @@ class Segments:
         return Budget(min(low, high), high, min(target, high), self.budget.unit)
 
     def settle(self, options: Mapping[int, list[Hypothesis]]) -> None:
-        """Choose the first options if the line fits with them; else, for each sentence, one within its share.
-
-        A sentence that needs less than its share leaves room to the others, which may settle then.
-        """
-        if not self.open:
+        """Choose the first options if the line fits with them; else, for each sentence, one within its share."""
+        if self.budget is None or not self.open:
             return
         first = {number: options[number][0] for number in self.open if options.get(number)}
-        all_known = len(first) == len(self.open)
-        excess = self._excess(self.chosen | first) if all_known else 0
-        if all_known and excess == 0:
+        length = self.length(self.chosen | first) if len(first) == len(self.open) else None
+        if length is not None and self.budget.fits(length):
             self.chosen |= first
             return
-        while found := self._next_within_share(options, too_short=excess < 0):
+        too_short = length is not None and length < self.budget.low
+        while found := self._next_within_share(options, too_short):  # what one does not need, the others may use
             self.chosen |= found
-
-    def _excess(self, chosen: Mapping[int, Hypothesis]) -> int:
-        """Return by how much the line is too long; negative where it is too short."""
-        if self.budget is None:
-            return 0
-        length = self.length(chosen)
-        return self.budget.miss(length) * (-1 if length < self.budget.low else 1)
 
     def _next_within_share(self, options: Mapping[int, list[Hypothesis]], too_short: bool) -> dict[int, Hypothesis]:
         """Return the first open sentence with an option that is no longer than its share; empty if there is none.

@@ -36,13 +36,13 @@ class SentenceSearch:
         self.hypotheses, self.channel, self.prefix, self.measure = hypotheses, channel, prefix, measure
         self.has_reverse_model, self.can_compress = channel.reverse is not None, channel.forward is not None
 
-    # ---- free
-
     def free(self, texts: list[str]) -> dict[str, Options]:
         """Return translations of any length for each sentence, best first. Stand-ins are tried where none is intact."""
         found = dict(zip(texts, self._free(texts), strict=True))
         for form in STAND_INS:
-            torn = [text for text in texts if count_placeholders(text) and not _any_intact(found[text])]
+            # Not a sentence that failed: another search would fail as well.
+            lost_in_all = (text for text in texts if all(one.lost and not one.error for one in found[text]))
+            torn = [text for text in lost_in_all if count_placeholders(text)]
             for text, options in zip(torn, self._free(torn, form), strict=True):
                 found[text] = rank_free([*options, *found[text]])
         return found
@@ -58,8 +58,6 @@ class SentenceSearch:
             for text, (seen, stand_ins), some in zip(texts, masked, found, strict=True)
         ]
         return [rank_free(some) for some in (self._scored(options) if self.has_reverse_model else options)]
-
-    # ---- within a budget
 
     def within(self, requests: list[SentenceRequest]) -> list[Options]:
         """Return translations within each share, and the free ones. Stand-ins are tried where none is intact."""
@@ -98,32 +96,40 @@ class SentenceSearch:
             return Budget(low, None, target, share.unit)
         return Budget(min(low, high), high, min(target, high), share.unit)
 
-    # ---- without some of the words
-
     def compress(self, requests: list[SentenceRequest], options: list[Options]) -> list[Options]:
         """Return the options, with translations of fewer words for the sentences that need them."""
         behind = [n for n, request in enumerate(requests) if self._needs_compression(request, options[n])]
-        added = dict(zip(behind, self._compressed([requests[n] for n in behind]), strict=True)) if behind else {}
-        return [_merged(some, added.get(n, [])) for n, some in enumerate(options)]
+        for n, compressed in zip(behind, self._compressed([requests[n] for n in behind]), strict=True):
+            dropped = {one.text: one.dropped for one in compressed}
+            # An option with the text of a compressed one omits the same words.
+            options[n] = [
+                *(replace(one, dropped=dropped.get(one.text, one.dropped)) for one in options[n]),
+                *compressed,
+            ]
+        return options
 
     def _needs_compression(self, request: SentenceRequest, options: Options) -> bool:
         """Return whether no option is without violations and nearly as good as the best free translation."""
         high = request.share.high
         if not self.can_compress or not request.free or request.free[0].error or high is None:
             return False
-        if request.line.sentence_length(request.free[0]) <= high:  # the line is not too long, but too short
-            return False
+        too_short = request.line.sentence_length(request.free[0]) <= high
         good = [score_of(one) for one in options if not any(violations(request, one))]
-        return max(good, default=-math.inf) < score_of(request.free[0]) - MAX_SCORE_GAP
+        return not too_short and max(good, default=-math.inf) < score_of(request.free[0]) - MAX_SCORE_GAP
 
     def _compressed(self, requests: list[SentenceRequest]) -> list[Options]:
+        if not requests:
+            return []
         full = [one for [one] in self._scored([request.free[:1] for request in requests])]
         single = self._without(requests, [runs(request.text) for request in requests])
         several = self._without(requests, [_combined(*known) for known in zip(requests, full, single, strict=True)])
-        return [
-            self._best_compressed(request, best, [*one_run, *more_runs])
-            for request, best, one_run, more_runs in zip(requests, full, single, several, strict=True)
-        ]
+        found = []
+        for request, free, one_run, more_runs in zip(requests, full, single, several, strict=True):
+            different = {one.text: one for one in one_run + more_runs}.values()
+            fitting = [mark_untranslated(one, [free]) for one in different if not any(violations(request, one))]
+            best = sorted(fitting, key=partial(rank_key, request))[:MAX_COMPRESSED]
+            found.append(best if self.has_reverse_model else [replace(one, score=None) for one in best])
+        return found
 
     def _without(self, requests: list[SentenceRequest], choices: list[list[DroppedWords]]) -> list[Options]:
         """Return the greedy translation without each choice of words that keeps placeholders and pairs of brackets."""
@@ -143,14 +149,6 @@ class SentenceSearch:
             for request, some in zip(requests, forms, strict=True)
         ]
         return [[one for one in some if one.text] for some in self._scored(options)]
-
-    def _best_compressed(self, request: SentenceRequest, free: Hypothesis, found: Options) -> Options:
-        different = {one.text: one for one in found}.values()
-        fitting = [mark_untranslated(one, [free]) for one in different if not any(violations(request, one))]
-        best = sorted(fitting, key=partial(rank_key, request))[:MAX_COMPRESSED]
-        return best if self.has_reverse_model else [replace(one, score=None) for one in best]
-
-    # ---- scores
 
     def _scored(self, found: list[Options]) -> list[Options]:
         """Return the hypotheses with scores; those that have one, or failed, unchanged."""
@@ -172,11 +170,6 @@ def _restored(source: str, found: Written, stand_ins: dict[str, str]) -> Hypothe
     return Hypothesis(source, text, found.tokens, found.complete, found.error, getattr(found, "runaway", None))
 
 
-def _any_intact(options: Options) -> bool:
-    """Return whether an option keeps the placeholders, or failed, as another search would."""
-    return any(one.error or not one.lost for one in options)
-
-
 def _is_torn(request: SentenceRequest, options: Options) -> bool:
     """Return whether the sentence has placeholders and no option both fits and keeps them."""
     found = (violations(request, one) for one in options)
@@ -191,9 +184,3 @@ def _combined(request: SentenceRequest, full: Hypothesis, single: Options) -> li
     tried = {one.dropped: (length(one), score_of(one)) for one in single}
     whole = length(full), score_of(full)
     return combine_runs(len(request.text.split()), tried, whole, request.share.fits, MAX_COMBINATIONS)
-
-
-def _merged(options: Options, compressed: Options) -> Options:
-    """Return all of them. An option with the text of a compressed one omits the same words."""
-    dropped = {one.text: one.dropped for one in compressed}
-    return [*(replace(one, dropped=dropped.get(one.text, one.dropped)) for one in options), *compressed]

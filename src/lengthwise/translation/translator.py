@@ -78,8 +78,6 @@ class Translator:
             for line, text, budget in zip(split, texts, asked, strict=True)
         ]
 
-    # ---- split
-
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
         """Return the line as segments, with its budget in counts, or the error that its text or budget has."""
         try:
@@ -96,8 +94,6 @@ class Translator:
 
     def _measure(self, text: str, unit: str) -> int:
         return measure(text, unit, tokenizer=self.tokenizer)
-
-    # ---- translate
 
     def _translate_freely(self, lines: list[Segments]) -> Pool:
         """Return translations of any length for each sentence, and choose the best for lines without a budget."""
@@ -128,11 +124,8 @@ class Translator:
                 options.sort(key=partial(rank_key, request))
                 request.line.options[request.number], request.line.chosen[request.number] = options, options[0]
 
-    # ---- results
-
     def _result(self, line: Segments, pool: Pool) -> Translation:
-        failed = next((one.error for one in line.chosen.values() if one.error), None)
-        if failed:
+        if failed := next((one.error for one in line.chosen.values() if one.error), None):
             return self._failed(line.text, line.budget, failed)
         best = self._translation(line, line.chosen)
         return replace(best, candidates=self._others(line, pool)) if self.candidates > 1 else best

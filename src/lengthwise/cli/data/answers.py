@@ -1,27 +1,25 @@
 """`lengthwise data answers`: sample a model's answers to prompts, to train it on."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Annotated, Any
 
 from .. import options
 from ..loading import load
+from ..options import argument, integer
 from ..terminal import UsageError, print_json, progress_bar
 
 
 def answers(
-    prompts: Annotated[
-        Path, typer.Argument(help='JSON Lines with a field "prompt", or text with one prompt per line.')
-    ],
-    out: Annotated[Path, typer.Argument(help="The .jsonl file to write, or to resume.")],
+    prompts: Annotated[Path, argument('JSON Lines with a field "prompt", or text with one prompt per line.')],
+    out: Annotated[Path, argument("The .jsonl file to write, or to resume.")],
     model: options.Model = "smollm2-plain",
-    samples: Annotated[int, options.integer("Answers sampled per prompt.")] = 1,
+    samples: Annotated[int, integer("Answers sampled per prompt.")] = 1,
     temperature: options.Temperature = 0.8,
     top_p: options.TopP = 0.95,
-    max_tokens: Annotated[int, options.integer("Maximum tokens of an answer; longer ones are cut.")] = 448,
-    min_tokens: Annotated[int, options.integer("Minimum tokens of an answer.", 0)] = 0,
-    batch_size: Annotated[int | None, options.integer("Answers at a time. [default: GPU 512, else 32]")] = None,
+    max_tokens: Annotated[int, integer("Maximum tokens of an answer; longer ones are cut.")] = 448,
+    min_tokens: Annotated[int, integer("Minimum tokens of an answer.", 0)] = 0,
+    batch_size: Annotated[int | None, integer("Answers at a time. [default: GPU 512, else 32]")] = None,
     seed: options.Seed = 0,
     device: options.Device = None,
     as_json: options.Json = False,
@@ -45,20 +43,11 @@ def answers(
     on_gpu = writer.model.device.type == "cuda"
     if on_gpu:
         writer.model.bfloat16()
+    sampling: dict[str, Any] = {"temperature": temperature, "top_p": top_p, "seed": seed}
+    limits = {"max_tokens": max_tokens, "min_tokens": min_tokens, "rows": batch_size or (512 if on_gpu else 32)}
     with progress_bar() as bar:
-        task = bar.add_task("writing", total=len(asked))
-        report = answer(
-            writer.engine,
-            asked,
-            out,
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=max_tokens,
-            min_tokens=min_tokens,
-            rows=batch_size or (512 if on_gpu else 32),
-            seed=seed,
-            progress=lambda done: bar.advance(task, done),
-        )
+        advance = partial(bar.advance, bar.add_task("writing", total=len(asked)))
+        report = answer(writer.engine, asked, out, **sampling, **limits, progress=advance)
     if as_json:
         print_json(report)
         return

@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from .. import options
+from ..options import argument
 from ..terminal import SOME_DO_NOT_FIT, print_json, print_message, progress_bar
 
 
 def check(
-    files: Annotated[list[str], typer.Argument(help="Corpora: JSON Lines, TSV, or two text files as 'a.en,a.it'.")],
+    files: Annotated[list[str], argument("Corpora: JSON Lines, TSV, or two text files as 'a.en,a.it'.")],
     fields: options.Fields = None,
     as_json: options.Json = False,
 ) -> None:
@@ -34,13 +35,9 @@ def check(
         print_json({**json.loads(report.json()), "characters": lengths})
     else:
         print(report)
-        _print_lengths(lengths)
+        print(f"\n{'characters':<14}" + "".join(f"{name:>10}" for name in lengths["source"]))
+        for name, values in lengths.items():
+            print(f"{name:<14}" + "".join(f"{value:>10,g}" for value in values.values()))
     if report.malformed > accepted * report.read:
         print_message(f"{report.malformed:,} of {report.read:,} rows are malformed; training accepts {accepted:.0%}")
         raise typer.Exit(SOME_DO_NOT_FIT)
-
-
-def _print_lengths(lengths: dict[str, dict[str, float]]) -> None:
-    print(f"\n{'characters':<14}" + "".join(f"{name:>10}" for name in lengths["source"]))
-    for name, values in lengths.items():
-        print(f"{name:<14}" + "".join(f"{value:>10,g}" for value in values.values()))

@@ -3,19 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from .. import options
+from ..options import argument, flag, option
 from ..terminal import console, print_json, print_message
 
 
 def debian(
-    out: Annotated[Path, typer.Argument(help="The folder to write to.")],
-    pair: Annotated[str, typer.Option(help="English and another language: en-it, en-pt_BR, ...")],
-    indices: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Use the Translation files in this folder instead of apt's.")
-    ] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build again what is there already.")] = False,
+    out: Annotated[Path, argument("The folder to write to.")],
+    pair: Annotated[str, option("English and another language: en-it, en-pt_BR, ...")],
+    indices: Annotated[Path | None, option("Use the Translation files in this folder instead of apt's.", "DIR")] = None,
+    rebuild: Annotated[bool, flag("--rebuild", "Build again what is there already.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Build corpora of package descriptions.

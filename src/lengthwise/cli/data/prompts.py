@@ -3,17 +3,15 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from .. import options
+from ..options import argument, integer, option
 
 
 def prompts(
-    out: Annotated[Path, typer.Argument(help="The file to write: .jsonl, .jsonl.gz, or text, a prompt per line.")],
-    topics: Annotated[Path, typer.Option(metavar="FILE", help="Topics, one per line, under [headings].")],
-    templates: Annotated[Path, typer.Option(metavar="FILE", help="Prompts with a {topic}, one per line, likewise.")],
-    count: Annotated[int, options.integer("Number of prompts.")] = 20000,
-    seed: Annotated[int, options.integer("Seed for the selection and the order.", 0)] = 0,
+    out: Annotated[Path, argument("The file to write: .jsonl, .jsonl.gz, or text, a prompt per line.")],
+    topics: Annotated[Path, option("Topics, one per line, under [headings].", "FILE")],
+    templates: Annotated[Path, option("Prompts with a {topic}, one per line, likewise.", "FILE")],
+    count: Annotated[int, integer("Number of prompts.")] = 20000,
+    seed: Annotated[int, integer("Seed for the selection and the order.", 0)] = 0,
 ) -> None:
     """Make prompts from topics and templates.
 

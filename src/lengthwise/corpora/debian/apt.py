@@ -7,11 +7,11 @@ signatures are checked. This module knows which files apt writes, not what is in
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from urllib.parse import unquote
 
 from ..document import DataError
@@ -20,7 +20,6 @@ from ..document import DataError
 _NOT_FREE = ("non-free", "non-free-firmware", "restricted", "multiverse")
 _INDEX = re.compile(r"(?P<place>.*_(?P<component>[^_]+)_i18n_|)Translation-(?P<language>\w+)(?:\.gz|\.bz2|\.xz)?")
 _OFFERED = re.compile(r"/i18n/Translation-([A-Za-z_]+)(?:\.[a-z0-9]+)?$", re.MULTILINE)
-
 _POLL = 0.2  # seconds between two progress messages
 
 # The #clear lines remove the system's settings: its languages may be "none", its index targets include package lists
@@ -64,10 +63,8 @@ def fetch(language: str, folder: Path, progress: Callable[[str], None], apt: str
         progress(line)
     try:
         return find(language, folder / "lists")
-    except UnknownLanguage:
-        raise
     except DataError as error:
-        if not status and not complaints:
+        if isinstance(error, UnknownLanguage) or not (status or complaints):
             raise
         reasons = "\n  ".join(complaints or errors[-5:] or [f"exit status {status}"])
         raise DataError(f"apt-get could not fetch the package descriptions:\n  {reasons}\n{error}") from None
@@ -75,21 +72,14 @@ def fetch(language: str, folder: Path, progress: Callable[[str], None], apt: str
 
 def _run(command: list[str], meanwhile: Callable[[], None]) -> tuple[int, list[str]]:
     """Run a program, call `meanwhile` repeatedly, and return the exit status and the lines of stderr."""
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**os.environ, "LC_ALL": "C"},
-    )
+    env = os.environ | {"LC_ALL": "C"}
+    process = Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, text=True, errors="replace", env=env)
     try:
         while True:
             try:
                 errors = process.communicate(timeout=_POLL)[1]
                 return process.returncode, errors.splitlines()
-            except subprocess.TimeoutExpired:
+            except TimeoutExpired:
                 meanwhile()
     finally:  # also after Ctrl-C
         process.kill()
@@ -97,7 +87,6 @@ def _run(command: list[str], meanwhile: Callable[[], None]) -> tuple[int, list[s
 
 
 def _fetched(lists: Path) -> str:
-    """Return how many files are finished, and the bytes of these and of those under way."""
     finished, size = 0, 0
     for path in (*lists.glob("*_i18n_Translation-*"), *lists.glob("partial/*")):
         with suppress(OSError):  # apt may rename the file meanwhile
@@ -125,10 +114,7 @@ def _command(language: str, folder: Path, apt: str) -> list[str]:
 
 
 def find(language: str, folder: Path) -> list[Indices]:
-    """Return the pairs of indices in `folder`, an apt lists folder or any other with files of such names.
-
-    A release or component without translations (a security suite, a third party's packages) is left out.
-    """
+    """Return the pairs of indices in `folder`, an apt lists folder or any other with files of such names."""
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(folder.iterdir()):
         match = _INDEX.fullmatch(unquote(path.name))  # apt writes Translation-zh%5fCN
@@ -138,28 +124,19 @@ def find(language: str, folder: Path) -> list[Indices]:
         # The first part of a name is the host it was fetched from, which does not matter in a report.
         Indices(place.removesuffix("_i18n_").partition("_")[2] or str(folder), files["en"], files[language])
         for place, files in found.items()
-        if "en" in files and language in files
+        if "en" in files and language in files  # a security suite or a third party may have no translations
     ]
-    if not pairs:
-        raise _none_found(language, folder, found)
-    return pairs
-
-
-def _none_found(language: str, folder: Path, found: dict[str, dict[str, Path]]) -> DataError:
-    offered: set[str] = {name for files in found.values() for name in files}
+    if pairs:
+        return pairs
+    fetched = offered = {name for files in found.values() for name in files}
     for path in [*folder.glob("*_InRelease"), *folder.glob("*_Release")]:
-        offered |= set(_OFFERED.findall(path.read_text(encoding="utf-8", errors="replace")))
-    missing = sorted({"en", language} & offered - {name for files in found.values() for name in files})
-    offered.discard("en")
-    kind = DataError
-    if missing:
+        offered = offered.union(_OFFERED.findall(path.read_text(encoding="utf-8", errors="replace")))
+    others = sorted(offered - {"en"})
+    if missing := sorted({"en", language} & offered - fetched):
         said = f"apt's sources offer Translation-{missing[0]}, but it was not fetched"
-        advice = "check the network and try again"
-    elif offered and language not in offered:
-        kind = UnknownLanguage
-        said = f"no package descriptions in {language!r}; the languages found are {', '.join(sorted(offered))}"
-        advice = f"ask for one of these, as in en-{min(offered)}"
-    else:
-        said = f"no translated package descriptions in {folder}"
-        advice = "check that apt has a Debian or Ubuntu source (/etc/apt/sources.list, /etc/apt/sources.list.d)"
-    return kind(f"{said}.\nWhat to do: {advice}.")
+        raise DataError(f"{said}.\nWhat to do: check the network and try again.")
+    if others and language not in others:
+        said = f"no package descriptions in {language!r}; the languages found are {', '.join(others)}"
+        raise UnknownLanguage(f"{said}.\nWhat to do: ask for one of these, as in en-{others[0]}.")
+    advice = "check that apt has a Debian or Ubuntu source (/etc/apt/sources.list, /etc/apt/sources.list.d)"
+    raise DataError(f"no translated package descriptions in {folder}.\nWhat to do: {advice}.")

@@ -23,7 +23,6 @@ from . import apt as apt_
 from .descriptions import Description, descriptions, readable, reject_reason
 
 Progress = Callable[[str], None]
-Split = dict[str, list[Document]]
 
 SPLITS = ("train", "dev", "test")
 HELD_OUT = 600  # documents in each of dev and test, if so many share no segment with others
@@ -60,8 +59,7 @@ def build(
     of Translation files to use instead of apt. Fetched indices stay in out/.indices until the corpora are built.
     """
     language = _language(pair)
-    pair, progress = f"en-{language}", progress or (lambda _: None)
-    out = Path(out)
+    pair, out, progress = f"en-{language}", Path(out), progress or (lambda _: None)
     options = {"seed": seed, "held_out": held_out}
     todo = [name for name in (pair, "titles") if rebuild or not _finished(out, name, options)]
     if not todo:
@@ -70,27 +68,21 @@ def build(
     own = out / ".indices" / pair
     found = _indices(language, own, indices, progress, apt)
     # Train, dev and test of a corpus are always rebuilt together: a new train file could contain an old test document.
-    documents: dict[str, Callable[[Counter[str]], Iterator[Document]]] = {
-        pair: lambda counts: _parallel(found, language, counts),
-        "titles": lambda counts: _titles(found, counts),
-    }
     for name in todo:
         progress(f"building debian.{name} ...")
         _record(out, name, None)  # until all files are written, it counts as unfinished, also if an older one was there
         counts: Counter[str] = Counter()
-        kept = _write(out, name, list(_with_progress(documents[name](counts), name, progress)), options)
+        documents = []
+        for document in _titles(found, counts) if name == "titles" else _parallel(found, language, counts):
+            documents.append(document)
+            if len(documents) % _PROGRESS_EVERY == 0:
+                progress(f"building debian.{name}: {len(documents):,} entries paired")
+        progress(f"building debian.{name}: splitting and writing ...")
+        kept = _write(out, name, documents, options)
         _record(out, name, {**kept, **options, "counts": counts, "indices": [index.name for index in found]})
     atomic.write_text(out / "LICENCE.md", LICENCE)
     _remove(own)
     return _report(out)
-
-
-def _with_progress(documents: Iterator[Document], name: str, progress: Progress) -> Iterator[Document]:
-    for number, document in enumerate(documents, 1):
-        if number % _PROGRESS_EVERY == 0:
-            progress(f"building debian.{name}: {number:,} entries paired")
-        yield document
-    progress(f"building debian.{name}: splitting and writing ...")
 
 
 def _language(pair: str) -> str:
@@ -127,17 +119,14 @@ def _remove(own: Path) -> None:
         own.parent.rmdir()
 
 
-# ---- from indices to documents
-
-
 def _stanzas(path: Path, language: str, counts: Counter[str]) -> Iterator[Description]:
     packed: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
     with packed[path.suffix](path) if path.suffix in packed else path.open("rb") as stream:
         for description in descriptions(stream, language):
-            if description is None:
-                counts["malformed"] += 1
-            else:
+            if description:
                 yield description
+            else:
+                counts["malformed"] += 1
 
 
 def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) -> Iterator[Document]:
@@ -148,17 +137,17 @@ def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) ->
         for target in _stanzas(index.translated, language, counts):
             counts["translations"] += 1
             source = english.get((target.package, target.md5))
-            reason = "no_original" if source is None else reject_reason(source, target)
-            if source is None or reason:
-                counts[reason or ""] += 1
-                continue
-            pairs = tuple((s.text, t.text) for s, t in zip(source.segments, target.segments, strict=True))
-            if source.id in seen or pairs in seen:
-                counts["duplicate"] += 1
-                continue
-            seen |= {source.id, pairs}
-            counts["kept"] += 1
-            yield Document(source.id, pairs)
+            if source is None:
+                counts["no_original"] += 1
+            elif reason := reject_reason(source, target):
+                counts[reason] += 1
+            else:
+                pairs = tuple((s.text, t.text) for s, t in zip(source.segments, target.segments, strict=True))
+                fresh = seen.isdisjoint((source.id, pairs))
+                counts["kept" if fresh else "duplicate"] += 1
+                if fresh:
+                    seen |= {source.id, pairs}
+                    yield Document(source.id, pairs)
 
 
 def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Document]:
@@ -167,7 +156,8 @@ def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Documen
     for index in found:
         for description in _stanzas(index.english, "en", counts):
             counts["descriptions"] += 1
-            text, title = "\n".join(description.long), description.short
+            title, *paragraphs = (segment.text for segment in description.segments)
+            text = "\n".join(paragraphs)
             if not readable(description):
                 counts["empty"] += 1
             elif len(text) < MIN_TEXT or len(title) < MIN_TITLE:
@@ -180,23 +170,19 @@ def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Documen
                 yield Document(description.id, ((text, title),))
 
 
-# ---- splits
-
-
-def split(documents: Iterable[Document], seed: int, held_out: int = HELD_OUT) -> Split:
+def split(documents: Iterable[Document], seed: int, held_out: int = HELD_OUT) -> dict[str, list[Document]]:
     """Return train, dev and test, where no segment of dev or test, in either language, occurs in any other document.
 
     Documents are ordered by a hash of their id and the seed. Test is taken from the low end and dev from the high end,
     so that a test document of one corpus is rarely a dev document of another, and a newer archive splits similarly.
     """
-    documents = sorted(documents, key=lambda document: _rank(document.id, seed))
+    documents = sorted(documents, key=lambda one: blake2b(f"{seed}/{one.id}".encode(), digest_size=8).digest())
     uses = Counter(part for document in documents for part in _parts(document))
     alone = [document for document in documents if all(uses[part] == 1 for part in _parts(document))]
     size = min(held_out, len(documents) // 20, len(alone) // 2)
     test, dev = alone[:size], alone[len(alone) - size :]
     apart = {document.id for document in test + dev}
-    train = [document for document in documents if document.id not in apart]
-    return {"train": train, "dev": dev, "test": test}
+    return {"train": [document for document in documents if document.id not in apart], "dev": dev, "test": test}
 
 
 def _parts(document: Document) -> set[tuple[int, str]]:
@@ -207,13 +193,6 @@ def _parts(document: Document) -> set[tuple[int, str]]:
         for side, text in enumerate(pair)
         for paragraph in text.split("\n")
     }
-
-
-def _rank(id_: str, seed: int) -> bytes:
-    return blake2b(f"{seed}/{id_}".encode(), digest_size=8).digest()
-
-
-# ---- files
 
 
 def _file(out: Path, name: str, part: str) -> Path:
@@ -229,15 +208,13 @@ def _report(out: Path) -> dict[str, Any]:
 
 
 def _record(out: Path, name: str, result: dict[str, Any] | None) -> None:
-    """Write the result of a corpus to report.json; None removes it."""
     report = {key: value for key, value in {**_report(out), name: result}.items() if value is not None}
     atomic.write_text(out / "report.json", json.dumps(report, indent=1) + "\n")
 
 
 def _finished(out: Path, name: str, options: dict[str, int]) -> bool:
-    made = _report(out).get(name, {})
-    files = (_file(out, name, part) for part in SPLITS)
-    return all(made.get(key) == value for key, value in options.items()) and all(file.is_file() for file in files)
+    same_options = options.items() <= _report(out).get(name, {}).items()
+    return same_options and all(_file(out, name, part).is_file() for part in SPLITS)
 
 
 def _write(out: Path, name: str, documents: list[Document], options: dict[str, int]) -> dict[str, Any]:
@@ -245,8 +222,7 @@ def _write(out: Path, name: str, documents: list[Document], options: dict[str, i
         raise DataError(f"no document is left for debian.{name}: none of its descriptions could be used")
     kept: dict[str, Any] = {}
     for part, members in split(documents, **options).items():
-        rows = (_title_row(member) if name == "titles" else member.row() for member in members)
-        write_jsonl(_file(out, name, part), rows)
+        write_jsonl(_file(out, name, part), map(_title_row if name == "titles" else Document.row, members))
         kept[part] = {"documents": len(members), "segments": sum(len(member.segments) for member in members)}
     source, target = (sum(len(pair[side]) for d in documents for pair in d.segments) for side in (0, 1))
     return {**kept, "target_to_source_characters": round(target / source, 3)}

@@ -17,6 +17,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 Kind = Literal["short", "text", "item", "line"]
@@ -42,14 +43,6 @@ class Description:
     def id(self) -> str:
         return f"{self.package}-{self.md5[:6]}"
 
-    @property
-    def short(self) -> str:
-        return self.segments[0].text
-
-    @property
-    def long(self) -> tuple[str, ...]:
-        return tuple(segment.text for segment in self.segments[1:])
-
 
 _FIELD = re.compile(r"([A-Za-z0-9-]+(?:_[A-Za-z]+)?): ?(.*)")
 _MD5 = re.compile(r"[0-9a-f]{32}")
@@ -57,21 +50,13 @@ _MD5 = re.compile(r"[0-9a-f]{32}")
 
 def descriptions(lines: Iterable[bytes], language: str) -> Iterator[Description | None]:
     """Yield the stanzas of an index; None for a stanza with a missing field or an invalid md5."""
-    stanza: list[str] = []
-    for raw in lines:
-        # Bytes in another encoding become lone surrogates, which `reject_reason` finds. (Not U+FFFD: some descriptions
-        # contain that character on purpose.)
-        line = raw.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        if line:
-            stanza.append(line)
-        elif stanza:
-            yield _description(stanza, language)
-            stanza = []
-    if stanza:
-        yield _description(stanza, language)
+    # Bytes in another encoding become lone surrogates, which `reject_reason` finds. (Not U+FFFD: some descriptions
+    # contain that character on purpose.)
+    decoded = (raw.decode("utf-8", "surrogateescape").rstrip("\r\n") for raw in lines)
+    return (_description(stanza, language) for is_stanza, stanza in groupby(decoded, key=bool) if is_stanza)
 
 
-def _description(stanza: list[str], language: str) -> Description | None:
+def _description(stanza: Iterable[str], language: str) -> Description | None:
     fields: dict[str, str] = {}
     body: list[str] = []
     name = ""
@@ -93,8 +78,6 @@ def _description(stanza: list[str], language: str) -> Description | None:
 # begin with "o" (Italian for "or") or "2."
 _BULLET = re.compile(r"(?:[*+•·◦‣]|--?) \S")
 _INDENTED_BULLET = re.compile(r"(?:[*+•·◦‣o]|--?|[0-9]{1,2}[.)]) \S")
-
-
 _SPACE = " \t"  # only these: the no-break spaces of French are kept
 _SPACES = re.compile(r"[ \t]+")
 
@@ -146,9 +129,8 @@ def reject_reason(source: Description, target: Description) -> Reason | None:
         return "empty"
     if any(map(_PLACEHOLDER.search, targets)) and not any(map(_PLACEHOLDER.search, sources)):
         return "placeholder"
-    if any(map(_WRONG_BYTES.search, sources + targets)):
-        return "encoding"
-    if any(map(_MOJIBAKE.search, targets)) and not any(map(_MOJIBAKE.search, sources)):
+    mojibake = any(map(_MOJIBAKE.search, targets)) and not any(map(_MOJIBAKE.search, sources))
+    if mojibake or any(map(_WRONG_BYTES.search, sources + targets)):
         return "encoding"
     # Translators sometimes unindent a line, but an item opposite a paragraph is a translation of something else.
     if [segment.kind == "item" for segment in source.segments] != [s.kind == "item" for s in target.segments]:
@@ -158,6 +140,5 @@ def reject_reason(source: Description, target: Description) -> Reason | None:
 
 def readable(description: Description) -> bool:
     """Return whether the description has a long part and all its bytes are UTF-8."""
-    return len(description.segments) > 1 and not any(
-        _WRONG_BYTES.search(s.text) or not s.text for s in description.segments
-    )
+    texts = [segment.text for segment in description.segments]
+    return len(texts) > 1 and all(texts) and not any(map(_WRONG_BYTES.search, texts))
