@@ -1,6 +1,6 @@
 """Pause the garbage collector while modules and weights are loaded.
 
-Nearly everything that a start creates stays alive. The collector would walk through it again and again.
+Nearly all objects created at start-up stay alive, so repeated collections only cost time.
 """
 
 import gc

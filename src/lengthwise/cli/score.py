@@ -45,7 +45,7 @@ def score(
     from ..evaluation.report import as_markdown, as_plain, report, save_plots
     from ..evaluation.scored_files import TokenizerNeeded, read_systems
     from ..evaluation.target_length import TargetLength
-    from ..metrics.reverse import reverse_metrics
+    from ..metrics.likelihood import reverse_metrics
 
     asked = TargetLength.parse(length) if length else None
     counter = load_tokenizer(tokenizer) if tokenizer else None
@@ -76,8 +76,8 @@ def score(
 
 def _translate_back(metrics: Sequence[str], systems: "Sequence[Texts]") -> None:
     """Translate back what the metrics need, with a progress bar: it may take minutes. The model keeps the results."""
+    from ..metrics.likelihood import back_translators
     from ..metrics.models import reverse_model
-    from ..metrics.reverse import back_translators
 
     if models := back_translators(metrics):
         if any(texts.srcs is None for texts in systems):

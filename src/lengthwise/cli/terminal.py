@@ -47,7 +47,6 @@ def print_message(message: str) -> None:
 
 
 def existing_file(text: str) -> Path | None:
-    """Return the path if `text` is the name of a file, else None."""
     with suppress(OSError, ValueError):  # too long for a name
         return Path(text) if Path(text).is_file() else None
     return None
@@ -84,7 +83,6 @@ def print_json(value: Any) -> None:
 
 
 def console() -> "Console":
-    """Return a rich console on stderr."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)

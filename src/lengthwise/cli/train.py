@@ -45,12 +45,10 @@ def train(
         if dry_run:
             with console().status("taking a few steps"):
                 cost = plan(asked)
-            if as_json:
-                print_json(asdict(cost))
-            else:
-                print(cost, flush=True)
-            return
-        folder = run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True))
+            text, values = str(cost), asdict(cost)
+        else:
+            text = str(run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True)))
+            values = {"model": text}
     except NoFile as error:
         raise ValueError(f"{error}; the top of {recipe} may say how its own data are made") from error
     except TrainingError as error:
@@ -60,6 +58,6 @@ def train(
         print_message(str(stop) or at_once)
         raise
     if as_json:
-        print_json({"model": str(folder)})
+        print_json(values)
     else:
-        print(folder, flush=True)
+        print(text, flush=True)

@@ -9,21 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from . import options
+from . import options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import folder, load
 from .options import argument, flag, integer, option
-from .terminal import (
-    SOME_DO_NOT_FIT,
-    UsageError,
-    console,
-    decode,
-    existing_file,
-    print_message,
-    progress_bar,
-    report_interrupt,
-    verdict,
-)
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
@@ -70,17 +59,19 @@ def translate(
     from ..translation.line_input import LineParser
 
     if not to:
-        raise UsageError("to which language? For example --to fr")
+        raise terminal.UsageError("to which language? For example --to fr")
     if not text.strip():
-        raise UsageError("the text is empty; there is nothing to translate")
-    decode(text.encode("utf-8", "surrogateescape"), "an argument")
-    file = None if text == "-" else existing_file(text)
+        raise terminal.UsageError("the text is empty; there is nothing to translate")
+    terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
+    file = None if text == "-" else terminal.existing_file(text)
     if file is None and _FILE_NAME.fullmatch(text):
-        raise UsageError(f"there is no file {text!r} here; a text with such a name can be given on stdin, with -")
+        raise terminal.UsageError(
+            f"there is no file {text!r} here; a text with such a name can be given on stdin, with -"
+        )
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
     if out:
         if file is not None and out.exists() and out.samefile(file):
-            raise UsageError(f"{out} is what is to be translated; name another file for the translations")
+            raise terminal.UsageError(f"{out} is what is to be translated; name another file for the translations")
         partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
     name = model or _default_model(source, to)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
@@ -89,12 +80,12 @@ def translate(
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
         if lines := FileLines(file) if file else stdin:
-            with report_interrupt(lambda: lines.progress(printer.done, printer.translated)):
+            with terminal.report_interrupt(lambda: lines.progress(printer.done, printer.translated)):
                 _translate_lines(translator, parser, lines, printer)
         else:
             _translate_one(translator, text, parser.budget, printer)
     if not printer.all_well:
-        raise typer.Exit(SOME_DO_NOT_FIT)
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
 
 def _default_model(source: str, target: str) -> str:
@@ -106,8 +97,8 @@ def _default_model(source: str, target: str) -> str:
         return name
     for language in (source, target):
         if not 2 <= len(language) <= 3:
-            raise UsageError(f"languages are named by their codes, such as fr, it or de; got {language!r}")
-    raise UsageError(
+            raise terminal.UsageError(f"languages are named by their codes, such as fr, it or de; got {language!r}")
+    raise terminal.UsageError(
         f"no translator from {source} to {target} has a short name; name one: "
         f"--model Helsinki-NLP/opus-mt-{name}, or the folder of a model"
     )
@@ -120,7 +111,7 @@ def _translator(name: str, reverse: str, device: str | None, fitted: bool, **opt
 
         name = base_name(name)
         if has_controls(name):
-            raise UsageError(f"{name} has learnt length with all its weights; there is no plain one")
+            raise terminal.UsageError(f"{name} has learnt length with all its weights; there is no plain one")
     writer = load(name, device, fitted=fitted)
     back = load(reverse, device) if reverse else None
     from ..scoring.reverse import ReverseModel
@@ -133,7 +124,7 @@ def _translator(name: str, reverse: str, device: str | None, fitted: bool, **opt
         reverse_model = ReverseModel(back.engine, prefix)
     translator = Translator(writer, **options, reverse=reverse_model)
     if translator.note:
-        print_message(translator.note)
+        terminal.print_message(translator.note)
     return translator
 
 
@@ -165,18 +156,18 @@ class _Printer:
 
 
 def _translate_one(translator: "Translator", text: str, budget: "Budget | None", printer: _Printer) -> None:
-    with console().status("translating"):
+    with terminal.console().status("translating"):
         [one] = translator.translate([text], budget)
     if one.error is not None and not printer.as_json:
-        print_message(one.error)
-        raise typer.Exit(SOME_DO_NOT_FIT)
+        terminal.print_message(one.error)
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
     printer.show(one)
     if one.error is not None:
-        print_message(one.error)
+        terminal.print_message(one.error)
     elif not (one.fits and one.complete and one.intact):
-        print_message(verdict(one))
+        terminal.print_message(terminal.verdict(one))
     elif sys.stdout.isatty():
-        console().print(verdict(one), style="dim")
+        terminal.console().print(terminal.verdict(one), style="dim")
 
 
 def _translate_lines(
@@ -185,7 +176,7 @@ def _translate_lines(
     from ..translation.line_input import translate_lines
 
     number, incomplete = 0, []
-    with progress_bar(disable=printer.stream.isatty()) as bar:  # on a terminal the lines themselves show the progress
+    with terminal.progress_bar(disable=printer.stream.isatty()) as bar:  # on a terminal, the lines show the progress
         task = bar.add_task("translating", total=None)
         for batch in source.text_batches(BATCH_SIZE):
             lines = parser.parse(batch)
@@ -198,16 +189,16 @@ def _translate_lines(
                 if printer.as_json:
                     continue
                 if not (one.fits and one.intact):
-                    print_message(f"line {number}: {one.error or verdict(one)}")
+                    terminal.print_message(f"line {number}: {one.error or terminal.verdict(one)}")
                 elif not one.complete:
                     incomplete.append(str(number))
             bar.update(task, completed=number, total=source.seen)
     if not printer.all_well:
-        print_message(
+        terminal.print_message(
             f"of {printer.done} lines, {printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number "
             f"and {printer.errors} could not be translated"
         )
     if incomplete:
         some = ", ".join(incomplete[:MAX_NAMED]) + (", ..." if len(incomplete) > MAX_NAMED else "")
         what = "fits but is not complete: line" if len(incomplete) == 1 else "fit but are not complete: lines"
-        print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")
+        terminal.print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")

@@ -11,22 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..generation.options import is_sampling
-from . import options
+from . import options, terminal
 from .input_lines import StdinLines
 from .loading import load
 from .options import argument, option
-from .terminal import (
-    SOME_DO_NOT_FIT,
-    UsageError,
-    console,
-    decode,
-    print_json,
-    print_message,
-    progress_bar,
-    report_interrupt,
-    verdict,
-    warn_if_file,
-)
 
 if TYPE_CHECKING:
     from ..generation.generator import Writer, Written
@@ -65,13 +53,13 @@ def write(
     from ..length.budget import as_budget
 
     if not length:
-        raise UsageError("how long may the text be? For example --length 'at most 280 chars'")
+        raise terminal.UsageError("how long may the text be? For example --length 'at most 280 chars'")
     if not prompt.strip():
-        raise UsageError("the prompt is empty; there is nothing to write about")
+        raise terminal.UsageError("the prompt is empty; there is nothing to write about")
     for given in (prompt, system or ""):
-        decode(given.encode("utf-8", "surrogateescape"), "an argument")
+        terminal.decode(given.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
-    warn_if_file(prompt)
+    terminal.warn_if_file(prompt)
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}
@@ -88,7 +76,7 @@ def write(
         size = 1 if sampling else max(1, writer.batch_size // max(candidates, beams))
         all_fit = _write_lines(call, lines, size, seed)
     if not all_fit:
-        raise typer.Exit(SOME_DO_NOT_FIT)
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
 
 def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
@@ -96,13 +84,14 @@ def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
     window = writer.engine.window
     reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # characters per token: more than usual
     if not budget.of_source and budget.low <= reach < (budget.high or 0):  # if low is beyond it, `write` raises
-        print_message(f"'{budget}' is more than the model can write; it stops at its window of {window:,} tokens")
+        limit = f"its window of {window:,} tokens"
+        terminal.print_message(f"'{budget}' is more than the model can write; it stops at {limit}")
 
 
 @contextmanager
 def _token_count(model: Any) -> Iterator[None]:
     """Show the number of tokens so far on a terminal: a long text may take minutes."""
-    with console().status("writing") as status:
+    with terminal.console().status("writing") as status:
         if not sys.stderr.isatty():
             yield
             return
@@ -116,35 +105,35 @@ def _token_count(model: Any) -> Iterator[None]:
 
 def _show(prompt: str, written: "Written", as_json: bool) -> bool:
     if as_json:
-        print_json({"prompt": prompt, **written.as_json()})
+        terminal.print_json({"prompt": prompt, **written.as_json()})
     elif written.error is None:
         print(written.text, flush=True)
     if written.error is not None:
-        print_message(written.error)
+        terminal.print_message(written.error)
         return False
     if sys.stdout.isatty():
-        console().print(verdict(written), style="dim")
+        terminal.console().print(terminal.verdict(written), style="dim")
     elif not (written.fits and written.complete):
-        print_message(verdict(written))
+        terminal.print_message(terminal.verdict(written))
     return written.fits
 
 
 def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:
     done = misfits = incomplete = errors = 0
-    progress = progress_bar(disable=sys.stdout.isatty())  # on a terminal the lines themselves show the progress
-    with report_interrupt(lambda: lines.progress(done, "written")), progress as bar:
+    progress = terminal.progress_bar(disable=sys.stdout.isatty())  # on a terminal, the lines show the progress
+    with terminal.report_interrupt(lambda: lines.progress(done, "written")), progress as bar:
         task = bar.add_task("writing", total=None)
         for batch in lines.batches(size):
             for prompt, written in _write_batch(call, batch, done + 1, (seed + done) % 2**63):
                 done += 1
-                print_json({"prompt": prompt, **written.as_json()})
+                terminal.print_json({"prompt": prompt, **written.as_json()})
                 misfits += written.error is None and not written.fits
                 incomplete += written.fits and not written.complete
                 errors += written.error is not None
             bar.update(task, completed=done, total=lines.seen)
     if misfits or errors or incomplete:
         counts = f"{misfits} do not fit, {incomplete} fit but are not complete, and {errors} could not be written"
-        print_message(f"of {done} texts, {counts}")
+        terminal.print_message(f"of {done} texts, {counts}")
     return not (misfits or errors)
 
 
@@ -153,7 +142,7 @@ def _write_batch(call: Write, batch: list[bytes], number: int, seed: int) -> "It
     prompts, errors = [], {}
     for place, line in enumerate(batch):
         try:
-            prompts.append(decode(line, f"line {number + place}").rstrip("\r\n"))
+            prompts.append(terminal.decode(line, f"line {number + place}").rstrip("\r\n"))
         except ValueError as error:
             errors[place] = str(error)
             prompts.append("")  # `write` returns an error row for it

@@ -76,7 +76,7 @@ def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool)
             found = " and ".join(str(len(side)) for side in sides)
             raise DataError(f"{source!r} should name two files, or as many on one side as on the other; found {found}")
         return [(f"{a},{b}", partial(text_rows, a, b, blank_lines)) for a, b in zip(*sides, strict=True)]
-    found: list[Corpus] = []
+    corpora: list[Corpus] = []
     for file in _files(source):
         name = format or format_of(file)
         if name is None:
@@ -84,8 +84,8 @@ def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool)
                 f"the name {file.name!r} does not tell its format; name it ({', '.join(FORMATS)}), or give paired text "
                 "files as 'corpus.en,corpus.it'"
             )
-        found.append((str(file), partial(FORMATS[name][1], file, fields)))
-    return found
+        corpora.append((str(file), partial(FORMATS[name][1], file, fields)))
+    return corpora
 
 
 def missing(source: str) -> list[str]:

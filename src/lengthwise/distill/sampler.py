@@ -1,4 +1,4 @@
-"""Sampling translations: many of each of many sentences, in one batch.
+"""Sampling translations: many translations per sentence, for many sentences in one batch.
 
 The encoder reads a sentence once for all translations of it that receive the same length, and a step costs no Python
 for a row. There is no budget; a model with a length control may receive a length for each translation. Each row has

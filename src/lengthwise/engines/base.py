@@ -2,7 +2,7 @@
 
 An engine reads prompts (`prefill`) and returns rows. Rows hold the scores of the next token, take the chosen tokens
 (`step`), and can be forked, dropped and reordered (`select`). Decoding, endings, repair and ranking are written once
-against this protocol; every engine passes the same conformance tests (`tests/engines/conformance.py`).
+against this protocol; every engine passes the same conformance tests (`tests/engines/test_conformance.py`).
 An engine does not know budgets or units; it receives lengths as numbers, for models with an attached control.
 """
 
@@ -36,7 +36,7 @@ class Capabilities:
 
 
 class Rows(Protocol):
-    """Texts under way, one a row."""
+    """Unfinished texts, one a row."""
 
     ids: Array  # (rows, time) prompt and text so far
     scores: Array  # (rows, vocabulary) of the next token, in float32

@@ -100,7 +100,7 @@ class _Batch:
             )
         self.busy: dict[int, int] = {}  # row: the request it answers
         self.next = 0  # the first request that no row has taken
-        self.at = 0  # the column that the next step writes, as the host knows it
+        self.at = 0  # the column that the next step writes, kept on the CPU
         device = model.device
         self.eos = torch.tensor(params.eos, device=device)
         self.column = torch.zeros(1, dtype=torch.long, device=device)
@@ -174,7 +174,7 @@ class _Batch:
                 self.at = (self.at + 1) % self.width
 
     def _capture(self) -> int:
-        """Capture the graph and return the steps taken before it: in them, libraries initialise themselves."""
+        """Capture the graph and return the steps taken before it: they let CUDA libraries initialise."""
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):

@@ -1,7 +1,7 @@
 """The hard budget as a LogitsProcessor for `generate` of transformers: beam search, and calls of a user's own.
 
-It reads the state of every row off its ids in each step, so beams may be reordered freely. A thin adapter: what is
-allowed is decided in `constraint/mask.py`.
+It recomputes the state of every row from its ids in each step, so beams may be reordered freely. A thin adapter: what
+is allowed is decided in `constraint/mask.py`.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """The transformers engine: any causal or encoder-decoder model of Hugging Face, with or without length controls.
 
-The reference for other engines, and beside `controls/attach.py` the place that knows the insides of transformers.
+The reference for other engines, and, with `controls/attach.py`, the place that uses internals of transformers.
 `generate` prepares a call (cache, encoder outputs, logits processors) and hands it over through its `custom_generate`
 hook; steps are then taken here. It does not know budgets or units.
 """
@@ -25,7 +25,7 @@ UNLIMITED = 1 << 28  # positions of a model that names no limit
 _COLUMNS = 64  # tokens of given texts that are read at a time after a KV cache
 # Options that change the search itself: only `generate` can carry them out, see `search`.
 _SEARCH_OPTIONS = ("assistant_model", "cache_implementation", "max_time", "prompt_lookup_num_tokens", "stop_strings")
-_OWN_SETTINGS = dict.fromkeys(("temperature", "top_p", "top_k", "max_length"))  # of the model: not used
+_OWN_SETTINGS = dict.fromkeys(("temperature", "top_p", "top_k", "max_length"))  # the model's own defaults are ignored
 
 
 class TransformersEngine:
@@ -163,7 +163,7 @@ class TransformersEngine:
         return self.rows(self.inputs(prompts, lengths), options)
 
     def rows(self, inputs: dict[str, Tensor], options: Options | None = None, each: int = 1) -> "TransformersRows":
-        """Do the same from padded inputs, with `each` rows for a prompt."""
+        """Like `prefill`, from padded inputs, with `each` rows per prompt."""
         prepared = self._prepared(inputs, options)
         if each > 1 and not _can_fork(prepared.inputs):
             inputs = {name: value.repeat_interleave(each, 0) for name, value in inputs.items()}
@@ -295,7 +295,7 @@ def _prepare(model: Any, input_ids: Tensor, logits_processor: Any, **inputs: Any
 
 
 class TransformersRows:
-    """Texts under way with a transformers model; see `engines.base.Rows`."""
+    """Unfinished texts with a transformers model; see `engines.base.Rows`."""
 
     def __init__(self, model: Any, prepared: _Prepared) -> None:
         self._model, self._processors, self._inputs = model, prepared.processors, prepared.inputs

@@ -31,20 +31,15 @@ _NO_LINE_START = regex.compile(r"[、。，．！？」』）ー々ゝゞヽヾ]
 
 @dataclass(frozen=True)
 class DecodingMode:
-    """How the texts are written: under the hard budget, or by one or more baselines.
-
-    `soft`: the model receives the length, without a hard budget. The other baselines write without a length, unless
-    `soft` is set too: `truncate` cuts the output, `length_penalty` ("gnmt:0.5") and `rerank` (20) choose among the
-    n best hypotheses.
-    """
+    """How the texts are written: under the hard budget, or by baselines, which receive no length unless `soft`."""
 
     system: str | None = None
     beams: int = 1
     candidates: int = 1
-    soft: bool = False
-    truncate: bool = False
-    length_penalty: str | None = None
-    rerank: int | None = None
+    soft: bool = False  # the model receives the length, without a hard budget
+    truncate: bool = False  # the output is cut
+    length_penalty: str | None = None  # "gnmt:0.5": chooses among the n best hypotheses
+    rerank: int | None = None  # 20: chooses among the 20 best
 
     def __post_init__(self) -> None:
         if self.length_penalty and self.rerank:
@@ -158,9 +153,8 @@ def rescore(log_probs: Sequence[float], lengths: Sequence[int], alpha: float, fo
     if len(log_probs) != len(lengths):
         found = f"{len(log_probs)} log_probs and {len(lengths)} lengths"
         raise ValueError(f"log_probs and lengths must be equally many; got {found}")
-    short = next((place for place, n in enumerate(lengths) if n < 1), None)
-    if short is not None:
-        raise ValueError(f"a hypothesis has at least 1 token; got {lengths[short]} for hypothesis {short}")
+    if short := [place for place, n in enumerate(lengths) if n < 1]:
+        raise ValueError(f"a hypothesis has at least 1 token; got {lengths[short[0]]} for hypothesis {short[0]}")
     scores = [LENGTH_PENALTIES[form](p, n, alpha) for p, n in zip(log_probs, lengths, strict=True)]
     return sorted(range(len(scores)), key=lambda place: -scores[place])
 

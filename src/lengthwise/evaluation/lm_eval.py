@@ -50,19 +50,14 @@ class LengthwiseLM(HFLM):  # type: ignore[misc]  # the harness is untyped
         found = [(0.0, True)] * len(requests)
         for start in range(0, len(order), size):
             places = order[start : start + size]
-            for place, answer in zip(places, self._score([requests[place] for place in places]), strict=True):
-                found[place] = answer
+            answers, n = [requests[place][2] for place in places], len(places)
+            contexts = [self._fitting(*requests[place][1:]) for place in places]
+            lengths = LengthInputs(list(map(self._length, answers)), [0] * n, [False] * n, list(map(len, answers)))
+            for row, tokens in log_probs(self.engine, contexts, answers, lengths):
+                found[places[row]] = float(tokens.token.sum()), bool((tokens.token == tokens.best).all())
+            for place in places:
                 if requests[place][0] is not None:
-                    self.cache_hook.add_partial("loglikelihood", requests[place][0], answer)
-        return found
-
-    def _score(self, batch: Sequence[Request]) -> list[tuple[float, bool]]:
-        answers, n = [answer for _, _, answer in batch], len(batch)
-        contexts = [self._fitting(context, answer) for _, context, answer in batch]
-        lengths = LengthInputs(list(map(self._length, answers)), [0] * n, [False] * n, list(map(len, answers)))
-        found = [(0.0, True)] * n
-        for row, tokens in log_probs(self.engine, contexts, answers, lengths):
-            found[row] = float(tokens.token.sum()), bool((tokens.token == tokens.best).all())
+                    self.cache_hook.add_partial("loglikelihood", requests[place][0], found[place])
         return found
 
     def _fitting(self, context: list[int], answer: list[int]) -> list[int]:
@@ -75,9 +70,8 @@ class LengthwiseLM(HFLM):  # type: ignore[misc]  # the harness is untyped
 
     def _length(self, answer: list[int]) -> int:
         unit = self.engine.units[0]
-        if unit == "tokens":
-            return max(1, len(answer))
-        return max(1, measure(self.tokenizer.decode(answer, skip_special_tokens=True), unit))
+        text = self.tokenizer.decode(answer, skip_special_tokens=True)
+        return max(1, len(answer) if unit == "tokens" else measure(text, unit))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from ..metrics.tally import as_score, mean_of
 
 Numbers = Sequence[float]
 Lengths = tuple[Numbers, Numbers]  # targets, lengths written
+Systems = Mapping[str, Lengths]
+Curve = tuple[Numbers, Sequence[Score]]  # lengths, and the score at each
 Groups = dict[str, list[int]]  # rows, by the label on the axis
 
 # Okabe & Ito 2008, dark colours first, without yellow, which is faint on white.
@@ -44,7 +46,7 @@ _STYLE = {
 }
 
 
-def target_scatter(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
+def target_scatter(systems: Systems, *, unit: str = "chars", title: str = "") -> Any:
     """Return a plot of written against target length, one panel for each system; exact lengths lie on the line."""
     _check(systems)
     columns = min(len(systems), 3)
@@ -71,18 +73,13 @@ def target_scatter(systems: Mapping[str, Lengths], *, unit: str = "chars", title
 
 
 def error_by_bins(
-    systems: Mapping[str, Lengths],
-    *,
-    width: int = 100,
-    edges: Sequence[int] | None = None,
-    unit: str = "chars",
-    title: str = "",
+    systems: Systems, *, width: int = 100, edges: Sequence[int] | None = None, unit: str = "chars", title: str = ""
 ) -> Any:
     """Return a plot of the mean error by bins of the target length, with 95 % intervals; wide ranges on a log scale."""
     return _errors(systems, lambda targets: bins(targets, width=width, edges=edges), unit, title)
 
 
-def error_by_target(systems: Mapping[str, Lengths], *, unit: str = "chars", title: str = "") -> Any:
+def error_by_target(systems: Systems, *, unit: str = "chars", title: str = "") -> Any:
     """Return the same plot at each target, for a few targets of many texts each."""
 
     def grouped(targets: Numbers) -> Groups:
@@ -120,11 +117,7 @@ def ratio_histogram(
 
 
 def quality_curve(
-    systems: Mapping[str, tuple[Numbers, Sequence[Score]]],
-    *,
-    quality: str = "",
-    along: str = "length (chars)",
-    title: str = "",
+    systems: Mapping[str, Curve], *, quality: str = "", along: str = "length (chars)", title: str = ""
 ) -> Any:
     """Return a plot of a quality score at several lengths, with its interval as a band; `along` labels the lengths."""
     _check(systems)
@@ -150,7 +143,7 @@ def save(figure: Any, path: str | Path) -> tuple[Path, Path]:
     return png, svg
 
 
-def _errors(systems: Mapping[str, Lengths], grouped: Callable[[Numbers], Groups], unit: str, title: str) -> Any:
+def _errors(systems: Systems, grouped: Callable[[Numbers], Groups], unit: str, title: str) -> Any:
     _check(systems)
     labels = list(grouped([t for targets, _ in systems.values() for t in targets]))
     points: list[float] = []

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..corpora import Limits, read
 from ..length.budget import as_budget
 from ..metrics import Texts, score
+from ..metrics.likelihood import back_translators, reverse_metrics
 from ..metrics.models import reverse_model
-from ..metrics.reverse import back_translators, reverse_metrics
 from ..metrics.texts import short_name
 from ..models.registry import resolve
 from ..version import __version__

@@ -64,10 +64,8 @@ def read_systems(
     sources = _read_column(src, "source") if src else _field(systems[0], "source")
     for path, column in zip([*refs, src, *files], [*columns, sources, *systems], strict=True):
         if path and column is not None and len(column) != len(systems[0]):
-            raise ValueError(
-                f"{files[0]} has {len(systems[0])} texts and {path} has {len(column)}; "
-                "line n of one belongs to line n of the other"
-            )
+            sizes = f"{files[0]} has {len(systems[0])} texts and {path} has {len(column)}"
+            raise ValueError(f"{sizes}; line n of one belongs to line n of the other")
     references: Sequence[Any] | None = list(zip(*columns, strict=True)) if refs else _field(systems[0], "reference")
     if length is None:
         _check_same_budgets(files, systems)
@@ -79,9 +77,13 @@ def read_systems(
     for file, rows in zip(files, systems, strict=True):
         if failed := sum(bool(row.get("error")) for row in rows):
             warn(f"{failed} of {len(rows)} rows of {file} could not be written, and count as empty texts")
+    for file, rows in zip(files, systems, strict=True):
+        without = sum(not row.get("budget") for row in rows)  # translated without a length
+        if length is None and 0 < without < len(rows):
+            warn(f"{without} of {len(rows)} rows of {file} have no budget: no score of lengths asked for")
     names = short_names(files[0], files[1] if len(files) > 1 else None)
     found = [
-        System(file, name, _texts(file, rows, references, sources, length, tokenizer, warn), rows)
+        System(file, name, _texts(rows, references, sources, length, tokenizer), rows)
         for file, name, rows in zip(files, names, systems, strict=False)
     ]
     if len({system.texts.budgets is None for system in found}) > 1:
@@ -150,21 +152,13 @@ def _is_empty(source: str, rows: list[Row]) -> bool:
 
 
 def _texts(
-    file: Path,
-    rows: list[Row],
-    refs: Sequence[Any] | None,
-    sources: list[str] | None,
-    length: Length,
-    tokenizer: Any,
-    warn: Warn,
+    rows: list[Row], refs: Sequence[Any] | None, sources: list[str] | None, length: Length, tokenizer: Any
 ) -> Texts:
     hyps = _field(rows, "text")
     if hyps is None:
         raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: there is no text")
     counts: list[Any] = [row.get("length") for row in rows]
-    budgets = [row["budget"] for row in rows if row.get("budget")]  # "" if it was translated without a length
-    if not length and 0 < len(budgets) < len(rows):
-        warn(f"{len(rows) - len(budgets)} of {len(rows)} rows of {file} have no budget: no score of lengths asked for")
+    budgets = [row["budget"] for row in rows if row.get("budget")]
     given = None if length or len(budgets) < len(rows) else budgets
     in_tokens = length.unit == "tokens" if length else given is not None and given[0].unit == "tokens"
     relative = length is not None and (length.budget is None or length.budget.of_source)

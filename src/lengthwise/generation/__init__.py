@@ -1,1 +1,1 @@
-"""Writing under a budget: decoding, endings, repair, ranking, streaming."""
+"""Writing under a budget: decoding, endings, repair, streaming."""

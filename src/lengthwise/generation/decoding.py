@@ -36,12 +36,12 @@ Inputs = dict[str, Tensor]
 
 
 class Listener(Protocol):
-    """What follows a text while it is decoded."""
+    """Receives the tokens of a text while it is decoded."""
 
-    closed: bool  # nobody reads on: stop
+    closed: bool  # the reader has stopped; stop decoding
 
     def put(self, ids: list[int], agreement: list[float]) -> None:
-        """Take the tokens so far and how far the model itself chose them."""
+        """Receive the tokens so far and their agreement (see `TokenScores`)."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Decoder:
     ) -> tuple[Tensor, int, TokenScores]:
         """Decode step by step. Return the ids (rows, time), the first new column, and the scores of the new tokens."""
         rows = self.engine.rows(batch.inputs, batch.options.engine, batch.each)
-        steps = max(one.left for one in batch.requests) + 1  # and an end
+        steps = max(one.left for one in batch.requests) + 1  # one more for the end token
         sampler = batch.sampler(steps)
         first, start = rows.ids, rows.ids.shape[1]
         ends = torch.tensor(self.engine.eos, device=first.device)
@@ -146,12 +146,14 @@ class Decoder:
     def _search(self, batch: _Batch) -> tuple[Tensor, int]:
         """Decode by a search of the engine's own. Return the ids and the first new column.
 
-        Beam search reorders rows: what is observed while decoding would be another row's.
+        Beam search reorders rows, so scores recorded while decoding would belong to other rows.
         """
         inputs, sequences = batch.inputs, batch.each
         start = self.engine.text_start if self.engine.encoder_decoder else inputs["input_ids"].shape[1]
         kept = [len(one.kept.ids) for one in batch.requests]
-        steps = max(one.left for one in batch.requests) + 2  # a language token before and an end behind the text
+        steps = (
+            max(one.left for one in batch.requests) + 2
+        )  # and a language token before the text and an end token after it
         where: dict[str, Any] = {"start": start - max(kept), "skip": [max(kept) - n for n in kept]}
         processors: list[Any] = [
             LengthBudgetLogitsProcessor(
@@ -183,7 +185,9 @@ class Decoder:
         scores = judged_without_length(scores, own, full_stops)
         if shared or engine.encoder_decoder:
             return scores
-        return replace(scores, end_ratio=torch.zeros_like(scores.end_ratio))  # it ends where the length says
+        return replace(
+            scores, end_ratio=torch.zeros_like(scores.end_ratio)
+        )  # its end token follows the length, so it is no evidence
 
     def without_length(self, inputs: Inputs, unit: str) -> Inputs | None:
         """Return the inputs with which the model judges a text regardless of its length.
@@ -223,7 +227,7 @@ class Decoder:
 
 
 def _observed(scores: Tensor, kept: Tensor, token: Tensor, ends: Tensor) -> tuple[Tensor, ...]:
-    """Return of the token: its score before and after the constraint; the best of each; the best end: each (rows,)."""
+    """Return (rows,) each: the token's score before and after the constraint, the best of both, the best end score."""
     column = token.unsqueeze(1)
     own, made = scores.gather(1, column).squeeze(1), kept.gather(1, column).squeeze(1)
     return own, made, scores.amax(1), kept.amax(1), scores.index_select(1, ends).amax(1)

@@ -1,6 +1,6 @@
 """Endings: where a written text should stop, all of it or its longest finished part that the budget allows.
 
-Sees one text and the model's scores of its tokens; chooses an end and says whether the text is complete there. A text
+Takes one text and the model's scores of its tokens, chooses an end and says whether the text is complete there. A text
 that stops in the middle of a sentence is returned with `complete` false, never cut in silence.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ..length.budget import Budget
 from ..length.sentences import finished, finished_ends
 
-# A token was forced when the budget made it this much likelier than the model had it: a full stop in the middle of a
-# clause, letters that fill up the room. An end is the model's own when none of its last tokens was forced.
+# A token was forced when the budget made it this much likelier than the model alone would: a full stop in the middle of
+# a clause, letters that fill up the room. An end is the model's own when none of its last tokens was forced.
 MIN_AGREEMENT = 1 / 50
 LAST_TOKENS = 8
 

@@ -1,7 +1,7 @@
 """The writer: texts and budgets in, finished texts that fit out.
 
 Composes the parts: requests (prompts, limits, batches), decoding (engine and hard budget), endings, repair, ranking,
-streaming. A bad row costs that row only.
+streaming. An error in one row does not affect the others.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from .streaming import SentenceStreamer, stream
 
 @dataclass(frozen=True)
 class Written:
-    """A text and what is known of it. `complete`: it ends as a finished sentence, or where the model chose to stop."""
+    """A text and its properties. `complete`: it ends as a finished sentence, or where the model chose to stop."""
 
     text: str
     length: int
@@ -213,7 +213,7 @@ class Writer:
         return sorted(found, key=lambda one: self.prefer(one[0], one[1], budget), reverse=True)
 
     def _best(self, request: Request, drafts: list[Draft], candidates: int, shown: int) -> Written:
-        """Return the best draft; as its candidates the first `candidates` drafts, without itself or the worst."""
+        """Return the best draft; its `candidates` are the other first drafts, best first."""
         ending, best = self._ranked(request, drafts, shown)[0]
         first = self._ranked(request, drafts[:candidates], shown)  # repaired drafts follow them
         others = [ending for ending, draft in first if draft is not best][: candidates - 1]

@@ -1,4 +1,4 @@
-"""Decoding options: greedy, beam search or sampling, from what a caller says.
+"""Decoding options: greedy, beam search or sampling, from the caller's arguments.
 
 Imports no torch, so that the command line can reject contradictions before a model is loaded. It does not decode.
 """
@@ -40,7 +40,7 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     """Return the options that a caller of `write` asks for; raise a `ValueError` if they contradict each other."""
     if taken := [name for name in _RESERVED if name in generation]:
         raise ValueError(f"{taken[0]} is set by the budget; it cannot be given")
-    # Some translators renormalise scores. The one token that a limit leaves would then cost nothing.
+    # Some translators renormalise scores. If a limit leaves one token, it would then have probability 1.
     options = {"renormalize_logits": False} | generation
     beams = options.pop("num_beams", 1)
     sampled = options.pop("do_sample", is_sampling(candidates, beams, options.get("temperature")))

@@ -3,7 +3,7 @@
 An exact length is met by force if need be: a full stop in the middle of a clause. But most beginnings can be ended in
 time by some continuation that the model itself finds probable, and a few short continuations cost less than as many
 whole texts. Where none is complete, more of the text is taken back.
-It knows drafts; how they are decoded, and which ending is best, is decided elsewhere.
+Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
 from bisect import bisect_left
@@ -16,8 +16,8 @@ from .requests import Request
 
 TAILS = (12, 24, 48)  # tokens that are taken back, in this order
 CONTINUATIONS = 16  # of each
-MAX_GROWTH = 3  # times what was taken back: so many tokens may be written in its place
-DEEPEST = sum(TAILS)  # of a first draft: what is taken back may have been written again, and with fewer tokens
+MAX_GROWTH = 3  # new tokens at most, as a multiple of those taken back
+DEEPEST = sum(TAILS)  # the most tokens of a first draft that all rounds together can take back
 SEED_STEP = 7_919  # between the seeds of a text's candidates
 
 Drafts = dict[int, list[Draft]]  # by the place of the request
@@ -55,7 +55,9 @@ def repair(
                 replace(
                     request,
                     kept=kept,
-                    limit=min(request.limit, len(kept.ids) + MAX_GROWTH * tail),  # a runaway would hold up the rest
+                    limit=min(
+                        request.limit, len(kept.ids) + MAX_GROWTH * tail
+                    ),  # one very long row would delay the batch
                     # Without sampling the first draft depends on no seed, so its repair must not either.
                     seed=(request.seed if options.sampling else 0) + tail,
                 )

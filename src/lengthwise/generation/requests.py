@@ -97,7 +97,7 @@ class Requests:
         return int(min(_TOKENS_PER_UNIT.get(budget.unit, 4) * longest + 16, window - taken - 1))
 
     def _fewest_tokens(self, budget: Budget) -> int:
-        """Return the tokens that the minimum takes if most of them are long; the very longest make no text."""
+        """Return the tokens that the minimum takes at the 95th percentile of token costs."""
         if budget.low <= 1:
             return int(budget.low)
         costs = self.meter(budget.unit).cost
@@ -105,11 +105,11 @@ class Requests:
         return -(-int(budget.low) // max(long, 1))
 
     def read(self, tokens: int) -> int:
-        """Return how much of the window the tokens that are read take from those that are written."""
+        """Return how many tokens of the window the prompt takes from the text."""
         return 0 if self.engine.encoder_decoder else tokens
 
     def batches(self, requests: list[Request], each: int, batch_size: int) -> Iterator[list[Request]]:
-        """Yield requests of one unit and like size together, `batch_size` sequences at a time, `each` of a request.
+        """Yield requests of the same unit and similar size, `batch_size` sequences at a time, `each` of a request.
 
         A row that has ended is padded until the last one has, and its padding must stay inside the window.
         """

@@ -42,7 +42,7 @@ class SentenceStreamer:
             self.shown = end
 
     def _stays(self, draft: Draft, text: str, end: int, tokens: int) -> bool:
-        """Return whether nothing that is still to come can put the end of the text before this end."""
+        """Return whether this sentence end is final: no later token can make the text stop before it."""
         settled = len(text[end:].split()) > 1  # a word has followed: the end cannot become an abbreviation
         length = self.measure(text[:end], tokens)
         # A beginning that is too short by itself may be taken back, if no good end is found for what follows.

@@ -20,7 +20,7 @@ from .requests import Request
 
 @dataclass(frozen=True)
 class UnconstrainedText(Written):
-    """A text that no hard budget held. `complete`: it ends as a sentence, or the model ended it without a length."""
+    """A text without a hard budget. `complete`: it ends as a sentence, or the model ended it without a length."""
 
     runaway: bool = False
 
@@ -113,7 +113,7 @@ class UnconstrainedWriter:
         return results
 
     def _hypothesis(self, ids: list[int], limit: int, score: float) -> SearchedText:
-        """Return one text up to its own row's limit: how long the others of its batch were must not matter."""
+        """Return one text up to its own row's limit: so it does not depend on the rest of the batch."""
         eos = set(self.engine.eos)
         end = next((i for i, token in enumerate(ids) if token in eos), len(ids))
         steps = min(end + 1, len(ids))
@@ -130,7 +130,7 @@ class UnconstrainedWriter:
         return replace(first, candidates=list(others) if self.choose is None else [])
 
     def _ends_at_length(self, budget: Budget) -> bool:
-        """Return whether the model ends where the length says, in mid-sentence or not.
+        """Return whether the model ends at the given length, even in the middle of a sentence.
 
         A translator may end a title without a full stop; a model trained with limits need not use them up.
         """

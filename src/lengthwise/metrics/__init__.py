@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from . import bertscore, completeness, coverage, diversity, length_error, length_ratio, nll, overlap, reverse, rouge
+from . import bertscore, coverage, diversity, length_error, length_ratio, likelihood, overlap, rouge
 from .attention_entropy import attention_entropy
 from .contrastive import contrastive_accuracy
 from .models import causal_scorer, encoder, reverse_model
@@ -54,8 +54,8 @@ METRICS: dict[str, Metric] = {
     # against the source
     "coverage": Metric(coverage.coverage, _SRCS, **_REVERSE),  # without a reverse model, backs are needed
     "tail": Metric(partial(coverage.coverage, tail=True), _SRCS, **_REVERSE),
-    "reverse": Metric(reverse.reverse, _SRCS, usual=False, **_REVERSE),
-    "nll": Metric(nll.nll, _SRCS, takes="a model", usual=False, load=causal_scorer),
+    "reverse": Metric(likelihood.reverse, _SRCS, usual=False, **_REVERSE),
+    "nll": Metric(likelihood.nll, _SRCS, takes="a model", usual=False, load=causal_scorer),
     "lr-src": Metric(length_ratio.length_ratio, _SRCS),
     "lr-src-median": Metric(partial(length_ratio.length_ratio, finish=median), _SRCS),
     "lr-src-std": Metric(partial(length_ratio.length_ratio, finish=population_std), _SRCS),
@@ -75,7 +75,7 @@ METRICS: dict[str, Metric] = {
     "overrun": Metric(partial(length_error.length_error, name="overrun"), _BUDGETS),
     "violation": Metric(partial(length_error.length_error, name="violation"), _BUDGETS),
     # by themselves
-    "completeness": Metric(completeness.completeness),
+    "completeness": Metric(coverage.completeness),
     "repetition": Metric(diversity.repetition, takes="an n-gram order", default="4"),
     "distinct-1": Metric(partial(diversity.distinct, order=1)),
     "distinct-2": Metric(partial(diversity.distinct, order=2)),

@@ -22,8 +22,7 @@ def contrastive_accuracy(
         raise ValueError(f"each reference needs contrasts; got {found}")
     if not reference:
         raise ValueError("nothing to score: reference is empty")
-    bare = next((row for row, wrong in enumerate(contrasts) if not len(wrong)), None)
-    if bare is not None:
-        raise ValueError(f"every reference needs at least one contrast; row {bare} has none")
+    if bare := [row for row, wrong in enumerate(contrasts) if not len(wrong)]:
+        raise ValueError(f"every reference needs at least one contrast; row {bare[0]} has none")
     right = [float(ours > max(wrong)) for ours, wrong in zip(reference, contrasts, strict=True)]
     return as_score("contrastive", mean_of(right, "contrastive|of:log-prob-sums|ties:wrong|v1"), bootstrap, seed)

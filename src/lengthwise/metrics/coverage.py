@@ -1,8 +1,9 @@
-"""Coverage: does the output still say what the source says?
+"""Completeness and coverage: does the output end as a finished sentence, and does it still say what the source says?
 
-A text that ends with a full stop may have lost its last clause. The output is translated back into the language of the
-source, and the source's words are looked up in the back-translation, which is given or comes from a reverse model.
-This file compares words, without synonyms: a human translation, too, scores far below 1, so use it to compare systems.
+A text that ends with a full stop may have lost its last clause. For coverage, the output is translated back into the
+language of the source, and the source's words are looked up in the back-translation, which is given or comes from a
+reverse model. This file compares words, without synonyms: a human translation, too, scores far below 1, so use it to
+compare systems.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import regex
 
+from ..length.sentences import finished
 from .tally import NotApplicable, Tally, mean_of
 from .texts import Texts, short_name
 
@@ -21,6 +23,11 @@ _WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
 # A repeated word counts as found each time if it is in the back-translation once. If each occurrence needed one of its
 # own, the last ones would be missing, and a complete text would seem to lose its tail.
 _WORDS = "words:unicode-lc|repeats:found"
+
+
+def completeness(texts: Texts, _: str = "") -> Tally:
+    """Return the share of outputs that end as a finished sentence."""
+    return mean_of([finished(text) for text in texts.hyps], "completeness|rule:sentences.finished|v1")
 
 
 def coverage(texts: Texts, model: "ReverseModel | None" = None, *, tail: bool = False) -> Tally:

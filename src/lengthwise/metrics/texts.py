@@ -63,10 +63,9 @@ class Texts:
             raise ValueError(f"nothing to score: {name} is empty")
         if len(values) != (n := len(self.hyps)):
             raise ValueError(f"hyps and {name} must be equally many; got {n} hyps and {len(values)} {name}")
-        if name in ("hyps", "srcs", "backs"):
-            odd = next((row for row, text in enumerate(values) if not isinstance(text, str)), None)
-            if odd is not None:
-                raise TypeError(f"{name} must be texts; got {values[odd]!r:.80} for row {odd}")
+        odd = [row for row, value in enumerate(values) if not isinstance(value, str)]
+        if odd and name in ("hyps", "srcs", "backs"):
+            raise TypeError(f"{name} must be texts; got {values[odd[0]]!r:.80} for row {odd[0]}")
         return values
 
     def _resolved(self, row: int, given: Budget | str) -> Budget:
@@ -80,8 +79,9 @@ class Texts:
 
     def pick(self, rows: Sequence[int]) -> "Texts":
         """Return the texts of these rows."""
-        given: dict[str, Any] = {name: getattr(self, name) for name in _PER_ITEM}
-        return replace(self, **{name: values and [values[row] for row in rows] for name, values in given.items()})
+        given = {name: getattr(self, name) for name in _PER_ITEM}
+        picked: dict[str, Any] = {name: values and [values[row] for row in rows] for name, values in given.items()}
+        return replace(self, **picked)
 
     def as_documents(self) -> "Texts":
         """Return each document as one text: hypotheses, references and sources joined by spaces, without budgets."""

@@ -19,7 +19,7 @@ from .log_likelihood import token_log_probs
 class TokenScores:
     """Scores of each token of a text: (rows, time)."""
 
-    agreement: Tensor  # 1 where the model's own ranking stood; near 0 where the token was forced
+    agreement: Tensor  # 1 where the model itself would choose it; near 0 where the token was forced
     end_ratio: Tensor  # probability of ending here / probability of the best token
     score: Tensor  # log of (probability of the token / probability of the best token)
 

@@ -2,8 +2,8 @@
 
 It returns two things: the greedy back-translation of an output, and the log-probability of the source given the output.
 Both are kept as long as the model, so that coverage, tail, bins and comparisons compute them once; `mean_log_prob`,
-which sees millions of outputs, keeps none. Tokens beyond the model's window are cut off. Attached controls receive no
-length unless `lengths` is given. This file compares no words and loads no model.
+which is called for millions of outputs, keeps none. Tokens beyond the model's window are cut off. Attached controls
+receive no length unless `lengths` is given. This file compares no words and loads no model.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Translation for places where room is short: line by line, within a length, with its placeholders.
+"""Translation under length limits: line by line, within a length, with its placeholders.
 
 The names load when they are first used: the command line parses its input with `line_input`, which needs no torch.
 """

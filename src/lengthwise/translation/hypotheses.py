@@ -1,7 +1,7 @@
 """Hypotheses: the best few translations of a sentence, freely or within a budget.
 
 Configures the writers for translation: beams, several results, and of two that are as good in length the more probable
-one first. It knows sentences one by one; it does not know lines, placeholders or languages.
+one first. It handles single sentences, not lines, placeholders or languages.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SEQUENCES = 40  # at a time on a CPU: with more, sentences wait for the longest 
 # Within a budget most beams follow the most probable text until it hits the limit. With four times as many beams, half
 # of the texts that were not complete are.
 WIDER = 4
-# Probabilities must count as they are: that a limit leaves one token makes that token no more probable.
+# Probabilities must not be renormalised: the only token left by a limit does not become more probable.
 _OPTIONS: dict[str, Any] = {"renormalize_logits": False, "length_penalty": 0.0}
 _ANY_LENGTH = at_least(1, "chars")
 
@@ -55,7 +55,7 @@ class Hypotheses:
         return [at_most(distant_length(measure(text, "chars")), "chars") for text in texts]
 
     def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
-        """Return hypotheses within these budgets. Only what was a whole sentence must end like one."""
+        """Return hypotheses within these budgets. The output must end as a sentence only if the source does."""
         asked = list(dict.fromkeys(zip(texts, budgets, strict=True)))  # the same text with the same budget once
         found: dict[tuple[str, Budget], list[Written]] = {}
         for whole in (True, False):

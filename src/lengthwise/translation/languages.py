@@ -6,7 +6,6 @@ the model is used as it is, with a note. This file does not know lengths or plac
 
 import re
 from pathlib import Path
-from typing import Any
 
 from ..generation.generator import Writer
 
@@ -29,9 +28,9 @@ def prepare(writer: Writer, source: str, target: str) -> tuple[str, str | None]:
     model, tokenizer, asked = writer.model, writer.tokenizer, f"from {source} to {target}"
     if not model.config.is_encoder_decoder:
         raise ValueError(f"{writer.name} answers prompts and is no translator; a model {asked} is needed")
-    added = tokenizer.added_tokens_encoder  # a multilingual model has a token for each language
-    codes = getattr(tokenizer, "lang_code_to_id", None)
-    if codes := codes or {token: number for token, number in added.items() if _CODE.fullmatch(token)}:
+    codes = getattr(tokenizer, "lang_code_to_id", None)  # a multilingual model has a token for each language
+    codes = codes or {code: id_ for code, id_ in tokenizer.added_tokens_encoder.items() if _CODE.fullmatch(code)}
+    if codes:
         known_source, known_target = _code(codes, source, writer.name), _code(codes, target, writer.name)
         tokenizer.src_lang, tokenizer.tgt_lang = known_source[0], known_target[0]
         model.generation_config.forced_bos_token_id = known_target[1]  # `Writer` reads it

@@ -74,8 +74,6 @@ def translate_lines(translator: "Translator", lines: list[InputLine]) -> "Iterat
     budgets = [None if line.error else line.budget for line in lines]
     for line, one in zip(lines, translator.translate(texts, budgets), strict=True):
         if line.error is not None:
-            asked = "" if line.budget is None else str(line.budget)
-            one = replace(
-                one, source=line.text, budget=asked, error=line.error, fits=False, complete=False, intact=False
-            )
+            text, asked = line.text, "" if line.budget is None else str(line.budget)
+            one = replace(one, source=text, budget=asked, error=line.error, fits=False, complete=False, intact=False)
         yield one

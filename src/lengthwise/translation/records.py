@@ -1,7 +1,7 @@
 """Two records: `Hypothesis`, a translation of one sentence on its way, and `Translation`, the result for a line.
 
 The stages fill a hypothesis one after the other: search (tokens, error, complete, runaway), restoration of placeholders
-and capitals (text), noisy channel (score), compression (dropped). Ranking marks what is no translation as incomplete.
+and capitals (text), noisy channel (score), compression (dropped). Ranking marks copies of the source as incomplete.
 """
 
 from dataclasses import dataclass

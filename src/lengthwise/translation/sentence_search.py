@@ -40,9 +40,11 @@ class SentenceSearch:
         """Return translations of any length for each sentence, best first. Stand-ins are tried where none is intact."""
         found = dict(zip(texts, self._free(texts), strict=True))
         for form in STAND_INS:
-            # Not a sentence that failed: another search would fail as well.
-            lost_in_all = (text for text in texts if all(one.lost and not one.error for one in found[text]))
-            torn = [text for text in lost_in_all if count_placeholders(text)]
+            torn = [
+                text
+                for text in texts  # not one that failed: another search would fail as well
+                if count_placeholders(text) and all(one.lost and not one.error for one in found[text])
+            ]
             for text, options in zip(torn, self._free(torn, form), strict=True):
                 found[text] = rank_free([*options, *found[text]])
         return found
@@ -102,10 +104,7 @@ class SentenceSearch:
         for n, compressed in zip(behind, self._compressed([requests[n] for n in behind]), strict=True):
             dropped = {one.text: one.dropped for one in compressed}
             # An option with the text of a compressed one omits the same words.
-            options[n] = [
-                *(replace(one, dropped=dropped.get(one.text, one.dropped)) for one in options[n]),
-                *compressed,
-            ]
+            options[n] = [replace(one, dropped=dropped.get(one.text, one.dropped)) for one in options[n]] + compressed
         return options
 
     def _needs_compression(self, request: SentenceRequest, options: Options) -> bool:

@@ -1,27 +1,38 @@
-"""The reverse score: how probable is the source, given the output, to a model that translates the other way?
+"""Likelihood: how probable is an output given its source (NLL), and a source given its output (the reverse score)?
 
-Also the names of the metrics that need such a model. This file receives the model; it loads none.
+exp(NLL) is the perplexity. The model receives each source in its own prompt format, and no length. Short outputs, and
+outputs that this model would write itself, have a low NLL whatever they say: compare at like lengths.
+The reverse score is that of a model that translates the other way; the names of the metrics that need such a model are
+here too. This file receives models; it loads none.
 """
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from .tally import Tally, ratio_of_sums
+from .tally import Tally, ratio_of
 from .texts import Texts, short_name
 
 if TYPE_CHECKING:
+    from ..scoring.log_likelihood import CausalScorer
     from ..scoring.reverse import ReverseModel
 
 BACK_TRANSLATING = ("coverage", "tail")
+
+
+def nll(texts: Texts, scorer: "CausalScorer | None") -> Tally:
+    """Return nats per token, over all outputs together; ends are not counted. Two equally likely tokens: ln 2."""
+    if scorer is None:
+        raise ValueError("the likelihood needs a model: 'nll:smollm2-plain' or 'nll:path/to/model'")
+    counts = scorer.likelihood(texts.hyps, texts.srcs or ()) * (-1, 1)
+    return ratio_of(counts, f"nll|per:token|end:no|given:source|model:{short_name(scorer.name)}|v1")
 
 
 def reverse(texts: Texts, model: "ReverseModel | None") -> Tally:
     """Return the mean log P(source | output) in nats per token, over all sources together, ends included."""
     if model is None:
         raise ValueError("the reverse score needs a model that translates back: 'reverse:path/to/model'")
-    counts = model.likelihood(texts.srcs or (), texts.hyps)
     signature = f"reverse|log-p:source|given:output|per:token|end:yes|model:{short_name(model.name)}|v1"
-    return Tally(signature, counts, ratio_of_sums, counts[:, 0] / counts[:, 1])
+    return ratio_of(model.likelihood(texts.srcs or (), texts.hyps), signature)
 
 
 def reverse_metrics(model: str | None) -> list[str]:
