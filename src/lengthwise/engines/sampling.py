@@ -35,6 +35,7 @@ def sample(
     tokens = None
     if top_k:  # sorting the whole vocabulary can cost more than the model's own step
         scores, tokens = scores.topk(min(top_k, scores.shape[1]))
+    scores = scores.float()  # half precision would blur top-p
     if temperature != 1.0:
         scores = scores / temperature
     if top_p < 1.0:

@@ -203,6 +203,7 @@ class Decoder:
             return inputs | {"decoder_length": distant_length(inputs["decoder_length"])}
         return inputs | distant_limit_inputs(inputs["decoder_length"]) if self.engine.takes_limits_in(unit) else None
 
+    @torch.inference_mode()
     def stream_judge(self, request: Request) -> Callable[[list[int], list[float]], list[float]]:
         """Return a function that re-judges the agreement of a text's first tokens as `drafts` will in the end."""
         meter, engine = self.requests.meter(request.budget.unit), self.engine
