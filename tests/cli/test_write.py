@@ -88,7 +88,7 @@ def drain(terminal):
         ({"temperature": -1}, "temperature must be a number, 0 or above; got -1"),
         ({"temperature": float("nan")}, "temperature must be a number"),
         ({"beams": 2, "temperature": 1}, "give one of them"),
-        ({"beams": 2, "candidates": 3}, "3 candidates need as many beams; got 2"),
+        ({"beams": 2, "candidates": 3}, "3 candidates need at least as many beams; got 2"),
         ({"candidates": 3, "temperature": 0}, "differ only if drawn"),
     ],
 )

@@ -30,7 +30,7 @@ def decoded(engine, ids):
 def test_with_top_p_0_the_best_token_is_drawn(family, sp_unigram, monkeypatch):
     """Nothing is random then, and the other rows of the batch do not matter."""
     engine = TransformersEngine(tiny(family, sp_unigram), sp_unigram)
-    first = engine.text_start - 1
+    first = len(engine.forced_start)
     monkeypatch.setattr(Sampler, "_decoded", lambda self, written, limits: written[:, :9].tolist())
     expected = [greedy(engine, text, 9 + first)[first:] for text in TEXTS]
     sampler = Sampler(Writer(engine), top_p=0.0)

@@ -1,14 +1,18 @@
-"""What every engine must do, on eight tiny model families. A new engine adds a line to `ENGINES`."""
+"""What every engine must do, on eight tiny model families, and what a writer needs of an engine."""
 
+import numpy as np
 import pytest
 import torch
 
 from families import ENCODER_DECODERS, FAMILIES, tiny
-from lengthwise import EncodingControl, Writer, attach
-from lengthwise.engines.base import LengthInputs
+from lengthwise import EncodingControl, Writer, attach, load
+from lengthwise.engines.base import Engine, LengthInputs, TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
-from lengthwise.scoring.log_likelihood import token_log_probs
+from lengthwise.generation import load as loading
+from lengthwise.length.budget import Budget
+from lengthwise.scoring.log_likelihood import CausalScorer
 
+# A new engine adds a line: a function of a tiny model and its tokenizer.
 ENGINES = {"transformers": TransformersEngine}
 TEXTS = ["The dog.", "A longer question: where is the fox, and why?", "x"]
 STEPS = 8
@@ -41,11 +45,9 @@ def greedy(rows, steps=STEPS):
 def test_steps_write_what_the_engines_own_search_writes(make, family):
     engine = make(family)
     prompts = [engine.prompt_ids(text) for text in TEXTS]
-    inputs = engine.inputs(prompts)
-    start = engine.text_start if engine.encoder_decoder else inputs["input_ids"].shape[1]
-    found = engine.search(inputs, max_new_tokens=STEPS, options={"min_new_tokens": STEPS}).sequences[:, start:]
+    found = engine.search(prompts, max_new_tokens=STEPS, options={"min_new_tokens": STEPS}).ids
     rows = engine.prefill(prompts, None, {"min_new_tokens": STEPS})
-    assert greedy(rows, found.shape[1]).tolist() == found.tolist()
+    assert greedy(rows).tolist() == found
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -53,13 +55,14 @@ def test_scores_are_those_of_one_forward_pass(make, family):
     engine = make(family)
     prompts = [engine.prompt_ids(text) for text in TEXTS]
     rows = engine.prefill(prompts)
-    start, seen = rows.ids.shape[1], []
+    texts, seen = [], []
     for _ in range(STEPS):
-        token = rows.scores.argmax(1)
-        seen.append(rows.scores.log_softmax(1).gather(1, token[:, None]).squeeze(1))
-        rows.step(token)
-    scored = token_log_probs(engine, engine.inputs(prompts), rows.ids, start).token
-    torch.testing.assert_close(torch.stack(seen, 1), scored, atol=2e-5, rtol=0)
+        texts.append(rows.scores.argmax(1))
+        seen.append(rows.scores.log_softmax(1).amax(1))
+        rows.step(texts[-1])
+    scored = engine.score(prompts, torch.stack(texts, 1).tolist())
+    torch.testing.assert_close(torch.stack(seen, 1), scored.token, atol=2e-5, rtol=0)
+    torch.testing.assert_close(scored.token, scored.best)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -72,23 +75,37 @@ def test_rows_are_forked_dropped_and_reordered(make, family):
     rows.select(torch.tensor([2, 0, 0]))
     rest = greedy(rows, STEPS - 3)
     assert torch.cat([first[[2, 0, 0]], rest], 1).tolist() == alone[[2, 0, 0]].tolist()
-    assert len(rows.ids) == len(rows.scores) == len(rows.hidden) == 3
+    assert len(rows.scores) == 3
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_prompt_has_several_rows(make, family):
+    engine = make(family)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    once, thrice = greedy(engine.prefill(prompts)), greedy(engine.prefill(prompts, each=3))
+    assert thrice.tolist() == once.repeat_interleave(3, 0).tolist()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_hidden_state_is_what_the_output_layer_reads(make, family):
     engine = make(family)
-    assert engine.can.hidden
-    rows = engine.prefill([engine.prompt_ids(text) for text in TEXTS])
-    with torch.inference_mode():
-        logits = engine.model.get_output_embeddings()(rows.hidden)
-    torch.testing.assert_close(logits, rows.scores, atol=1e-4, rtol=0)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    assert engine.prefill(prompts).hidden is None  # unless it is asked for
+    rows = engine.prefill(prompts, hidden=True)
+    factor = engine.model.config.d_model**-0.5 if family == "t5" else 1.0  # T5 scales it before its output layer
+    for _ in range(2):
+        with torch.inference_mode():
+            logits = engine.model.get_output_embeddings()(rows.hidden * factor)
+        torch.testing.assert_close(logits, rows.scores, atol=1e-4, rtol=0)
+        rows.step(rows.scores.argmax(1))
+    rows.select(torch.tensor([1]))
+    assert len(rows.hidden) == 1
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_length_inputs_reach_the_control(make, family):
     engine = make(family, EncodingControl("difference", unit="tokens", scale=2.0))
-    assert engine.can.lengths
+    assert engine.units == ("tokens",)
     prompts = [engine.prompt_ids(text) for text in TEXTS]
     far, near = (LengthInputs([n] * 3, [0] * 3, [False] * 3, [0] * 3) for n in (500, 3))
     plain, one, other = (engine.prefill(prompts, lengths).scores for lengths in (None, far, near))
@@ -99,3 +116,75 @@ def test_length_inputs_reach_the_control(make, family):
 def test_a_writer_takes_an_engine(make):
     [written] = Writer(make("llama")).write("The dog.", "at most 40 chars")
     assert (written.fits, written.model) == (True, "tiny")
+
+
+# ---- an engine without transformers and without a search of its own
+
+
+class BigramRows:
+    def __init__(self, table, last):
+        self.table, self.last, self.hidden = table, last, None
+
+    @property
+    def scores(self):
+        return torch.from_numpy(self.table[self.last])
+
+    def step(self, tokens):
+        self.last = tokens.numpy()
+
+    def select(self, rows):
+        self.last = self.last[np.asarray(rows)]
+
+
+class BigramEngine(Engine):
+    """A bigram model in numpy: random, but for spaces, which are probable."""
+
+    name, encoder_decoder, eos, pad, window = "bigrams", False, [2], 0, 512
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.table = np.random.default_rng(0).normal(size=(len(tokenizer), len(tokenizer))).astype(np.float32)
+
+    def prefill(self, prompts, lengths=None, options=None, *, each=1, max_new_tokens=None, hidden=False):
+        return BigramRows(self.table, np.array([ids[-1] for ids in prompts]).repeat(each))
+
+    def score(self, prompts, texts, lengths=None, cache=None):
+        found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
+        for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
+            logits = self.table[[prompt[-1], *text[:-1]]]
+            logits = logits - np.logaddexp.reduce(logits, 1, keepdims=True)
+            found[:, row, : len(text)] = logits[range(len(text)), text], logits.max(1), logits[:, 2]
+        return TokenLogProbs(*torch.from_numpy(found))
+
+
+@pytest.mark.parametrize("how", [{}, {"candidates": 3}, {"temperature": 1.2}])
+@pytest.mark.parametrize("budget", ["at most 40 chars", "exactly 9 words", "12-15 tokens"])
+def test_a_writer_needs_prefill_and_score_alone(byte_bpe, budget, how):
+    writer = Writer(BigramEngine(byte_bpe))
+    [written] = writer.write("The dog.", budget, seed=1, **how)
+    assert (written.fits, written.model, written.error) == (True, "bigrams", None)
+    assert "".join(writer.stream("The dog.", budget, seed=1)) == writer.write("The dog.", budget, seed=1)[0].text
+    assert Budget.parse(budget).fits(written.length)
+
+
+def test_what_an_engine_without_beam_search_says(byte_bpe):
+    with pytest.raises(ValueError, match="bigrams has no beam search"):
+        Writer(BigramEngine(byte_bpe)).write("The dog.", "at most 40 chars", num_beams=2)
+
+
+def test_its_texts_are_scored(byte_bpe):
+    [(log_prob, tokens)] = CausalScorer(BigramEngine(byte_bpe)).likelihood(["is quick."], ["The dog"])
+    assert tokens == len(byte_bpe("is quick.")["input_ids"])
+    assert log_prob < 0
+
+
+def test_an_engine_is_loaded_by_its_name(byte_bpe, monkeypatch):
+    monkeypatch.setitem(loading.ENGINES, "bigrams", lambda name, **options: BigramEngine(byte_bpe))
+    assert load("any", engine="bigrams").name == "bigrams"
+    with pytest.raises(ValueError, match="there is no engine 'vlm'; there is transformers, bigrams"):
+        load("any", engine="vlm")
+
+
+def test_a_model_without_its_tokenizer_is_refused(byte_bpe):
+    with pytest.raises(TypeError, match="got LlamaForCausalLM alone"):
+        Writer(tiny("llama", byte_bpe))

@@ -100,7 +100,7 @@ def test_the_model_is_left_as_it_was_even_if_nobody_waits_for_the_end(byte_bpe):
 def test_what_is_not_known_is_refused(byte_bpe):
     narrow = tiny("mistral", byte_bpe)
     narrow.config.sliding_window = 16
-    with pytest.raises(ValueError, match="sees 16 tokens at a time"):
+    with pytest.raises(ValueError, match="attends to 16 tokens"):
         rolled(narrow, requests_of(byte_bpe))
     llama = tiny("llama", byte_bpe)
     with pytest.raises(ValueError, match="temperature above 0"):

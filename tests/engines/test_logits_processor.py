@@ -41,15 +41,14 @@ def test_rows_are_masked_as_by_the_constraint(byte_bpe, unit):
     meter, generator = Meter(byte_bpe, unit), torch.Generator().manual_seed(0)
     begun = [byte_bpe(text)["input_ids"] for text in ("The dog", "", "Über 👍🏽 it", "It is. The fox is")]
     budgets = limits([f"exactly 40 {unit}", f"at most 25 {unit}", f"30-33 {unit}", f"at least 27 {unit}"])
-    wide, limit = max(map(len, begun)), [60] * 4
-    prompt = byte_words(meter, wide + 3)
-    ids = torch.tensor([[*prompt[: wide + 3 - len(row)], *row] for row in begun])
-    skip = torch.tensor([wide - len(row) for row in begun])
-    processor = LengthBudgetLogitsProcessor(meter, **budgets, start=3, skip=skip, eos=[2], limit=limit)
+    limit, new = [60] * 4, torch.tensor([byte_words(meter, 3)] * 4)
+    ids = torch.cat([torch.zeros(4, 3, dtype=torch.long), new], 1)
+    processor = LengthBudgetLogitsProcessor(meter, **budgets, start=3, written=begun, eos=[2], limit=limit)
     scores = noise(generator, 4, len(byte_bpe))
     assert processor(ids[:, :2], scores) is scores
     for each in (1, 3, 2):
         scores = noise(generator, 4 * each, len(byte_bpe))
-        constraint = LengthConstraint(meter, **budgets, eos=[2], limit=limit, written=begun)
+        written = [[*row, *more] for row, more in zip(begun, new.tolist(), strict=True)]
+        constraint = LengthConstraint(meter, **budgets, eos=[2], limit=limit, written=written)
         constraint.select([n for n in range(4) for _ in range(each)])
         assert torch.equal(processor(ids.repeat_interleave(each, 0), scores), constraint.apply(scores))

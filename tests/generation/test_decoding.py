@@ -1,30 +1,137 @@
-"""What decoding observes of the model's own choices, and what a text is made of."""
+"""Which token is chosen, how far the model agrees with it, and the ways by which an engine decodes."""
 
 import math
+import threading
 
 import pytest
 import torch
 
-from lengthwise.generation.decoding import _observed, spelled
+from families import tiny
+from lengthwise import Writer
+from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.generation.decoding import _Choice, spelled
+from lengthwise.generation.options import decoding_options
 from lengthwise.length.meter import Meter
-from lengthwise.scoring.completeness import agreement
 
 
-def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken():
-    scores = torch.tensor([[5.0, 3.0, 1.0], [5.0, 3.0, 1.0]])
-    kept = scores.clone()
-    kept[0, 0] = -torch.inf
-    token = kept.argmax(1)
-    own, made, best, top, end = _observed(scores, kept, token, torch.tensor([2]))
-    assert agreement(own, made, best, top).tolist() == pytest.approx([math.exp(-2), 1.0])
-    assert end.tolist() == [1.0, 1.0]
+class Ban:
+    """In place of a constraint: bans one token of each row, and allows the end with score 0 where nothing is left."""
+
+    def __init__(self, *banned):
+        self.low = self.banned = banned
+
+    def apply(self, scores):
+        kept = scores.clone()
+        for row, tokens in enumerate(self.banned):
+            kept[row, list(tokens)] = -torch.inf
+        kept[:, 2] = torch.where(kept.amax(1) == -torch.inf, 0.0, kept[:, 2])
+        return kept
+
+    def update(self, tokens):
+        pass
 
 
-def test_a_forced_end_has_no_agreement_where_nothing_was_allowed():
-    scores = torch.tensor([[5.0, -9.0]])
-    kept = torch.tensor([[-torch.inf, 0.0]])  # the constraint allows the end with score 0
-    own, made, best, top, _ = _observed(scores, kept, torch.tensor([1]), torch.tensor([1]))
-    assert agreement(own, made, best, top).item() == pytest.approx(math.exp(-14))
+@pytest.fixture
+def engine(byte_bpe):
+    return TransformersEngine(tiny("llama", byte_bpe), byte_bpe)  # its end token is 2
+
+
+def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken(engine):
+    choice = _Choice(engine, Ban([0], []), None, None)
+    assert choice(torch.tensor([[5.0, 3.0, 1.0]] * 2)).tolist() == [1, 0]
+    found = choice.token_scores
+    assert found.agreement.flatten().tolist() == pytest.approx([math.exp(-2), 1.0])
+    assert found.end_ratio.flatten().tolist() == pytest.approx([math.exp(-4)] * 2)
+    assert found.score.flatten().tolist() == [-2.0, 0.0]
+
+
+def test_a_forced_end_has_no_agreement_where_nothing_was_allowed(engine):
+    choice = _Choice(engine, Ban([0, 1, 2]), None, None)
+    assert choice(torch.tensor([[5.0, 3.0, -9.0]])).tolist() == [2]
+    assert choice.token_scores.agreement.item() == pytest.approx(math.exp(-14))
+    assert choice.done
+
+
+def test_a_row_that_has_ended_is_padded(engine):
+    choice = _Choice(engine, Ban([], []), None, None)
+    assert choice(torch.tensor([[0.0, 1.0, 5.0], [0.0, 5.0, 1.0]])).tolist() == [2, 1]
+    assert not choice.done
+    assert choice(torch.tensor([[0.0, 5.0, 1.0], [0.0, 1.0, 5.0]])).tolist() == [engine.pad, 2]
+    assert choice.done
+
+
+# ---- options that only `generate` of transformers can carry out
+
+BUDGET = "exactly 12 words"
+
+
+@pytest.mark.parametrize("how", [{}, {"candidates": 3}, {"temperature": 1.5}])
+@pytest.mark.parametrize("only", [{"max_time": 3600.0}, {"cache_implementation": "static"}, {"stop_strings": ["\0"]}])
+def test_the_same_texts_inside_generate(engine, byte_bpe, only, how):
+    if "stop_strings" in only:
+        only = only | {"tokenizer": byte_bpe}
+    writer = Writer(engine)
+    here = writer.write(["The dog.", "Why? Because."], BUDGET, seed=3, **how)
+    assert writer.write(["The dog.", "Why? Because."], BUDGET, seed=3, **how, **only) == here
+
+
+def test_a_stream_inside_generate(engine):
+    writer = Writer(engine)
+    whole = writer.write("The dog.", BUDGET, max_time=3600.0)[0].text
+    assert "".join(writer.stream("The dog.", BUDGET, max_time=3600.0)) == whole
+
+
+def test_a_closed_listener_ends_the_search(engine):
+    """The text was abandoned: no more than a few tokens are written."""
+
+    class Reader:
+        closed, calls = False, 0
+
+        def put(self, ids, agreement):
+            self.calls += 1
+            self.closed = self.calls == 5
+
+    for how in ({}, {"max_time": 3600.0}):
+        writer, reader = Writer(engine), Reader()
+        request = writer.requests.make(0, "The dog.", "exactly 60 words")
+        writer.decoder.drafts([request], 1, decoding_options(1, 0, how), listener=reader)
+        assert reader.calls < 8
+
+
+def test_guided_texts_are_rows_of_their_own(engine):
+    """Classifier-free guidance keeps a cache inside its logits processor, which cannot be forked."""
+    found = Writer(engine).write("The dog.", "at most 60 chars", candidates=3, seed=1, guidance_scale=1.5)
+    assert [one.fits for one in [found[0], *found[0].candidates]] == [True] * 3
+
+
+def test_streams_of_one_model_side_by_side(engine):
+    writer, found = Writer(engine), {}
+
+    def read(n):
+        found[n] = "".join(writer.stream("The dog.", f"exactly {10 + n} words", temperature=1.0, seed=n))
+
+    threads = [threading.Thread(target=read, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = [writer.write("The dog.", f"exactly {10 + n} words", temperature=1.0, seed=n)[0].text for n in range(4)]
+    assert [found[n] for n in range(4)] == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"do_sample": True, "temperature": 0}, "temperature must be above 0"),
+        ({"temperature": 1.0, "top_p": 1.5}, "top_p must be a share between 0 and 1; got 1.5"),
+        ({"candidates": 2, "top_p": -0.1}, "top_p"),
+        ({"temperature": 1.0, "top_k": -1}, "top_k must be a number of tokens, or 0 for all; got -1"),
+        ({"temperature": float("nan")}, "temperature must be a number"),
+    ],
+)
+def test_sampling_parameters_that_mean_nothing(engine, how, says):
+    with pytest.raises(ValueError, match=says):
+        Writer(engine).write("The dog.", BUDGET, **how)
 
 
 def test_the_text_grows_with_its_tokens(byte_bpe):

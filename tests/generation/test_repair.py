@@ -255,7 +255,7 @@ def planned():
         lambda: EncodingControl(unit=("words", "chars"), placement="answer", at_most=True, scale=0.5),
         planned,
     ],
-    ids=["plain", "whole", "answer", "planner"],
+    ids=["plain", "whole", "answer", "countdown_head"],
 )
 def test_prompts_read_once_make_the_same_texts(byte_bpe, monkeypatch, control):
     model = tiny("llama", byte_bpe)
@@ -271,7 +271,7 @@ def test_prompts_read_once_make_the_same_texts(byte_bpe, monkeypatch, control):
 
     once = both()
     monkeypatch.setattr(type(writer.engine), "prompt_cache", lambda *parts: None)
-    monkeypatch.setattr(transformers_engine, "_can_fork", lambda inputs: False)
+    monkeypatch.setattr(transformers_engine._Prepared, "can_fork", False)
     assert both() == once
 
 
@@ -330,7 +330,7 @@ def test_a_model_whose_memory_cannot_be_shared(byte_bpe, monkeypatch, make):
     assert len(widths) > 2
     assert all(w.fits for w in greedy + drawn)
     monkeypatch.setattr(type(writer.engine), "prompt_cache", lambda *parts: None)
-    monkeypatch.setattr(transformers_engine, "_can_fork", lambda inputs: False)
+    monkeypatch.setattr(transformers_engine._Prepared, "can_fork", False)
     assert texts(greedy) == texts(writer.write(PROMPTS[:2], "exactly 20 chars"))
     assert texts(drawn) == texts(writer.write(PROMPTS[:2], "exactly 20 chars", candidates=3, seed=1))
 
@@ -412,12 +412,14 @@ def test_a_stream_lets_no_full_stop_go_that_an_encoding_has_taught(byte_bpe, sai
 
 def test_an_end_that_is_written_again_is_judged_where_it_stands(byte_bpe, monkeypatch):
     """What was kept of a text counts as written, for the judge as for the writer."""
-    writer, starts = taught(byte_bpe, SAID, 40), []
-    score = decoding.score_tokens
-    monkeypatch.setattr(
-        decoding, "score_tokens", lambda engine, inputs, *more: starts.append(inputs) or score(engine, inputs, *more)
-    )
+    writer, judged = taught(byte_bpe, SAID, 40), []
+    score, prompt = decoding.score_tokens, len(byte_bpe("A dog.")["input_ids"])
+
+    def noted(engine, prompts, texts, lengths, *more):
+        judged.extend(len(ids) - written for ids, written in zip(prompts, lengths.written, strict=True) if written)
+        return score(engine, prompts, texts, lengths, *more)
+
+    monkeypatch.setattr(decoding, "score_tokens", noted)
     writer.write("A dog.", "exactly 40 words")
-    again = [inputs for inputs in starts if (inputs["decoder_start"] < inputs["input_ids"].shape[1]).any()]
-    assert again
-    assert all((inputs["decoder_start"] == len(byte_bpe("A dog.")["input_ids"])).all() for inputs in again)
+    assert judged
+    assert set(judged) == {prompt}

@@ -106,8 +106,8 @@ def test_what_they_need(folder, decoder):
         (["coverage"], "backs not given. A reverse model makes them: 'coverage:path"),
         (["tail"], "'tail:path/to/model'"),
         (["reverse"], "'reverse:path/to/model'"),
-        ([f"coverage:{decoder}"], "takes an encoder-decoder .* is a llama, which has only a decoder"),
-        ([f"reverse:{decoder}"], "which has only a decoder"),
+        ([f"coverage:{decoder}"], "takes an encoder-decoder .* has only a decoder"),
+        ([f"reverse:{decoder}"], "has only a decoder"),
         (["tail:no-such-model"], "no-such-model"),
     ]:
         with pytest.raises(ValueError, match=says):

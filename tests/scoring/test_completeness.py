@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from families import tiny
+from lengthwise import CountdownHead, EncodingControl, attach
+from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.scoring.completeness import (
     TokenScores,
     agreement,
-    distant_limit_inputs,
+    can_judge_without_length,
     judged_without_length,
+    neutral_lengths,
     score_tokens,
-    without_length_inputs,
 )
-
-INF = torch.inf
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ INF = torch.inf
         (-3.0, -3.0, -1.0, -3.0, math.exp(-2)),  # better tokens were banned
         (-3.0, 1.0, -1.0, 1.0, math.exp(-2)),  # its score was raised
         (-1.0, -3.0, -1.0, -1.0, 1.0),  # its score was lowered: never more than 1
-        (-5.0, 0.0, -1.0, -INF, math.exp(-4)),  # all were banned: the end was allowed with 0
+        (-5.0, 0.0, -1.0, 0.0, math.exp(-4)),  # all were banned: the end was allowed with 0
     ],
 )
 def test_agreement(own, made, best, top, expected):
@@ -39,14 +39,12 @@ def test_agreement(own, made, best, top, expected):
 def test_scores_are_relative_to_the_best_token(family, byte_bpe, sp_unigram):
     tokenizer = byte_bpe if family == "llama" else sp_unigram
     engine = TransformersEngine(tiny(family, tokenizer), tokenizer)
-    inputs = engine.inputs([engine.prompt_ids("The quick brown fox"), engine.prompt_ids("It was")])
-    found = engine.search(inputs, max_new_tokens=6).sequences
-    start = engine.text_start if engine.encoder_decoder else inputs["input_ids"].shape[1]
-    greedy = score_tokens(engine, inputs, found, start)
-    torch.testing.assert_close(greedy.score, torch.zeros(2, found.shape[1] - start), atol=1e-4, rtol=0)
-    other = found.clone()
-    other[:, start + 1] = (found[:, start + 1] + 1) % len(tokenizer)
-    changed = score_tokens(engine, inputs, other, start)
+    prompts = [engine.prompt_ids("The quick brown fox"), engine.prompt_ids("It was")]
+    found = engine.search(prompts, max_new_tokens=6).ids
+    greedy = score_tokens(engine, prompts, found)
+    torch.testing.assert_close(greedy.score, torch.zeros(2, 6), atol=1e-4, rtol=0)
+    other = [[ids[0], (ids[1] + 1) % len(tokenizer), *ids[2:]] for ids in found]
+    changed = score_tokens(engine, prompts, other)
     assert (changed.score[:, 1] < 0).all()
     torch.testing.assert_close(changed.agreement, changed.score.exp())
     torch.testing.assert_close(changed.end_ratio[:, :2], greedy.end_ratio[:, :2])  # up to there nothing has changed
@@ -63,11 +61,19 @@ def test_full_stops_and_ends_are_judged_without_the_length():
         assert (found.score == without).all()
 
 
-def test_inputs_without_a_length_or_with_a_distant_one():
-    inputs = {"input_ids": torch.ones(1, 2), "decoder_length": torch.tensor([30])}
-    assert without_length_inputs(inputs).keys() == {"input_ids"}
-    distant = distant_limit_inputs(inputs["decoder_length"])
-    assert {name: value.tolist() for name, value in distant.items()} == {
-        "decoder_length": [80],
-        "decoder_at_most": [True],
-    }
+@pytest.mark.parametrize(
+    ("family", "control", "can", "expected"),
+    [
+        ("llama", CountdownHead("chars", hidden=8), True, None),  # it is the plain model without a length
+        ("llama", EncodingControl(unit="chars"), True, ([80], [False])),  # an answer can always continue
+        ("marian", EncodingControl(unit="chars", at_most=True), True, ([80], [True])),
+        ("marian", EncodingControl(unit="chars"), False, None),  # always received a length that it must meet
+    ],
+)
+def test_lengths_that_do_not_limit_the_text(family, control, can, expected, byte_bpe, sp_unigram):
+    tokenizer = byte_bpe if family == "llama" else sp_unigram
+    engine = TransformersEngine(attach(tiny(family, tokenizer), control, tokenizer), tokenizer)
+    assert can_judge_without_length(engine, "chars") is can
+    if can:
+        found = neutral_lengths(engine, LengthInputs([30], [0], [False], [0]))
+        assert (found and (found.length, found.at_most)) == expected

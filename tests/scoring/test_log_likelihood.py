@@ -10,8 +10,7 @@ from lengthwise import attach
 from lengthwise.engines import transformers as transformers_engine
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
-from lengthwise.scoring import log_likelihood
-from lengthwise.scoring.log_likelihood import CausalScorer, log_probs, token_log_probs
+from lengthwise.scoring.log_likelihood import CausalScorer, log_probs
 
 PROMPTS = ["Where is the house?", "The sea", "Yes or no?", "What is rain?"]
 TEXTS = ["Over there.", "It is cold and deep at night, and nobody swims in it.", "", "Water"]
@@ -50,7 +49,7 @@ def by_hand(engine, prompt, text, length=None):
 @pytest.mark.parametrize("tokens", [4096, 40])  # one batch, and one of few rows
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_text_as_if_it_were_alone(family, tokens, request, monkeypatch):
-    monkeypatch.setattr(log_likelihood, "batch_tokens", lambda engine: tokens)
+    monkeypatch.setattr(TransformersEngine, "batch_tokens", tokens)
     engine = engine_of(family, request)
     prompts, texts = ids_of(engine)
     found = dict(log_probs(engine, prompts, texts))
@@ -69,7 +68,7 @@ def test_each_text_as_if_it_were_alone(family, tokens, request, monkeypatch):
 def test_attached_controls_receive_lengths(family, control, request):
     engine = engine_of(family, request, control)
     prompts, texts = ids_of(engine)
-    lengths = LengthInputs([9, 40, 1, 5], [0] * 4, [False] * 4, [len(text) for text in texts])
+    lengths = LengthInputs([9, 40, 1, 5], [0] * 4, [False] * 4, [0] * 4)
     for row, values in log_probs(engine, prompts, texts, lengths):
         expected = by_hand(engine, prompts[row], texts[row], lengths.length[row])
         expected = expected.gather(1, torch.tensor(texts[row])[:, None])[:, 0]
@@ -80,21 +79,22 @@ def test_attached_controls_receive_lengths(family, control, request):
 def test_after_a_cache_of_the_prompt(family, request, monkeypatch):
     monkeypatch.setattr(transformers_engine, "_COLUMNS", 3)
     engine = engine_of(family, request)
-    inputs = engine.inputs([engine.prompt_ids(prompt) for prompt in PROMPTS])
-    start = inputs["input_ids"].shape[1]
-    written = torch.cat([inputs["input_ids"], torch.randint(3, 400, (4, 8))], 1)
-    plain = token_log_probs(engine, inputs, written, start)
-    cached = token_log_probs(engine, inputs, written, start, engine.prompt_cache(inputs, 1))
+    prompts = [engine.prompt_ids(prompt) for prompt in PROMPTS]
+    texts = torch.randint(3, 400, (4, 8)).tolist()
+    plain, cache = engine.score(prompts, texts), engine.prompt_cache(prompts)
+    engine.score(prompts, [text[:5] for text in texts], None, cache)  # a cache can be used again
+    cached = engine.score(prompts, texts, None, cache)
     for one, other in zip(plain, cached, strict=True):
         assert one.shape == (4, 8)
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
-def test_tokens_that_are_never_written_get_no_probability(engine):
+def test_tokens_that_are_never_written_get_no_probability(engine, monkeypatch):
     prompts, texts = ids_of(engine)
     [(_, plain)] = log_probs(engine, prompts[:1], texts[:1])
     never = [0, 1, 7]
-    [(_, banned)] = log_probs(engine, prompts[:1], texts[:1], never=never)
+    monkeypatch.setattr(engine.model.generation_config, "bad_words_ids", [[one] for one in never] + [[4, 5]])
+    [(_, banned)] = log_probs(engine, prompts[:1], texts[:1])
     expected = by_hand(engine, prompts[0], texts[0])
     lost = (1 - expected[:, never].exp().sum(1)).log()
     torch.testing.assert_close(banned.token, plain.token - lost, atol=1e-4, rtol=1e-4)
@@ -125,7 +125,7 @@ def test_a_model_without_preferences_gives_each_token_an_equal_share(byte_bpe):
 
 
 def test_what_a_causal_scorer_refuses(engine, byte_bpe):
-    with pytest.raises(ValueError, match="has an encoder"):
+    with pytest.raises(ValueError, match="also has an encoder"):
         CausalScorer(TransformersEngine(tiny("bart", byte_bpe), byte_bpe))
     with pytest.raises(ValueError, match="got 1 for 4 texts"):
         CausalScorer(engine).likelihood(TEXTS, PROMPTS[:1])

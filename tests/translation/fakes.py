@@ -13,7 +13,7 @@ def fake_writer(name="fake", **settings):
     tokenizer = SimpleNamespace(**{"added_tokens_encoder": {}, **settings})
     device, generation = SimpleNamespace(type="cuda"), SimpleNamespace(forced_bos_token_id=None)
     model = SimpleNamespace(config=config, device=device, generation_config=generation)
-    settled = {"text_start": 1, "plain_without_length": False, "takes_limits_in": lambda unit: False}
+    settled = {"forced_start": [], "max_rows": 40, "plain_without_length": False, "takes_limits_in": lambda unit: False}
     engine = SimpleNamespace(model=model, **settled)
     return SimpleNamespace(name=name, model=model, tokenizer=tokenizer, engine=engine)
 

@@ -43,13 +43,8 @@ class LengthState:
         self._gap, self._before_gap = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
 
     @classmethod
-    def of(cls, meter: Meter, ids: Sequence[Sequence[int]] | Integers, skip: Integers | None = None) -> "LengthState":
-        """Return the state of rows that have written `ids`: (rows, time), or rows of different lengths.
-
-        `skip` (rows,): how many ids at the beginning of each row are no part of its text.
-        """
-        if skip is not None and skip.any():
-            ids = [row[first:] for row, first in zip(ids, skip, strict=True)]
+    def of(cls, meter: Meter, ids: Sequence[Sequence[int]] | Integers) -> "LengthState":
+        """Return the state of rows that have written `ids`: (rows, time), or rows of different lengths."""
         if len({len(row) for row in ids}) > 1:
             state = cls(meter, 0)
             state._append(cls.of(meter, [row]) for row in ids)

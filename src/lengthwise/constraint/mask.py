@@ -60,7 +60,8 @@ class LengthConstraint:
         self.low = _numbers(low)
         rows = len(self.low)
         self.high, self.limit = (_numbers([None] * rows if limits is None else limits) for limits in (high, limit))
-        self.state = LengthState.of(meter, [[]] * rows if written is None else written)
+        self._texts, self._written = rows, [[]] * rows if written is None else written
+        self.state = LengthState.of(meter, self._written)
         self._costs = token_costs_of(meter, finish)
         self._landing, self._shortest = _LANDING.get(meter.unit.name, _LANDING_OTHER)
         self._tables: dict[Any, _Tables] = {}
@@ -109,6 +110,20 @@ class LengthConstraint:
         end = kept[:, self.eos[0]]
         kept[:, self.eos[0]] = lib.where(lib.amax(kept, 1) == -math.inf, lib.zeros_like(end), end)
         return kept
+
+    def apply_to(self, ids: Array, scores: Array) -> Array:
+        """Like `apply`, in a search that reorders rows, such as beam search: what they have written is read off `ids`.
+
+        `ids` (rows, time) follow `written`. Each text that the constraint was made for has the same number of rows.
+        """
+        rows, each = len(self.low), len(ids) // self._texts
+        if rows != len(ids):
+            self.select(np.arange(self._texts).repeat(each) * (rows // self._texts))
+        texts: Any = _numpy(ids)
+        if any(map(len, self._written)):
+            texts = [[*self._written[row // each], *new] for row, new in enumerate(texts.tolist())]
+        self.state = LengthState.of(self.meter, texts)
+        return self.apply(scores)
 
     def update(self, tokens: Array, rows: Rows = ALL) -> None:
         """Take the tokens that were chosen, one for each row, or for each of these `rows`."""

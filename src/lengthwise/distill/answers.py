@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..engines.base import Engine
 from ..engines.continuous import Completion, Request, SamplingParams, generate_continuous
 from ..engines.transformers import TransformersEngine
 from ..length.sentences import finished_ends
@@ -32,7 +33,7 @@ _RENAMED = {"most": "max_tokens", "least": "min_tokens"}  # in settings files of
 
 
 def answer(
-    engine: TransformersEngine,
+    engine: Engine,
     prompts: list[Prompt],
     out: Path,
     *,
@@ -49,8 +50,8 @@ def answer(
     An answer depends on `seed` and the prompt's id. The same call on the same machine writes the same rows. With other
     `rows`, or in a continued run, sums are rounded in another order, which changes a few answers.
     """
-    if engine.encoder_decoder:
-        raise ValueError(f"{engine.name} translates; answers are written by a decoder alone")
+    if engine.encoder_decoder or not isinstance(engine, TransformersEngine):
+        raise ValueError(f"answers are sampled from a causal model of transformers; {engine.name} is none")
     files = RowFiles(out, "answers")
     settings = {"model": engine.name, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
     settings |= {"seed": seed} | ({"min_tokens": min_tokens} if min_tokens else {})  # older files have no minimum

@@ -33,7 +33,7 @@ class Sampler:
         self.writer, self.engine = writer, engine
         self._sample = partial(sample, temperature=temperature, top_p=top_p, top_k=TOP_K)
         self.receives_length = bool(engine.controls)
-        self._chars = torch.from_numpy(Meter(engine.tokenizer, UNIT).cost).to(engine.device, torch.float32)
+        self._chars = torch.from_numpy(Meter(engine.tokenizer, UNIT).cost).float()
 
     @torch.inference_mode()
     def best(self, texts: Sequence[str], beams: int) -> list[str | None]:
@@ -42,8 +42,8 @@ class Sampler:
         limits = [_limit(prompt) for prompt in prompts]
         # One token more than any row may have: an end that a model forces at the last token does not count.
         steps = min(max(limits) + 2, self.engine.window - 1)
-        found = self.engine.search(self.engine.inputs(prompts), max_new_tokens=steps, beams=beams)
-        return self._decoded(found.sequences[:, self.engine.text_start :], limits)
+        found = self.engine.search(prompts, max_new_tokens=steps, beams=beams)
+        return self._decoded(torch.tensor(found.ids), limits)
 
     @torch.inference_mode()
     def draw(
@@ -65,12 +65,12 @@ class Sampler:
         rows = engine.prefill(prompts, length_inputs if engine.units else None)
         rows.select(torch.tensor([places[one] for one in asked]))
 
-        steps = min(max(limits) + 1, engine.window - 1)
-        uniform = uniforms(list(seeds), steps).to(engine.device)  # (rows, steps)
-        limit, ends = torch.tensor(limits, device=engine.device), torch.tensor(engine.eos, device=engine.device)
-        cost = torch.tensor(char_costs, device=engine.device)[:, None]
-        chars = pad(self._chars, (0, max(0, rows.scores.shape[1] - len(self._chars))))  # (vocabulary,)
-        going = torch.ones(len(limits), dtype=torch.bool, device=engine.device)
+        steps, device = min(max(limits) + 1, engine.window - 1), rows.scores.device
+        uniform = uniforms(list(seeds), steps).to(device)  # (rows, steps)
+        limit, ends = torch.tensor(limits, device=device), torch.tensor(engine.eos, device=device)
+        cost = torch.tensor(char_costs, device=device)[:, None]
+        chars = pad(self._chars, (0, max(0, rows.scores.shape[1] - len(self._chars)))).to(device)  # (vocabulary,)
+        going = torch.ones(len(limits), dtype=torch.bool, device=device)
         written: list[Tensor] = []
         for step in range(steps):
             chosen = self._sample(rows.scores, uniform[:, step : step + 1], penalty=lambda tokens: cost * chars[tokens])

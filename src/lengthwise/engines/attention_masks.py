@@ -3,7 +3,7 @@
 transformers builds its masks in every call, and asks the device whether it needs them: is anything padded, does a row
 hold several texts? Each question waits until the GPU has finished its queue, in every training step. The batches of
 `training/batches.py` need no question: rows are padded on the right, so a causal model never attends to padding, and an
-encoder's mask is part of the batch. This file knows for which model families that suffices, and nothing of training.
+encoder's mask is part of the batch. The file lists the model families for which that suffices.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,10 @@
-"""Continuous batching: a row that ends makes room for the next prompt, so the batch is never empty.
+"""Continuous batching: a row that has ended takes the next prompt, so the batch stays full.
 
 For thousands of answers of unknown length, sampled without a budget. Every step writes one column, the same for all
 rows, of a KV cache that is used as a ring. Keys carry their positions, so their column does not matter; what a row
 attends to is a mask. No shape ever changes, so on a GPU one step is one CUDA graph: it costs what the GPU takes, not
 what the host takes to launch some thousand kernels.
-It knows token ids and decoders of transformers; it does not know texts, chat templates or files.
+Handles token ids and decoders of transformers, not texts, chat templates or files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,12 +52,10 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         if self.temperature <= 0 or self.max_tokens < 1:
-            given = f"{self.max_tokens}, {self.temperature}"
-            raise ValueError(f"max_tokens must be at least 1, temperature above 0 (greedy: top_p=0); got {given}")
+            given = f"{self.max_tokens} and {self.temperature}"
+            raise ValueError(f"max_tokens must be at least 1 and temperature above 0 (greedy: top_p=0); got {given}")
         if self.min_tokens >= self.max_tokens:
-            raise ValueError(
-                f"an answer of at most {self.max_tokens} tokens cannot have at least {self.min_tokens} and an end"
-            )
+            raise ValueError(f"min_tokens must be below max_tokens; got {self.min_tokens} and {self.max_tokens}")
 
 
 @torch.inference_mode()
@@ -66,14 +64,14 @@ def generate_continuous(
 ) -> Iterator[Completion]:
     """Yield the answers in the order in which they end. `rows`: how many are decoded at a time."""
     if not all(request.prompt for request in requests):
-        raise ValueError("a prompt has at least one token")
+        raise ValueError("a prompt must have at least one token; got an empty one")
     if not requests:
         return
     before = model.config._attn_implementation
     model.set_attn_implementation(_ATTENTION)
     try:
         if model.config._attn_implementation != _ATTENTION:
-            raise ValueError(f"{type(model).__name__} has an attention of its own, which cannot be replaced here")
+            raise ValueError(f"{type(model).__name__} has an attention that cannot be replaced here")
         batch = _Batch(model, requests, params, min(rows, len(requests)))
         waiting: list[Completion] = []
         while batch.busy or batch.next < len(requests):
@@ -95,8 +93,8 @@ class _Batch:
         window = getattr(model.config.get_text_config(), "sliding_window", None)
         if window and self.width > window:
             raise ValueError(
-                f"{type(model).__name__} sees {window} tokens at a time, and prompt and answer may have {self.width}; "
-                "ask for shorter answers"
+                f"{type(model).__name__} attends to {window} tokens; prompt and answer may have {self.width}: "
+                "lower max_tokens"
             )
         self.busy: dict[int, int] = {}  # row: the request it answers
         self.next = 0  # the first request that no row has taken
@@ -274,7 +272,7 @@ def _grouped_attention(
     query (batch, heads, time, size), key and value (batch, groups, width, size), mask (batch, 1, time, width) added.
     """
     if strange := [name for name in ("s_aux", "softcap") if more.get(name) is not None]:
-        raise ValueError(f"{type(module).__name__} has an attention of its own kind ({strange[0]}), not known here")
+        raise ValueError(f"{type(module).__name__} uses attention with {strange[0]}, not supported here")
     batch, heads, time, size = query.shape
     groups, width = key.shape[1:3]
     together = query.reshape(batch, groups, -1, size)  # (batch, groups, heads/groups * time, size)

@@ -27,11 +27,13 @@ def sample(
     top_k: int | None = None,
     penalty: Penalty | None = None,
 ) -> Tensor:
-    """Return one token a row, drawn from the `top_k` best that make up `top_p` (0: the best alone): (rows, 1).
+    """Return one token per row, drawn from the `top_k` best that make up `top_p` (0: greedy): (rows, 1).
 
     `uniform` (rows, 1) in [0, 1) selects the token by the inverse of the cumulative distribution. `penalty`: nats by
     which tokens are less likely in the draw.
     """
+    if top_p == 0 and penalty is None:
+        return scores.argmax(1, keepdim=True)  # the first of several that are equally good
     tokens = None
     if top_k:  # sorting the whole vocabulary can cost more than the model's own step
         scores, tokens = scores.topk(min(top_k, scores.shape[1]))
@@ -54,7 +56,7 @@ def sample(
 
 def _outside(scores: Tensor, top_p: float) -> Tensor:
     """Return which tokens are not among the most probable ones that make up `top_p`: (rows, n)."""
-    ascending, order = scores.sort(1)
+    ascending, order = scores.sort(dim=1, stable=True)
     tail = ascending.softmax(1).cumsum(1) <= 1 - top_p
     tail[:, -1] = False  # the best token always stays
     return tail.scatter(1, order, tail)
@@ -75,5 +77,7 @@ class SeededSampler:
     def __call__(self, scores: Tensor, step: int) -> Tensor:
         """Return the tokens of this step, counted from 0: (rows,)."""
         uniform = self.uniforms[:, step : step + 1].to(scores.device)
-        drawn = sample(scores, uniform, temperature=self.temperature, top_p=self.top_p, top_k=self.top_k)
-        return drawn.squeeze(1)
+        if self.top_k:  # masked, not gathered: tokens stay in the order of their ids, which the draw depends on
+            least = scores.topk(min(self.top_k, scores.shape[1])).values[:, -1:]
+            scores = scores.masked_fill(scores < least, -torch.inf)
+        return sample(scores, uniform, temperature=self.temperature, top_p=self.top_p).squeeze(1)

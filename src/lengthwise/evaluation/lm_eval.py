@@ -52,7 +52,7 @@ class LengthwiseLM(HFLM):  # type: ignore[misc]  # the harness is untyped
             places = order[start : start + size]
             answers, n = [requests[place][2] for place in places], len(places)
             contexts = [self._fitting(*requests[place][1:]) for place in places]
-            lengths = LengthInputs(list(map(self._length, answers)), [0] * n, [False] * n, list(map(len, answers)))
+            lengths = LengthInputs(list(map(self._length, answers)), [0] * n, [False] * n, [0] * n)
             for row, tokens in log_probs(self.engine, contexts, answers, lengths):
                 found[places[row]] = float(tokens.token.sum()), bool((tokens.token == tokens.best).all())
             for place in places:

@@ -1,8 +1,8 @@
 """Decoding: a batch of requests through the engine and the hard budget, into drafts.
 
-Greedy and sampled texts are decoded step by step here; beam search and other searches of the engine's own run with the
-budget as a logits processor. Each draft carries the model's scores of its tokens. Which ending is best, and what is
-written again, is decided elsewhere.
+Greedy and sampled texts are decoded step by step here. Beam search and other searches of the engine's own receive the
+budget as a processor of their scores. Each draft carries the model's scores of its tokens. Which ending is best, and
+what is written again, is decided elsewhere.
 """
 
 import codecs
@@ -14,25 +14,23 @@ import torch
 from torch import Tensor
 
 from ..constraint.mask import LengthConstraint
-from ..engines.logits_processor import LengthBudgetLogitsProcessor
+from ..engines.base import Engine, LengthInputs
 from ..engines.sampling import SeededSampler
-from ..engines.transformers import SampledLogitsProcessor, TransformersEngine
 from ..length.meter import Meter
 from ..scoring.completeness import (
     TokenScores,
     agreement,
-    distant_length,
-    distant_limit_inputs,
+    can_judge_without_length,
     judged_without_length,
+    neutral_lengths,
     score_tokens,
-    without_length_inputs,
 )
 from .endings import Draft
 from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
 
-Inputs = dict[str, Tensor]
+Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
 
 
 class Listener(Protocol):
@@ -46,37 +44,32 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class _Batch:
-    """Requests of one unit that are decoded together, `each` times."""
+    """Requests of one unit that are decoded together, one row each."""
 
     requests: list[Request]
-    each: int
-    options: DecodingOptions
-    finish: bool
     meter: Meter
-    inputs: Inputs  # one row a request
+    lengths: LengthInputs | None  # what attached controls receive
 
-    def limits(self, each: int) -> dict[str, Any]:
-        """Return minimum, maximum and token limit of each row."""
-        rows = [one for one in self.requests for _ in range(each)]
-        budgets = [one.budget for one in rows]
-        return {
-            "low": [b.low for b in budgets],
-            "high": [b.high for b in budgets],
-            "limit": [one.limit for one in rows],
-        }
+    @property
+    def prompts(self) -> Texts:
+        return [[*one.prompt, *one.kept.ids] for one in self.requests]
 
-    def sampler(self, steps: int) -> SeededSampler | None:
-        if self.options.sampling is None:
-            return None
-        seeds = [(one.seed + SEED_STEP * n) % 2**63 for one in self.requests for n in range(self.each)]
-        return SeededSampler(seeds, steps, **self.options.sampling)
+    def constraint(self, eos: list[int], finish: bool) -> LengthConstraint:
+        rows, budgets = self.requests, [one.budget for one in self.requests]
+        low: Any = [budget.low for budget in budgets]
+        high: Any = [budget.high for budget in budgets]
+        limit, written = [one.limit for one in rows], [one.kept.ids for one in rows]
+        return LengthConstraint(self.meter, low, high, eos=eos, limit=limit, finish=finish, written=written)
 
 
 class Decoder:
     """Decodes requests under their budgets. `requests` makes them and has the meters."""
 
-    def __init__(self, engine: TransformersEngine, requests: Requests) -> None:
+    def __init__(self, engine: Engine, requests: Requests) -> None:
         self.engine, self.requests = engine, requests
+
+    def _batch(self, requests: list[Request]) -> _Batch:
+        return _Batch(requests, self.requests.meter(requests[0].budget.unit), self.requests.length_inputs(requests))
 
     @torch.inference_mode()
     def drafts(
@@ -88,155 +81,152 @@ class Decoder:
         finish: bool = True,
         listener: Listener | None = None,
     ) -> Drafts:
-        """Return `each` drafts of every request. `finish`: near the end of the room, favour sentence ends."""
-        batch = _Batch(
-            requests, each, options, finish, self.requests.meter(requests[0].budget.unit), self._inputs(requests)
-        )
-        rows = [one for one in requests for _ in range(each)]
-        kept = [one.kept.ids for one in rows]
-        constraint = LengthConstraint(
-            batch.meter, **batch.limits(each), eos=self.engine.eos, finish=finish, written=kept
-        )
-        if options.beams > 1 or not self.engine.steps(options.engine):
-            written, start, scores = *self._search(batch), None
+        """Return `each` drafts of every request. `finish`: near the maximum, favour sentence ends."""
+        batch, rows = self._batch(requests), self._batch([one for one in requests for _ in range(each)])
+        steps = max(one.left for one in requests) + 1  # one more for the end token
+        sampler = None
+        if options.sampling is not None:
+            seeds = [(one.seed + SEED_STEP * n) % 2**63 for one in requests for n in range(each)]
+            sampler = SeededSampler(seeds, steps, **options.sampling)
+        scores: TokenScores | None = None
+        if options.one_by_one:
+            choice = _Choice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listener)
+            texts = self._steps(batch, rows, options, steps, choice)
+            scores = choice.token_scores
         else:
-            written, start, scores = self._steps(batch, constraint, listener)
-        scores = self._judged(batch, written, start, constraint.full_stops(written[:, start:]), scores)
-        made = _drafts(written[:, start:], rows, scores, batch.meter, set(self.engine.eos))
+            texts = self._search(batch, rows, options, steps, finish, sampler)
+        scores = self._judged(batch, rows, options, texts, scores)
+        made = _drafts(texts, rows.requests, scores, batch.meter, set(self.engine.eos))
         return {one.place: made[n * each :][:each] for n, one in enumerate(requests)}
 
-    def _inputs(self, requests: list[Request]) -> Inputs:
-        prompts = [[*one.prompt, *one.kept.ids] for one in requests]
-        return self.engine.inputs(prompts, self.requests.length_inputs(requests))
+    def _steps(self, batch: _Batch, rows: _Batch, options: DecodingOptions, steps: int, choice: "_Choice") -> Texts:
+        """Decode token by token: here, or where only the engine can carry out the options, inside its search."""
+        if not self.engine.steps(options.engine):
+            how: dict[str, Any] = {"max_new_tokens": steps, "options": options.engine}
+            processors = [lambda ids, scores: _only(choice(scores), scores)]
+            return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids
+        each = len(rows.requests) // len(batch.requests)
+        found = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
+        tokens = [choice(found.scores)]
+        while not choice.done and len(tokens) < steps:
+            found.step(tokens[-1])
+            tokens.append(choice(found.scores))
+        return torch.stack(tokens, 1).tolist()
 
-    def _steps(
-        self, batch: _Batch, constraint: LengthConstraint, listener: Listener | None
-    ) -> tuple[Tensor, int, TokenScores]:
-        """Decode step by step. Return the ids (rows, time), the first new column, and the scores of the new tokens."""
-        rows = self.engine.rows(batch.inputs, batch.options.engine, batch.each)
-        steps = max(one.left for one in batch.requests) + 1  # one more for the end token
-        sampler = batch.sampler(steps)
-        first, start = rows.ids, rows.ids.shape[1]
-        ends = torch.tensor(self.engine.eos, device=first.device)
-        going = torch.ones(len(first), dtype=torch.bool, device=first.device)
-        tokens: list[Tensor] = []
-        seen: list[tuple[Tensor, ...]] = []
-        text_ids: list[int] = []
-        agreed: list[float] = []
-        for step in range(steps):
-            if listener is not None:
-                listener.put(text_ids, agreed)
-            kept = constraint.apply(rows.scores)
-            token = kept.argmax(1) if sampler is None else sampler(kept, step)
-            token = torch.where(going, token, self.engine.pad)
-            tokens.append(token)
-            seen.append(_observed(rows.scores, kept, token, ends))
-            if listener is not None:
-                text_ids.append(int(token[0]))
-                agreed.append(float(agreement(*seen[-1][:4])[0]))
-            going &= ~torch.isin(token, ends)
-            if not going.any() or step == steps - 1 or (listener is not None and listener.closed):
-                break
-            constraint.update(token)
-            rows.step(token)
-        own, made, best, top, end = (torch.stack(column, 1) for column in zip(*seen, strict=True))
-        scores = TokenScores(agreement(own, made, best, top), (end - best).exp(), own - best)
-        return torch.cat([first, torch.stack(tokens, 1)], 1), start, scores
+    def _search(
+        self,
+        batch: _Batch,
+        rows: _Batch,
+        options: DecodingOptions,
+        steps: int,
+        finish: bool,
+        sampler: SeededSampler | None,
+    ) -> Texts:
+        """Decode by a search that reorders rows or proposes several tokens at once, such as beam search."""
+        each = len(rows.requests) // len(batch.requests)
+        if sampler is not None:  # every candidate is a row of its own
+            batch, each = rows, 1
+        processors = [batch.constraint(self.engine.eos, finish).apply_to]
+        if sampler is not None:
+            processors.append(lambda ids, scores: _only(sampler(scores, ids.shape[1]), scores))
+        how: dict[str, Any] = {"beams": options.beams, "sequences": each, "options": options.engine}
+        return self.engine.search(batch.prompts, batch.lengths, max_new_tokens=steps, processors=processors, **how).ids
 
-    def _search(self, batch: _Batch) -> tuple[Tensor, int]:
-        """Decode by a search of the engine's own. Return the ids and the first new column.
-
-        Beam search reorders rows, so scores recorded while decoding would belong to other rows.
-        """
-        inputs, sequences = batch.inputs, batch.each
-        start = self.engine.text_start if self.engine.encoder_decoder else inputs["input_ids"].shape[1]
-        kept = [len(one.kept.ids) for one in batch.requests]
-        steps = (
-            max(one.left for one in batch.requests) + 2
-        )  # and a language token before the text and an end token after it
-        where: dict[str, Any] = {"start": start - max(kept), "skip": [max(kept) - n for n in kept]}
-        processors: list[Any] = [
-            LengthBudgetLogitsProcessor(
-                batch.meter, **batch.limits(1), **where, eos=self.engine.eos, finish=batch.finish
-            )
-        ]
-        if sampler := batch.sampler(steps):  # every candidate is a row of its own
-            inputs, sequences = _repeated(inputs, batch.each), 1
-            processors.append(SampledLogitsProcessor(sampler, start))
-        options = batch.options
-        how: dict[str, Any] = {"beams": options.beams, "sequences": sequences, "options": options.engine}
-        found = self.engine.search(inputs, max_new_tokens=steps, processors=processors, **how)
-        return found.sequences, start
+    # ---- completeness
 
     def _judged(
-        self, batch: _Batch, written: Tensor, start: int, full_stops: Tensor, scores: TokenScores | None
+        self, batch: _Batch, rows: _Batch, options: DecodingOptions, texts: Texts, scores: TokenScores | None
     ) -> TokenScores:
         """Return the scores of the written tokens, full stops and ends judged without length inputs if possible."""
         engine = self.engine
         if scores is None:
-            scores = score_tokens(engine, _repeated(batch.inputs, batch.each), written, start)
-        plain = self.without_length(batch.inputs, batch.meter.unit.name)
-        if plain is None:
+            scores = score_tokens(engine, rows.prompts, texts, rows.lengths)
+        if rows.lengths is None or not can_judge_without_length(engine, batch.meter.unit.name):
             return scores
         # A model whose hidden states depend on the length inputs reads the prompt again.
-        shared = engine.plain_without_length
-        cache = engine.prompt_cache(plain, batch.each, batch.options.engine) if shared else None
-        own = score_tokens(engine, _repeated(plain, batch.each), written, start, cache)
-        scores = judged_without_length(scores, own, full_stops)
+        shared, each = engine.plain_without_length, len(rows.requests) // len(batch.requests)
+        cache = engine.prompt_cache(batch.prompts, each, options.engine) if shared else None
+        own = score_tokens(engine, rows.prompts, texts, neutral_lengths(engine, rows.lengths), cache)
+        scores = judged_without_length(scores, own, self._full_stops(batch, texts))
         if shared or engine.encoder_decoder:
             return scores
-        return replace(
-            scores, end_ratio=torch.zeros_like(scores.end_ratio)
-        )  # its end token follows the length, so it is no evidence
+        # Its end token follows the length, so it is no evidence.
+        return replace(scores, end_ratio=torch.zeros_like(scores.end_ratio))
 
-    def without_length(self, inputs: Inputs, unit: str) -> Inputs | None:
-        """Return the inputs with which the model judges a text regardless of its length.
-
-        None if the model received no length, or cannot work without one. An answer can always continue, so a causal
-        model may receive a longer length; a translation is over when its source is.
-        """
-        if "decoder_length" not in inputs:
-            return None
-        if self.engine.plain_without_length:
-            return without_length_inputs(inputs)
-        if not self.engine.encoder_decoder:
-            return inputs | {"decoder_length": distant_length(inputs["decoder_length"])}
-        return inputs | distant_limit_inputs(inputs["decoder_length"]) if self.engine.takes_limits_in(unit) else None
-
-    @torch.inference_mode()
     def stream_judge(self, request: Request) -> Callable[[list[int], list[float]], list[float]]:
         """Return a function that re-judges the agreement of a text's first tokens as `drafts` will in the end."""
-        meter, engine = self.requests.meter(request.budget.unit), self.engine
-        inputs = self._inputs([request])
-        plain = self.without_length(inputs, meter.unit.name)
-        if plain is None or engine.encoder_decoder:
+        engine, batch = self.engine, self._batch([request])
+        if batch.lengths is None or engine.encoder_decoder:
             return lambda ids, agreed: agreed
-        start = inputs["input_ids"].shape[1]
-        constraint = LengthConstraint(meter, [0], None, eos=engine.eos)
-        cache = engine.prompt_cache(plain, 1) if engine.plain_without_length else None
+        lengths = neutral_lengths(engine, batch.lengths)
+        cache = engine.prompt_cache(batch.prompts) if lengths is None else None
 
-        @torch.inference_mode()
         def judge(ids: list[int], agreed: list[float]) -> list[float]:
-            new = torch.tensor([ids], device=engine.device)
-            own = score_tokens(engine, plain, torch.cat([plain["input_ids"], new], 1), start, cache)
-            if cache is not None:
-                cache.crop(-len(ids))  # the prompt alone again, for the next call
-            seen = replace(own, agreement=torch.tensor([agreed], device=engine.device))
-            return judged_without_length(seen, own, constraint.full_stops(new)).agreement[0].tolist()
+            own = score_tokens(engine, batch.prompts, [ids], lengths, cache)
+            seen = replace(own, agreement=torch.tensor([agreed]))
+            return judged_without_length(seen, own, self._full_stops(batch, [ids])).agreement[0].tolist()
 
         return judge
 
-
-def _observed(scores: Tensor, kept: Tensor, token: Tensor, ends: Tensor) -> tuple[Tensor, ...]:
-    """Return (rows,) each: the token's score before and after the constraint, the best of both, the best end score."""
-    column = token.unsqueeze(1)
-    own, made = scores.gather(1, column).squeeze(1), kept.gather(1, column).squeeze(1)
-    return own, made, scores.amax(1), kept.amax(1), scores.index_select(1, ends).amax(1)
+    def _full_stops(self, batch: _Batch, texts: Texts) -> Tensor:
+        found: Tensor = batch.constraint(self.engine.eos, True).full_stops(torch.tensor(texts))
+        return found
 
 
-def _drafts(written: Tensor, rows: list[Request], scores: TokenScores, meter: Meter, eos: set[int]) -> list[Draft]:
+class _Choice:
+    """Chooses the next token of each row within the constraint, and records how far the model agrees with it."""
+
+    def __init__(
+        self, engine: Engine, constraint: LengthConstraint, sampler: SeededSampler | None, listener: Listener | None
+    ) -> None:
+        self.constraint, self.sampler, self.listener = constraint, sampler, listener
+        self._ends, self._pad = torch.tensor(engine.eos), engine.pad
+        self._going = torch.ones(len(constraint.low), dtype=torch.bool)
+        self._seen: list[tuple[Tensor, ...]] = []
+        self._ids: list[int] = []  # of the first row, for the listener
+        self._agreed: list[float] = []
+
+    @property
+    def done(self) -> bool:
+        """Whether every row has ended, or the listener has closed."""
+        return not self._going.any() or (self.listener is not None and self.listener.closed)
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """Return the next tokens, (rows,), and take them."""
+        if self.listener is not None:
+            self.listener.put(self._ids, self._agreed)
+        self._ends, self._going = self._ends.to(scores.device), self._going.to(scores.device)
+        kept = self.constraint.apply(scores)
+        token = kept.argmax(1) if self.sampler is None else self.sampler(kept, len(self._seen))
+        if self.done:  # a search of the engine's own is still running
+            token = self._ends[:1].expand_as(token)
+        token = torch.where(self._going, token, self._pad)
+        column = token.unsqueeze(1)
+        own, made = scores.gather(1, column).squeeze(1), kept.gather(1, column).squeeze(1)
+        end = scores.index_select(1, self._ends).amax(1)
+        self._seen.append((own, made, scores.amax(1), kept.amax(1), end))
+        if self.listener is not None:
+            self._ids.append(int(token[0]))
+            self._agreed.append(float(agreement(*self._seen[-1][:4])[0]))
+        self._going = self._going & ~torch.isin(token, self._ends)
+        self.constraint.update(token)
+        return token
+
+    @property
+    def token_scores(self) -> TokenScores:
+        """The scores of the tokens that were chosen, on the CPU."""
+        own, made, best, top, end = (torch.stack(column, 1).cpu() for column in zip(*self._seen, strict=True))
+        return TokenScores(agreement(own, made, best, top), (end - best).exp(), own - best)
+
+
+def _only(token: Tensor, scores: Tensor) -> Tensor:
+    """Return scores that leave one token of each row."""
+    return torch.full_like(scores, -torch.inf).scatter(1, token.unsqueeze(1), 0.0)
+
+
+def _drafts(texts: Texts, rows: list[Request], scores: TokenScores, meter: Meter, eos: set[int]) -> list[Draft]:
     drafts = []
-    columns = zip(written.tolist(), rows, *(t.tolist() for t in vars(scores).values()), strict=True)
+    columns = zip(texts, rows, *(t.tolist() for t in vars(scores).values()), strict=True)
     for new, row, agreed, end_ratio, token_scores in columns:
         end = next((i for i, token in enumerate(new) if token in eos), len(new))
         kept, ids = row.kept, [*row.kept.ids, *new[:end]]
@@ -254,7 +244,3 @@ def spelled(meter: Meter, ids: list[int]) -> tuple[str, list[int]]:
         text = (text + decoder.decode(meter.pieces[token])) if text else decoder.decode(meter.pieces[token]).lstrip()
         reach.append(len(text))
     return text + decoder.decode(b"", final=True), reach
-
-
-def _repeated(inputs: Inputs, each: int) -> Inputs:
-    return {key: value.repeat_interleave(each, 0) for key, value in inputs.items()}

@@ -12,7 +12,7 @@ from ..length.budget import Budget
 from ..length.sentences import finished, finished_ends
 
 # A token was forced when the budget made it this much likelier than the model alone would: a full stop in the middle of
-# a clause, letters that fill up the room. An end is the model's own when none of its last tokens was forced.
+# a clause, letters that fill up the length. An end is the model's own when none of its last tokens was forced.
 MIN_AGREEMENT = 1 / 50
 LAST_TOKENS = 8
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ..engines.base import Engine
 from ..engines.transformers import TransformersEngine
 from ..length.budget import Budget
 from ..length.meter import Meter
@@ -70,7 +71,9 @@ class Writer:
         batch_size: int = 16,
         prefer: Preference = nearest_to_target,
     ) -> None:
-        self.engine = model if tokenizer is None else TransformersEngine(model, tokenizer, name)
+        if tokenizer is None and not hasattr(model, "prefill"):
+            raise TypeError(f"a writer takes an engine, or a model and its tokenizer; got {type(model).__name__} alone")
+        self.engine: Engine = model if tokenizer is None else TransformersEngine(model, tokenizer, name)
         self.batch_size, self.prefer = batch_size, prefer
         self.requests = Requests(self.engine)
         self.decoder = Decoder(self.engine, self.requests)
@@ -81,8 +84,8 @@ class Writer:
 
     @property
     def model(self) -> Any:
-        """The model of the engine."""
-        return self.engine.model
+        """The model of the engine, where it has one in this process."""
+        return getattr(self.engine, "model", None)
 
     @property
     def tokenizer(self) -> Any:
@@ -108,7 +111,7 @@ class Writer:
     ) -> list[Written]:
         """Answer (or translate, with an encoder-decoder) each text within its budget.
 
-        `budgets`: one for all, or one a text. `candidates`: write several at once and keep the best. `finish=False`
+        `budgets`: one for all, or one per text. `candidates`: write several at once and keep the best. `finish=False`
         keeps the hard limits but does not look for a sentence end. `generation` goes to the engine (`temperature`,
         `num_beams`, `repetition_penalty`, ...). A row that cannot be written has its `error` set.
         """
@@ -186,7 +189,7 @@ class Writer:
     ) -> dict[int, Written]:
         drafts = self.decoder.drafts(requests, candidates, options, finish=finish, listener=streamer)
         shown, closed = (0, False) if streamer is None else (streamer.shown, streamer.closed)
-        if finish and not closed and options.repairable and not self.engine.encoder_decoder:
+        if finish and not closed and options.one_by_one and not self.engine.encoder_decoder:
             repair(
                 requests,
                 drafts,

@@ -1,14 +1,13 @@
-"""Load a model by name as a `Writer`.
+"""Load a model by name as a `Writer`: resolve the name, choose the engine and the device, load weights and controls."""
 
-Resolves the name, loads weights and controls, chooses the device and the number format. It does not know how texts are
-written.
-"""
-
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ..controls.attach import core_of
+from ..engines.base import Engine
+from ..engines.transformers import TransformersEngine
 from ..gc_paused import gc_paused
 from ..models.checkpoint import load_model
 from ..models.description import bundled_for
@@ -16,12 +15,20 @@ from ..models.registry import resolve
 from .generator import Writer
 
 
-def load(name: str, *, device: Any = None, fitted: bool = False, **options: Any) -> Writer:
+def load(
+    name: str, *, engine: str = "transformers", device: Any = None, fitted: bool = False, **options: Any
+) -> Writer:
     """Return a writer for the model called `name`: a folder, a bundled model, or one that can be fetched.
 
-    `device`: where the model runs. The default is a GPU that CUDA can use, else the CPU. `fitted`: a plain model for
-    which controls are bundled gets them.
+    `engine`: what runs the model, see `ENGINES`. `device`: where it runs. The default is a GPU that CUDA can use, else
+    the CPU. `fitted`: a plain model for which controls are bundled gets them.
     """
+    if engine not in ENGINES:
+        raise ValueError(f"there is no engine {engine!r}; there is {', '.join(ENGINES)}")
+    return Writer(ENGINES[engine](name, device=device, fitted=fitted, **options))
+
+
+def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> TransformersEngine:
     place = _device(device)  # first: resolving the name can mean a download
     with gc_paused():
         folder = resolve(name)
@@ -31,7 +38,11 @@ def load(name: str, *, device: Any = None, fitted: bool = False, **options: Any)
         model.float()  # half precision saves disk space; a CPU computes slower with it
     if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
         model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
-    return Writer(model, tokenizer, name=f"{extra.name} upon {name}" if extra else name)
+    return TransformersEngine(model, tokenizer, f"{extra.name} upon {name}" if extra else name)
+
+
+# Functions that load a model by name. A new engine adds a line.
+ENGINES: dict[str, Callable[..., Engine]] = {"transformers": _transformers}
 
 
 def _device(wanted: Any) -> torch.device:

@@ -1,6 +1,6 @@
 """Decoding options: greedy, beam search or sampling, from the caller's arguments.
 
-Imports no torch, so that the command line can reject contradictions before a model is loaded. It does not decode.
+Imports no torch, so that the command line can reject contradictions before a model is loaded.
 """
 
 import math
@@ -30,8 +30,11 @@ class DecodingOptions:
     engine: dict[str, Any]  # the rest, for the engine
 
     @property
-    def repairable(self) -> bool:
-        """Whether endings can be written again: not with beams, nor with an assistant, which takes a single row."""
+    def one_by_one(self) -> bool:
+        """Whether each row takes one token in each step: not with beams, nor with an assistant that proposes several.
+
+        Only then can endings be written again.
+        """
         assisted = any(self.engine.get(name) for name in ("assistant_model", "prompt_lookup_num_tokens"))
         return self.beams == 1 and not assisted
 
@@ -47,7 +50,15 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     seed = secrets.randbits(62) if seed is None else seed
     given = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
     sampling = SAMPLING | {name: value for name, value in given.items() if value is not None}
-    return DecodingOptions(beams, sampling if sampled and beams == 1 else None, seed, options)
+    if not sampled or beams > 1:
+        return DecodingOptions(beams, None, seed, options)
+    if not 0 < (temperature := sampling["temperature"]) < math.inf:
+        raise ValueError(f"temperature must be above 0 where tokens are sampled; got {temperature}")
+    if not 0 <= (top_p := sampling["top_p"]) <= 1:
+        raise ValueError(f"top_p must be a share between 0 and 1; got {top_p}")
+    if (top_k := sampling.get("top_k", 0)) < 0:
+        raise ValueError(f"top_k must be a number of tokens, or 0 for all; got {top_k}")
+    return DecodingOptions(beams, sampling, seed, options)
 
 
 def is_sampling(candidates: int = 1, beams: int = 1, temperature: float | None = None) -> bool:
@@ -62,10 +73,10 @@ def is_sampling(candidates: int = 1, beams: int = 1, temperature: float | None =
         raise ValueError(f"temperature must be a number, 0 or above; got {temperature}")
     if beams > 1:
         if temperature:
-            raise ValueError("beams search and a temperature draws; give one of them")
+            raise ValueError("beam search does not sample; give num_beams or a temperature, not both")
         if beams < candidates:
-            raise ValueError(f"{candidates} candidates need as many beams; got {beams}")
+            raise ValueError(f"{candidates} candidates need at least as many beams; got {beams}")
         return False
     if candidates > 1 and temperature == 0:
-        raise ValueError("candidates differ only if drawn: give a temperature above 0, or as many beams")
+        raise ValueError("greedy candidates are all equal: give a temperature above 0, or as many beams")
     return candidates > 1 or bool(temperature)

@@ -1,7 +1,6 @@
 """Requests: a text and a budget become token ids, limits and batches.
 
-Checks what a row asks for before anything is decoded. It knows the model's window and prompt format, not how texts are
-decoded.
+Checks what a row asks for, against the model's window, before anything is decoded.
 """
 
 from collections.abc import Iterator
@@ -12,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..constraint.mask import UNLIMITED
-from ..engines.base import LengthInputs
-from ..engines.transformers import TransformersEngine
+from ..engines.base import Engine, LengthInputs
 from ..length.budget import Budget, as_budget
 from ..length.meter import Meter
 from .endings import EMPTY, Draft
@@ -55,7 +53,7 @@ def _meter(tokenizer: Any, unit: str, size: int) -> Meter:
 class Requests:
     """Makes requests for one engine."""
 
-    def __init__(self, engine: TransformersEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     def meter(self, unit: str) -> Meter:
@@ -84,7 +82,7 @@ class Requests:
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
         """Return how many tokens may be written: what the budget can use and the model's window leaves."""
-        window, taken = self.engine.window, self.read(len(prompt))
+        window, taken = self.engine.window, self.window_used(len(prompt))
         if len(prompt) >= window:
             raise ValueError(f"the text is too long for the model: {len(prompt)} tokens, and it reads {window}")
         least = self._fewest_tokens(budget)
@@ -104,7 +102,7 @@ class Requests:
         long = int(np.quantile(costs[costs > 0], 0.95))
         return -(-int(budget.low) // max(long, 1))
 
-    def read(self, tokens: int) -> int:
+    def window_used(self, tokens: int) -> int:
         """Return how many tokens of the window the prompt takes from the text."""
         return 0 if self.engine.encoder_decoder else tokens
 
@@ -116,7 +114,7 @@ class Requests:
         batch: list[Request] = []
         for one in sorted(requests, key=lambda one: (one.budget.unit, one.left, one.start)):
             together = [*batch, one]
-            overruns = one.left > min(self.engine.window - self.read(r.start) for r in together)
+            overruns = one.left > min(self.engine.window - self.window_used(r.start) for r in together)
             other_unit = bool(batch) and one.budget.unit != batch[0].budget.unit
             if batch and (len(batch) * each >= batch_size or other_unit or overruns):
                 yield batch

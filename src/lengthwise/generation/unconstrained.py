@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import torch
-
 from ..length.budget import Budget
 from ..length.sentences import finished
 from ..length.units import measure
@@ -64,12 +62,8 @@ class UnconstrainedWriter:
         batch_size: int | None = None,
     ) -> None:
         self.writer = Writer(writer.engine, batch_size=batch_size or max(1, writer.batch_size // beams))
-        self.engine, self.receives_length, self.beams, self.hypotheses = (
-            writer.engine,
-            receives_length,
-            beams,
-            hypotheses,
-        )
+        self.engine, self.receives_length = writer.engine, receives_length
+        self.beams, self.hypotheses = beams, hypotheses
         self.length_penalty, self.choose, self.cut, self.token_limit = length_penalty, choose, cut, token_limit
 
     def write(
@@ -89,27 +83,22 @@ class UnconstrainedWriter:
 
         return self.writer.rows(texts, budgets, make, self._write_batch, 1, progress)
 
-    @torch.inference_mode()
     def _write_batch(self, requests: list[Request]) -> dict[int, UnconstrainedText]:
         lengths = self.writer.requests.length_inputs(requests) if self.receives_length else None
-        inputs = self.engine.inputs([one.prompt for one in requests], lengths)
-        start = self.engine.text_start if self.engine.encoder_decoder else inputs["input_ids"].shape[1]
-        options = {} if self.length_penalty is None else {"length_penalty": self.length_penalty}
         found = self.engine.search(
-            inputs,
+            [one.prompt for one in requests],
+            lengths,
             max_new_tokens=max(one.limit for one in requests),
             beams=self.beams,
             sequences=self.hypotheses,
             scores=True,
-            options=options,
+            options={} if self.length_penalty is None else {"length_penalty": self.length_penalty},
         )
-        written = found.sequences[:, start:].tolist()
-        scores = getattr(found, "sequences_scores", None)
-        scores = [0.0] * len(written) if scores is None else scores.tolist()
+        searched = list(zip(found.ids, found.scores, strict=True))
         results = {}
         for n, one in enumerate(requests):
-            own = range(n * self.hypotheses, (n + 1) * self.hypotheses)
-            results[one.place] = self._chosen(one, [self._hypothesis(written[i], one.limit, scores[i]) for i in own])
+            own = searched[n * self.hypotheses :][: self.hypotheses]
+            results[one.place] = self._chosen(one, [self._hypothesis(ids, one.limit, score) for ids, score in own])
         return results
 
     def _hypothesis(self, ids: list[int], limit: int, score: float) -> SearchedText:

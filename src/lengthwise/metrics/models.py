@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..engines.transformers import TransformersEngine
+    from ..engines.base import Engine
     from ..scoring.log_likelihood import CausalScorer
     from ..scoring.reverse import ReverseModel
     from .bertscore import Encoder
 
 
-def _engine(name: str) -> "TransformersEngine":
+def _engine(name: str) -> "Engine":
     import torch
 
     from ..generation.load import load

@@ -2,17 +2,17 @@
 
 A hard budget bans tokens and raises the scores of full stops, and an attached control makes full stops more probable.
 These scores show where that went against the model's own ranking. They are recorded during decoding, or computed from
-the finished text by `score_tokens`. This file knows no budgets; `generation/endings` decides what follows from them.
+the finished text by `score_tokens`. What follows from them is decided in `generation/endings`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..engines.transformers import TransformersEngine
-from .log_likelihood import token_log_probs
+from ..engines.base import Engine, Ids, LengthInputs
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,22 @@ def agreement(own: Tensor, made: Tensor, best: Tensor, top: Tensor) -> Tensor:
     The model gave the token the score `own` and its best token `best`; after the budget they are `made` and `top`.
     The result is small where the budget banned better tokens or raised the score of a full stop.
     """
-    forced = top == -torch.inf  # all tokens were banned; the end was then allowed with the score 0
-    return ((own - best) - (made - top.masked_fill(forced, 0.0))).clamp(max=0).exp()
+    return ((own - best) - (made - top)).clamp(max=0).exp()
 
 
 def score_tokens(
-    engine: TransformersEngine, inputs: dict[str, Tensor], written: Tensor, start: int, cache: Any = None
+    engine: Engine,
+    prompts: Sequence[Ids],
+    texts: Sequence[Ids],
+    lengths: LengthInputs | None = None,
+    cache: Any = None,
 ) -> TokenScores:
-    """Return the scores of `written[:, start:]`; the arguments are those of `log_likelihood.token_log_probs`.
+    """Return the scores of given texts; the arguments are those of `Engine.score`.
 
     Beam search reorders rows, so scores recorded during decoding would belong to other rows. It weighs each token
     against all that follow, so here a token agrees as far as the model finds it probable.
     """
-    found = token_log_probs(engine, inputs, written, start, cache)
+    found = engine.score(prompts, texts, lengths, cache)
     score = found.token - found.best
     return TokenScores(score.exp(), (found.end - found.best).exp(), score)
 
@@ -57,16 +60,23 @@ def judged_without_length(scores: TokenScores, own: TokenScores, full_stops: Ten
     return TokenScores(torch.where(full_stops, lower, scores.agreement), own.end_ratio, own.score)
 
 
-def without_length_inputs(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the arguments of the model without those that controls receive."""
-    return {key: value for key, value in inputs.items() if not key.startswith("decoder_")}
+def can_judge_without_length(engine: Engine, unit: str) -> bool:
+    """Return whether the model can judge a text regardless of the length in this `unit` that it received.
+
+    An answer can always continue, so a causal model may receive a longer length; a translation is over when its source
+    is, so a translator must work without a length or take a limit.
+    """
+    return not engine.encoder_decoder or engine.plain_without_length or engine.takes_limits_in(unit)
 
 
-def distant_length(length: Any) -> Any:
-    """Return a length (a number or a tensor) so far beyond `length` that it does not limit the text."""
+def neutral_lengths(engine: Engine, lengths: LengthInputs) -> LengthInputs | None:
+    """Return length inputs that do not limit the text: none, or distant ones for a model that always receives some."""
+    if engine.plain_without_length:
+        return None
+    distant = replace(lengths, length=[distant_length(length) for length in lengths.length])
+    return replace(distant, at_most=[True] * len(lengths.length)) if engine.encoder_decoder else distant
+
+
+def distant_length(length: int) -> int:
+    """Return a length so far beyond `length` that it does not limit the text."""
     return 2 * length + 20
-
-
-def distant_limit_inputs(length: Tensor) -> dict[str, Tensor]:
-    """Return length inputs that do not limit the text, for a model that was always trained with a length."""
-    return {"decoder_length": distant_length(length), "decoder_at_most": torch.ones_like(length, dtype=torch.bool)}

@@ -3,15 +3,14 @@
     score(output) = mean log P(source | output) + FORWARD_WEIGHT · mean log P(output | source)
 
 The reverse model alone prefers untranslated words and clumsy but unambiguous ones; the translator alone prefers outputs
-that leave something out. This file knows log-probabilities; it does not know where translations come from.
+that leave something out.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..engines.base import LengthInputs
-from ..engines.transformers import TransformersEngine
+from ..engines.base import Engine, LengthInputs
 from .completeness import distant_length
 from .log_likelihood import Array
 from .reverse import ReverseModel
@@ -26,7 +25,7 @@ class NoisyChannel:
         self.reverse, self.forward = reverse, forward
 
     def scores(self, sources: Sequence[str], outputs: Sequence[str]) -> Array:
-        """Return the score of each output in nats a token, higher is better: (n,)."""
+        """Return the score of each output in nats per token, higher is better: (n,)."""
         found: Array = np.zeros(len(outputs))
         if self.reverse is not None:
             found = self.reverse.mean_log_prob(sources, outputs)
@@ -35,13 +34,13 @@ class NoisyChannel:
         return found
 
 
-def forward_model(engine: TransformersEngine, prefix: str) -> ReverseModel | None:
+def forward_model(engine: Engine, prefix: str) -> ReverseModel | None:
     """Return the translator as a scorer of outputs given sources, or None if it cannot be one.
 
     A model that was always trained with a length scores with a distant limit, if it takes limits. A model that is given
     its target language by a forced first token cannot score: that token would count as part of the text.
     """
-    if engine.text_start > 1:
+    if engine.forced_start:
         return None
     if engine.plain_without_length:
         return ReverseModel(engine, prefix)

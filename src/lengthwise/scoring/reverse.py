@@ -3,17 +3,15 @@
 It returns two things: the greedy back-translation of an output, and the log-probability of the source given the output.
 Both are kept as long as the model, so that coverage, tail, bins and comparisons compute them once; `mean_log_prob`,
 which is called for millions of outputs, keeps none. Tokens beyond the model's window are cut off. Attached controls
-receive no length unless `lengths` is given. This file compares no words and loads no model.
+receive no length unless `lengths` is given.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import torch
 
-from ..engines.base import LengthInputs
-from ..engines.transformers import TransformersEngine
-from .log_likelihood import Array, alike, batch_tokens, log_probs
+from ..engines.base import Engine, LengthInputs
+from .log_likelihood import Array, batches_by_size, log_probs
 
 Progress = Callable[[int, int], None]  # outputs translated back so far, and in all
 
@@ -27,14 +25,14 @@ class ReverseModel:
 
     def __init__(
         self,
-        engine: TransformersEngine,
+        engine: Engine,
         prefix: str = "",
         lengths: Callable[[Sequence[Sequence[int]]], LengthInputs] | None = None,
     ) -> None:
         if not engine.encoder_decoder:
             raise ValueError(
-                f"translating back takes an encoder-decoder (Marian, BART, M2M100, T5, ...); {engine.name} is a "
-                f"{engine.model_type}, which has only a decoder"
+                f"translating back takes an encoder-decoder (Marian, BART, M2M100, T5, ...); {engine.name} has only a "
+                "decoder"
             )
         self.engine, self.name, self.prefix, self.lengths = engine, engine.name, prefix, lengths
         self.translations: dict[str, str] = {}  # by output
@@ -44,7 +42,7 @@ class ReverseModel:
         """Return the greedy translation of each output; that of an empty one is empty."""
         missing = [text for text in dict.fromkeys(outputs) if text.strip() and text not in self.translations]
         inputs, done = self._encoder_ids(missing), 0
-        for rows in alike([len(ids) for ids in inputs], batch_tokens(self.engine)):
+        for rows in batches_by_size([len(ids) for ids in inputs], self.engine.batch_tokens):
             found = self._generate([inputs[row] for row in rows])
             self.translations |= {missing[row]: back for row, back in zip(rows, found, strict=True)}
             done += len(rows)
@@ -78,7 +76,7 @@ class ReverseModel:
         inputs = self._encoder_ids(outputs)
         lengths = self.lengths(inputs) if self.lengths else None
         texts = [targets[source] for source in sources]
-        for row, found in log_probs(self.engine, inputs, texts, lengths, self.engine.never_written):
+        for row, found in log_probs(self.engine, inputs, texts, lengths):
             yield row, found.token.numpy()
 
     def _encoder_ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -89,17 +87,17 @@ class ReverseModel:
         return [ids if len(ids) <= window else [*ids[: window - 1], ids[-1]] for ids in found]
 
     def _decoder_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Each with one end token."""
-        engine = self.engine
+        """Each with one end token, and without the language token that the engine puts before a text."""
+        engine, first = self.engine, self.engine.forced_start
         known = engine.tokenizer(text_target=list(texts))["input_ids"] if texts else []
         bare = [ids[:-1] if ids and ids[-1] in engine.eos else ids for ids in known]
+        bare = [ids[len(first) :] if ids[: len(first)] == first else ids for ids in bare]
         return [[*ids[: engine.window - 1], engine.eos[0]] for ids in bare]
 
     def _generate(self, inputs: list[list[int]]) -> list[str]:
         # A translation of more than twice the tokens repeats itself. A row's own limit holds, not that of its batch.
         limits = [min(2 * len(ids) + 32, self.engine.window - 1) for ids in inputs]
         lengths = self.lengths(inputs) if self.lengths else None
-        with torch.inference_mode():
-            found = self.engine.search(self.engine.inputs(inputs, lengths), max_new_tokens=max(limits)).sequences
-        rows = [ids[: limit + 1] for ids, limit in zip(found.tolist(), limits, strict=True)]
+        found = self.engine.search(inputs, lengths, max_new_tokens=max(limits)).ids
+        rows = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
         return [text.strip() for text in self.engine.tokenizer.batch_decode(rows, skip_special_tokens=True)]

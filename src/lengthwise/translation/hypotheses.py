@@ -17,7 +17,6 @@ from ..length.sentences import finished
 from ..length.units import measure
 from ..scoring.completeness import distant_length
 
-SEQUENCES = 40  # at a time on a CPU: with more, sentences wait for the longest of them; with fewer, cores are idle
 # Within a budget most beams follow the most probable text until it hits the limit. With four times as many beams, half
 # of the texts that were not complete are.
 WIDER = 4
@@ -34,7 +33,7 @@ class Hypotheses:
         # A model that was always trained with a limit receives one that is too distant to matter.
         self._distant_limits = engine.takes_limits_in("chars")
         self.needs_length = not (engine.plain_without_length or self._distant_limits)
-        sequences = SEQUENCES if engine.device.type == "cpu" else 16 * SEQUENCES
+        sequences = engine.max_rows
         options: dict[str, Any] = {"receives_length": self._distant_limits, "token_limit": _token_limit}
         rows = max(1, sequences // beams)
         self._free = UnconstrainedWriter(writer, beams=beams, hypotheses=beams, batch_size=rows, **options)
