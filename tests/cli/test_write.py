@@ -87,9 +87,9 @@ def drain(terminal):
         ({"beams": 0}, "beams must be at least 1; got 0"),
         ({"temperature": -1}, "temperature must be a number, 0 or above; got -1"),
         ({"temperature": float("nan")}, "temperature must be a number"),
-        ({"beams": 2, "temperature": 1}, "give one of them"),
+        ({"beams": 2, "temperature": 1}, "not both"),
         ({"beams": 2, "candidates": 3}, "3 candidates need at least as many beams; got 2"),
-        ({"candidates": 3, "temperature": 0}, "differ only if drawn"),
+        ({"candidates": 3, "temperature": 0}, "greedy candidates are all equal"),
     ],
 )
 def test_what_is_drawn_and_what_contradicts_itself(numbers, drawn):
