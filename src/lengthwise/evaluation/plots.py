@@ -25,24 +25,11 @@ Groups = dict[str, list[int]]  # rows, by the label on the axis
 # Okabe & Ito 2008, dark colours first, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_GREY = "#6b6b6b"
-_STYLE = {
-    "font.size": 11,
-    "axes.titlesize": 12,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _GREY,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.7,
-    "legend.frameon": False,
-    "legend.fontsize": 10.5,
-    "lines.linewidth": 1.8,
-    "figure.dpi": 150,
-    "svg.hashsalt": "lengthwise",  # the same figure is the same file
-}
+_STYLE: dict[str, Any] = {"font.size": 11, "lines.linewidth": 1.8, "legend.frameon": False, "legend.fontsize": 10.5}
+_STYLE |= {"axes.titlesize": 12, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False}
+_STYLE |= {"axes.edgecolor": "#6b6b6b", "axes.grid": True, "axes.axisbelow": True}
+_STYLE |= {"grid.color": "#e3e3e3", "grid.linewidth": 0.7, "figure.dpi": 150}
+_STYLE |= {"svg.hashsalt": "lengthwise"}  # equal figures are equal files
 
 
 def target_scatter(systems: Systems, *, unit: str = "chars", title: str = "") -> Any:
@@ -79,11 +66,7 @@ def error_by_bins(
 
 def error_by_target(systems: Systems, *, unit: str = "chars", title: str = "") -> Any:
     """Return the same plot by target length, for a few targets with many texts each."""
-
-    def grouped(targets: Numbers) -> Groups:
-        return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
-
-    return _errors(systems, grouped, unit, title)
+    return _errors(systems, _by_target, unit, title)
 
 
 def ratio_histogram(
@@ -166,6 +149,10 @@ def _errors(systems: Systems, grouped: Callable[[Numbers], Groups], unit: str, t
             axes.set_ylim(bottom=0)
         _legend_below(axes, len(systems))
     return figure
+
+
+def _by_target(targets: Numbers) -> Groups:
+    return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
 
 
 def _scatter(panel: Any, place: int, targets: Any, lengths: Any, top: float) -> None:

@@ -127,13 +127,9 @@ def _rows(data: str, length: TargetLength, fields: tuple[str, str] | None, token
     """Yield one row per pair of the test set, duplicates included."""
     for number, document in enumerate(read(data, fields=fields, limits=Limits(duplicates=True))):
         for part, (source, reference) in enumerate(document.segments, 1):
-            yield {
-                "id": document.id if len(document.segments) == 1 else f"{document.id}#{part}",
-                "document": number,
-                "source": source,
-                "reference": reference,
-                "budget": str(length.of(source, reference, tokenizer)),
-            }
+            id_ = document.id if len(document.segments) == 1 else f"{document.id}#{part}"
+            row = {"id": id_, "document": number, "source": source, "reference": reference}
+            yield row | {"budget": str(length.of(source, reference, tokenizer))}
 
 
 def _decode(

@@ -46,9 +46,7 @@ def restore_case(source: str, text: str) -> str:
     >>> restore_case("DELETE {name}?", "Eliminare {name}?")
     'ELIMINARE {name}?'
     """
-    if not is_all_caps(source):
-        return text
-    return _outside_placeholders(text, lambda piece: "".join(_upper(letter) for letter in piece))
+    return _outside_placeholders(text, lambda piece: "".join(map(_upper, piece))) if is_all_caps(source) else text
 
 
 def _lower(word: str) -> str:

@@ -91,13 +91,11 @@ def mask(text: str, form: str) -> tuple[str, dict[str, str]]:
     >>> mask("Hello {name}!", "<%d>")
     ('Hello <1>!', {'<1>': '{name}'})
     """
-    stand_ins: dict[str, str] = {}
-
-    def stand_in(found: regex.Match[str]) -> str:
-        stand_ins[form % (len(stand_ins) + 1)] = found[0]
-        return form % len(stand_ins)
-
-    return _PLACEHOLDER.sub(stand_in, text) if form else text, stand_ins
+    if not form:
+        return text, {}
+    stand_ins = {form % number: found[0] for number, found in enumerate(_PLACEHOLDER.finditer(text), 1)}
+    names = iter(stand_ins)
+    return _PLACEHOLDER.sub(lambda _: next(names), text), stand_ins
 
 
 def unmask(text: str, stand_ins: dict[str, str]) -> str:
