@@ -2,9 +2,9 @@
 
     python bench/fit.py [--device cuda] [--batch 32] [--threads 2] [--busy]
 
-Greedy `generate` of 64 tokens, without and with the constraint in turns. Two figures: the time inside the constraint
-(synchronised with the device before and after) over the time of a plain step, and the ratio of the whole runs. Budgets
-are such that no row ends early and the last steps need their masks.
+Greedy `generate` of 64 tokens, alternately without and with the constraint. Two figures: the time inside the constraint
+(synchronised with the device before and after) / the time of a plain step, and the ratio of the whole runs. The budgets
+are chosen so that no row ends early and the last steps are masked.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from lengthwise.constraint.mask import LengthConstraint
 
 
 class Constrained(LogitsProcessor):
-    """The constraint as the decoding loop uses it: the last token is taken, then the scores are masked."""
+    """The constraint as the decoding loop uses it: it receives the last token, then masks the scores."""
 
     def __init__(self, constraint: LengthConstraint, timed: bool) -> None:
         self.constraint, self.timed = constraint, timed
@@ -48,12 +48,12 @@ def now(device: torch.device) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--model", default="smollm2-plain", help="a model, or a folder; random weights will do")
+    parser.add_argument("--model", default="smollm2-plain", help="a name or folder; random weights suffice")
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--busy", action="store_true", help="for a busy CPU: measure processor time, on one thread")
+    parser.add_argument("--busy", action="store_true", help="for a busy CPU: measure process time on one thread")
     options = parser.parse_args()
     if options.busy:
         global clock
@@ -67,7 +67,7 @@ def main() -> None:
     ).to(device)
 
     def step(processor: Constrained | None) -> float:
-        """Return the seconds of a step."""
+        """Return the seconds per decoding step."""
         began = now(device)
         with torch.inference_mode():
             written = model.generate(

@@ -1,24 +1,24 @@
-"""Does a model keep to its length, and what does that cost? One or more models side by side, on prompts they never saw.
+"""Does a model keep to a length, and what does that cost? Compares models on prompts that none was trained on.
 
     python bench/length.py --model FOLDER [--model OTHER] [--only soft] [--out FOLDER] [--json FILE]
 
-The parts, each a table:
-  soft       the model is told the length and nothing holds it; greedy
-  far        the same beyond the lengths it was trained on
-  asked      the status quo: the untouched model, "Answer in exactly 50 words."
-  fit        hard budgets: what fits, and how much of it is finished
-  alone      the same, one text each, beside the untouched model, which is told nothing: what the search for an end does
-  room       "at most": how much of the room is used, by long answers and by short ones
-  quality    the soft texts beside the untouched model's own answer, cut to the same length
+The parts, each with a table:
+  soft       the model receives the length, without a hard budget; greedy
+  far        the same beyond the lengths of training
+  asked      the usual practice: the base model, "Answer in exactly 50 words."
+  fit        hard budgets: how many texts fit, and how many are finished
+  alone      the same with one candidate, beside the base model, which receives no length: what the head adds
+  room       "at most": how much of the limit is used, by long answers and by short ones
+  quality    the soft texts beside the base model's own answers, cut to the same length
   knowledge  multiple choice with and without the countdown. choices.jsonl: 256 questions of held-out tasks of
-             Super-NaturalInstructions (Apache-2.0), beside each answer three of other questions of its task;
-             sums.jsonl: 256 held-out questions of GSM8K (MIT), beside each number three of other questions, with
-             no steps before the number
+             Super-NaturalInstructions (Apache-2.0), each with three answers to other questions of its task.
+             sums.jsonl: 256 held-out questions of GSM8K (MIT), each with three numbers of other questions, without
+             the steps before the number
 
-`near` is at most 1 unit or 1 % of the target away. `finished` is a text that ends as a sentence does; `sound` one whose
-last token, too, the untouched model, told nothing, finds at least a fiftieth as likely as its favourite there ("a
-combination of." is finished, and not sound); `complete`, of `fit`, is stricter with full stops that were forced and
-milder with ends that the model chose. A runaway had not ended 512 tokens past its length.
+The base model is the model without a control. `near`: at most 1 unit or 1 % of the target away. `finished`: the text
+ends as a sentence does. `sound`: finished, and the base model, without a length, assigns the last token at least a
+fiftieth of the probability of its first choice there ("a combination of." is finished but not sound). `complete`, in
+`fit`: no forced full stop, or an end that the model chose. A runaway has not ended 512 tokens past its length.
 """
 
 import argparse
@@ -89,7 +89,7 @@ QUESTIONS = [
     "At how many degrees Celsius does water freeze?",
 ]
 SPOKEN = {"chars": "characters"}
-PER_UNIT = {"tokens": 1.0, "words": 1.4, "chars": 0.25}  # tokens of English, roughly
+PER_UNIT = {"tokens": 1.0, "words": 1.4, "chars": 0.25}  # tokens per unit of English, roughly
 CUT, CUT_BACK = "base, cut", "base, cut back"
 FREE = 512  # tokens past its length after which a text is a runaway
 
@@ -112,7 +112,7 @@ def free(writer: Writer, *, receives_length: bool) -> UnconstrainedWriter:
 
 @dataclass
 class Bench:
-    """The models, the prompts, and where everything goes."""
+    """The models, the prompts and the results."""
 
     options: argparse.Namespace
     prompts: list[str]
@@ -140,7 +140,7 @@ class Bench:
         return self.loaded[name]
 
     def write(self, part: str, system: str, writer: Writer, pairs: list[Pair], **how: Any) -> list[Written]:
-        """All pairs in one call, so that batches are full; once, if another part wants the same."""
+        """Return the texts of all pairs, written in one call, so that batches are full. Equal calls are made once."""
         key = (part, system, *pairs, *how.items())
         if key not in self.texts:
             done, units = 0, ", ".join(sorted({budget.unit for _, budget in pairs}))
@@ -164,12 +164,12 @@ class Bench:
 
     @cached_property
     def before(self) -> dict[tuple[str, str], dict[tuple[str, str], Written]]:
-        """What stands in --out from an earlier run, by part and system, prompt and budget."""
+        """The texts of earlier runs in --out, by part and system, then by prompt and budget."""
         texts: dict[tuple[str, str], dict[tuple[str, str], Written]] = {}
         for file in sorted(self.options.out.glob("*.jsonl")) if self.options.out else ():
             for line in file.read_text(encoding="utf-8").splitlines():
                 row = json.loads(line)
-                if "fits" in row:  # not a cut answer, which is made anew
+                if "fits" in row:  # cut answers are made again
                     system, prompt = row.pop("system"), row.pop("prompt")
                     kind = UnconstrainedText if "runaway" in row else Written
                     texts.setdefault((file.stem, system), {})[prompt, row["budget"]] = kind(**row, model=system)
@@ -186,24 +186,24 @@ class Bench:
         return self.write(part, system, free(self.systems[system], receives_length=True), pairs)
 
     def own(self, prompts: Sequence[str]) -> list[Written]:
-        """What the untouched model answers when nobody says how long."""
+        """Return the base model's answers without a length."""
         return self.write(
             "own", "base", free(self.base, receives_length=False), [(p, at_most(512, "tokens")) for p in prompts]
         )
 
     def told(self, part: str, units: Iterable[str]) -> list[tuple[str, str]]:
-        """(unit, system) for every unit in which a system can be told a length."""
+        """Return (unit, system) for every unit in which a system can receive a length."""
         found = []
         for unit in units:
             for name, writer in self.systems.items():
-                if why := deaf(writer, unit):
-                    say(f"{part}: {name} is left out in {unit}: {why}")
+                if why := unusable(writer, unit):
+                    say(f"{part}: {name} is skipped in {unit}: {why}")
                 else:
                     found.append((unit, name))
         return found
 
     def show(self, part: str, title: str, lines: list[Line]) -> None:
-        """A table in Markdown; its rows are kept for --json."""
+        """Print a table in Markdown, and keep its rows for --json."""
         if not lines:
             say(f"{part}: nothing to show")
             return
@@ -247,8 +247,8 @@ def mean(values: Iterable[float]) -> float:
     return sum(values) / len(values)
 
 
-def deaf(writer: Writer, unit: str) -> str:
-    """Why this model cannot be told a length in this unit; empty if it can."""
+def unusable(writer: Writer, unit: str) -> str:
+    """Return why this model cannot receive a length in this unit; empty if it can."""
     controls = controls_of(writer.model)
     if not controls:
         return "it has no control"
@@ -257,11 +257,11 @@ def deaf(writer: Writer, unit: str) -> str:
 
 
 def by_prompt(tally: Tally, prompts: Sequence[str], rows: Sequence[int] | None = None) -> Tally:
-    """The same number, but of prompts: the texts of one prompt are no independent draws, and are resampled together."""
+    """Return the tally per prompt: the texts of a prompt are not independent, so they are resampled together."""
     if not tally.resampled:
         return tally
     counts = tally.counts if rows is None else tally.counts[rows]
-    if counts.shape[1] == 1:  # values of texts, of which the mean is taken
+    if counts.shape[1] == 1:  # the mean of one value per text
         counts = np.hstack([counts, np.ones_like(counts)])
     places = {prompt: place for place, prompt in enumerate(dict.fromkeys(prompts))}
     sums = np.zeros((len(places), 2))
@@ -273,7 +273,7 @@ def crossed(prompts: Sequence[str], budgets: Iterable[Budget]) -> list[Pair]:
     return [(prompt, budget) for budget in budgets for prompt in prompts]
 
 
-# ---- soft, far, asked: how near is the length to the one that was asked for?
+# ---- soft, far, asked: how close is the length to the target?
 
 
 def soft(bench: Bench) -> None:
@@ -299,11 +299,11 @@ def asked(bench: Bench) -> None:
         wishes = [(f"{p} Answer in exactly {b.target} {SPOKEN.get(unit, unit)}.", b) for p, b in pairs]
         texts = bench.write("asked", "asked", free(bench.base, receives_length=False), wishes)
         lines += obedience(bench, "asked", "asked", pairs, texts)
-    bench.show("asked", "The untouched model, asked in the prompt", lines)
+    bench.show("asked", "The base model, with the length in the prompt", lines)
 
 
 def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: list[Written]) -> list[Line]:
-    """A line for each target, and one for all of a unit."""
+    """Return one line per target, and one for all targets of the unit."""
     unit, targets = pairs[0][1].unit, [float(budget.target) for _, budget in pairs]
     if part != "far":
         bench.lengths.setdefault(unit, {})[system] = (targets, [float(text.length) for text in texts])
@@ -343,7 +343,7 @@ def obedience(bench: Bench, part: str, system: str, pairs: list[Pair], texts: li
 
 @torch.inference_mode()
 def sound(base: Writer, prompts: Sequence[str], texts: Sequence[str]) -> list[bool]:
-    """Does the text end as a sentence, and would the untouched model have let it end there?"""
+    """Return whether each text ends as a sentence, and the base model accepts its last token."""
     found = [finished(text) for text in texts]
     rows = [row for row, is_finished in enumerate(found) if is_finished]
     engine = base.engine
@@ -389,7 +389,7 @@ def alone(bench: Bench) -> None:
     for budget in map(Budget.parse, ALONE):
         systems, found, passes = {}, {}, {}
         for name, writer in {"base": bench.base, **bench.systems}.items():
-            passes[name] = seen = []  # of batches; none where the texts were there already
+            passes[name] = seen = []  # of batches; none if the texts were in --out
             hook = writer.model.register_forward_hook(lambda *_, seen=seen: seen.append(1))
             found[name] = texts = bench.write("alone", name, writer, crossed(bench.prompts, [budget]))
             hook.remove()
@@ -488,13 +488,13 @@ def quality(bench: Bench) -> None:
 def _beside(
     bench: Bench, pairs: list[Pair], systems: dict[str, list[Written]], refs: list[str] | None = None
 ) -> tuple[dict[str, Texts], list[int]]:
-    """The systems' texts and the cut ones, and the rows in which there was something to cut."""
+    """Return the systems' texts and the cut answers, and the rows whose answer was long enough to be cut."""
     unit, tokenizer = pairs[0][1].unit, bench.base.tokenizer
     prompts = [prompt for prompt, _ in pairs]
     different = list(dict.fromkeys(prompts))
     own = dict(zip(different, bench.own(different), strict=True))
     cut = [truncate(own[prompt].text, budget, tokenizer=tokenizer) for prompt, budget in pairs]
-    # Where no sentence ends before the cut there is none to go back to, and the text is empty.
+    # If no sentence ends before the cut, the text is empty.
     back = [text[: max(finished_ends(text), default=0)] for text in cut]
     for name, texts in ((CUT, cut), (CUT_BACK, back)):
         bench.keep(
@@ -502,14 +502,14 @@ def _beside(
         )
     enough = [row for row, (prompt, budget) in enumerate(pairs) if length_of(own[prompt], unit) >= budget.target]
     found: dict[str, tuple[list[str], list[int] | None]] = {CUT: (cut, None), CUT_BACK: (back, None)}
-    for name, written in systems.items():  # whose tokens only their writer can count
+    for name, written in systems.items():  # their tokens were counted while they were generated
         found[name] = [text.text for text in written], [text.length for text in written]
     asked_for = {"refs": refs, "srcs": prompts, "budgets": [budget for _, budget in pairs], "tokenizer": tokenizer}
     return {name: Texts(texts, lengths=lengths, **asked_for) for name, (texts, lengths) in found.items()}, enough
 
 
 def _tallied(systems: dict[str, Texts], metrics: list[str]) -> dict[str, dict[str, Tally]]:
-    """Counted once, for the scores and for all comparisons; by the metric's name without its argument."""
+    """Return the tallies of each system, by metric name without argument, for scores and comparisons."""
     return {
         system: {metric.partition(":")[0]: tally_of(metric, texts)[1] for metric in metrics}
         for system, texts in systems.items()
@@ -532,14 +532,14 @@ def _scored(systems: dict[str, Texts], tallies: dict[str, dict[str, Tally]], **f
 
 
 def _compared(systems: dict[str, Texts], tallies: dict[str, dict[str, Tally]]) -> list[Line]:
-    """Each model with the cut answers, and with the models before it, where neither text is empty: b − a."""
+    """Return b − a for each model against the cut answers and the models before it, where neither text is empty."""
     lines, names = [], list(systems)
     for at, b in enumerate(names):
         for a in names[:at] if b != CUT_BACK else ():
             hyps = zip(systems[a].hyps, systems[b].hyps, strict=True)
             rows = [row for row, both in enumerate(hyps) if all(both)]
             prompts = [systems[a].srcs[row] for row in rows]
-            if len(set(prompts)) > 1:  # one draw says nothing of chance
+            if len(set(prompts)) > 1:  # a paired test needs at least two prompts
                 line: Line = {"a": a, "b": b, "n": len(rows)}
                 for metric, tally in tallies[a].items():
                     if tally.resampled:
@@ -550,7 +550,7 @@ def _compared(systems: dict[str, Texts], tallies: dict[str, dict[str, Tally]]) -
 
 
 def _against_references(bench: Bench, names: list[str], likelihood: str) -> None:
-    """Every reference's own length is the target, in tokens."""
+    """Show the scores at the lengths of the references, in tokens."""
     tokenizer, limit = bench.base.tokenizer, bench.options.limit
     documents = read(str(bench.options.data), limits=Limits(duplicates=True))
     both = [segment for document in documents for segment in document.segments][:limit]
@@ -578,11 +578,11 @@ def _against_references(bench: Bench, names: list[str], likelihood: str) -> None
         plots.save(plots.error_by_bins(lengths, unit="tokens"), bench.options.out / "references-error")
 
 
-# ---- knowledge: does the countdown cost the model what it knows?
+# ---- knowledge: does the countdown lower the accuracy of the model?
 
 
 def knowledge(bench: Bench) -> None:
-    """The likeliest of the answers, by their sums and by their sums for each character, as the harness has it."""
+    """Choose the likeliest answer, by log-probability and by log-probability per character, as the harness does."""
     for file in bench.options.choices:
         items = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
         _chosen(bench, file.stem, items[: bench.options.limit])
@@ -616,7 +616,7 @@ def _answered(bench: Bench, writer: Writer, items: list[Line], countdown: bool) 
     from lengthwise.evaluation.lm_eval import LengthwiseLM
 
     lm = LengthwiseLM(core_of(writer.model), writer.tokenizer, countdown=countdown, batch_size=bench.options.batch)
-    # In tokens, and not through the harness's own way to them: it would count the line break before the answer, too.
+    # Tokenized here: the harness would also count the line break before the answer.
     requests = [
         (
             None,
@@ -657,25 +657,25 @@ def draw(bench: Bench) -> None:
 def main() -> None:
     cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", action="append", help="a name or folder; may be given again (smollm2)")
-    parser.add_argument("--base", default="smollm2-plain", help="the untouched model, which also judges likelihood")
-    parser.add_argument("--only", choices=PARTS, action="append", help="this part; may be given again")
-    parser.add_argument("--unit", choices=SOFT, help="lengths in this unit alone")
-    parser.add_argument("--prompts", type=Path, default=PROMPTS, help="held-out prompts, one a line")
-    parser.add_argument("--data", type=Path, help="for quality: prompts with responses, JSON lines")
+    parser.add_argument("--model", action="append", help="a name or folder; can be repeated (smollm2)")
+    parser.add_argument("--base", default="smollm2-plain", help="the base model, which also computes likelihoods")
+    parser.add_argument("--only", choices=PARTS, action="append", help="only this part; can be repeated")
+    parser.add_argument("--unit", choices=SOFT, help="only lengths in this unit")
+    parser.add_argument("--prompts", type=Path, default=PROMPTS, help="held-out prompts, one per line")
+    parser.add_argument("--data", type=Path, help="for quality: prompts with responses, JSON Lines")
     parser.add_argument("--encoder", help="for quality: the encoder of BERTScore, a local folder")
     parser.add_argument(
         "--choices",
         type=Path,
         action="append",
-        help='for knowledge: JSON lines {"prompt", "choices": […], "answer": 0}; may be given again',
+        help='for knowledge: JSON Lines {"prompt", "choices": […], "answer": 0}; can be repeated',
     )
-    parser.add_argument("--limit", type=int, help="only so many prompts, questions, references and choices")
+    parser.add_argument("--limit", type=int, help="only the first N prompts, questions, references and choices")
     parser.add_argument("--device", default="cuda" if cuda else "cpu")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], help="bfloat16 on a GPU, else float32")
     parser.add_argument("--batch", type=int, default=512 if cuda else 16)
-    parser.add_argument("--json", type=Path, help="write the rows of all tables here, as JSON lines")
-    parser.add_argument("--out", type=Path, help="the texts and plots; what a run has left there is not written again")
+    parser.add_argument("--json", type=Path, help="write the rows of all tables to this file, as JSON Lines")
+    parser.add_argument("--out", type=Path, help="save texts and plots here; texts of earlier runs are reused")
     options = parser.parse_args()
     options.model = list(dict.fromkeys(options.model or ["smollm2"]))
     options.choices = list(dict.fromkeys(options.choices or CHOICES))

@@ -1,9 +1,9 @@
-"""Do budgets hold? The model as shipped, 60 prompts, four budgets: asked for in the prompt, and written with `fit`.
+"""Do budgets hold? The model as shipped, 60 prompts, four budgets: with the length in the prompt, and with `fit`.
 
     python bench/obey.py [--model smollm2-plain] [--device cuda] [--only fit] [--json OUT]
 
-Prints the table of docs/RESULTS.md. "Asked" is the status quo: the length stands in the prompt, `generate` is free to
-write 512 tokens.
+Prints the table of docs/results/budgets-hold.md. "Asked in the prompt" is the usual practice: the length is in the
+prompt, and plain `generate` may write 512 tokens. `fit` is the hard budget.
 """
 
 import argparse
@@ -26,7 +26,7 @@ NAMES = ["asked in the prompt", *SYSTEMS]
 
 
 def asked(writer: lengthwise.Writer, budget: Budget, free: int = 512) -> list[tuple[str, int, bool]]:
-    """(text, length, complete) of plain `generate` with the length in the prompt."""
+    """Return (text, length, complete) of plain `generate` with the length in the prompt."""
     tokenizer, model = writer.tokenizer, writer.model
     wish = str(budget).replace("chars", "characters")
     chats = [[{"role": "user", "content": f"{prompt} Answer in {wish}."}] for prompt in PROMPTS]
@@ -68,8 +68,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-plain")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--only", choices=NAMES, action="append", help="this system; may be given again")
-    parser.add_argument("--json", type=Path, help="also write every text here, as JSON lines")
+    parser.add_argument("--only", choices=NAMES, action="append", help="only this system; can be repeated")
+    parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
     options = parser.parse_args()
     writer = lengthwise.load(options.model, device=options.device)
     writer.batch_size = 64

@@ -2,15 +2,15 @@
 
     python bench/train.py                     a table in about five minutes on one GPU
     python bench/train.py --toy               the same with toy sizes, on a CPU
-    python bench/train.py --data pairs.jsonl  texts of your own in place of made-up ones
+    python bench/train.py --data pairs.jsonl  your own texts instead of made-up ones
 
-Two workloads: SmolLM2-135M with LoRA (its shape, with random weights, unless --base names it: speed is the same), and
-Transformer-base from scratch. Both sides learn from the same batches with the same length signal and the same attention
-kernels; the Trainer has its batches ready made, while ours reads, tokenises, counts and batches as it goes, and says
-what share of the time it waited for that. With --torch-compile the Trainer runs once more, compiled; the ratio is to
-the faster of the two. Each contestant runs in a process of its own; stderr tells what is being done, and since when.
-Utilisation counts the arithmetic of real tokens, by the usual rule (6 a parameter, 4 where it is frozen), against the
-peak of the device; for an unknown device, against a measured one.
+Two workloads: SmolLM2-135M with LoRA (its shape with random weights, unless --base names it: the speed is the same)
+and Transformer-base from scratch. Both sides train on the same batches with the same length signal and the same
+attention kernels. The Trainer receives prepared batches; Lengthwise reads, tokenises, counts and batches during
+training, and reports the share of the time that it waited for data. With --torch-compile the Trainer also runs
+compiled, and the ratio is to the faster of the two. Each contestant runs in its own process; progress is on stderr.
+Utilisation: the arithmetic of real tokens, by the usual rule (6 FLOP per parameter and token, 4 if it is frozen), over
+the peak of the device; on a CPU, over a measured peak.
 """
 
 import argparse
@@ -40,7 +40,7 @@ TOY |= {"num_key_value_heads": 2, "max_position_embeddings": 1024, "vocab_size":
 
 
 def made_up(path: Path, rows: int, words: tuple[int, int]) -> None:
-    """Pairs of texts in made-up words, frequent and rare ones."""
+    """Write pairs of texts of made-up words, frequent and rare ones."""
     random = Random(0)
     syllables = [a + b for a in "bcdfglmnprstv" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
     known = ["".join(random.choices(syllables, k=1 + n % 4)) for n in range(30_000)]
@@ -55,7 +55,7 @@ def made_up(path: Path, rows: int, words: tuple[int, int]) -> None:
 
 
 def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """The recipe of each workload, as plain values."""
+    """Return the recipe of each workload, as plain values."""
     data = options.data or str(folder / "data.jsonl")
     if not options.data:
         tell("making up texts")
@@ -87,7 +87,7 @@ def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
         tell("making a model of SmolLM2's shape")
         shaped_like_smollm2(Path(base), tokenizer, options.toy)
     for name in models:
-        tokenizer.save_pretrained(folder / name / "tokenizer")  # where a fresh model looks for it: trained only once
+        tokenizer.save_pretrained(folder / name / "tokenizer")  # a fresh model reads it there, so it is trained once
     return {name: common | {"name": name, "out": str(folder / name), "model": model} for name, model in models.items()}
 
 
@@ -100,7 +100,7 @@ def tokenizer_of(data: str, vocabulary: int) -> Any:
 
 
 def shaped_like_smollm2(folder: Path, tokenizer: Any, toy: bool) -> None:
-    """A model of SmolLM2's shape with random weights, and a tokenizer of the data: nothing to download."""
+    """Save a model of SmolLM2's shape with random weights, and a tokenizer of the data: nothing is downloaded."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     shape = TOY if toy else SMOLLM2
@@ -113,7 +113,7 @@ def shaped_like_smollm2(folder: Path, tokenizer: Any, toy: bool) -> None:
 
 
 def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
-    """Our own `train`, from the files on; read off its log."""
+    """Run Lengthwise's `train` on the files, and return the speed from its log."""
     from lengthwise.training import train
     from lengthwise.training.recipe import parse_recipe
 
@@ -130,7 +130,7 @@ def ours(values: dict[str, Any], warm: int) -> dict[str, float]:
 
 
 def _watch(metrics: Path) -> None:
-    """Tells every ten seconds how far our own training is: the compiler may take long before the first step."""
+    """Print the step of Lengthwise's training every ten seconds: the compiler may take long before the first step."""
     from torch._dynamo.utils import counters
 
     while True:
@@ -141,7 +141,7 @@ def _watch(metrics: Path) -> None:
 
 
 def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[str, float]:
-    """The Trainer, on the same batches, ready made."""
+    """Run the Trainer on the same batches, prepared beforehand, and return its speed."""
     from torch.nn.attention import sdpa_kernel
     from transformers import Trainer, TrainingArguments
 
@@ -187,7 +187,7 @@ def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[st
     )
     trainer.get_train_dataloader = _in_order(trainer)  # no shuffling: the same batches in the same order
     tell(f"Trainer: {len(batches)} steps")
-    with sdpa_kernel(ATTENTION):  # as ours: else cuDNN's plans for each new shape take most of the time
+    with sdpa_kernel(ATTENTION):  # as in Lengthwise: else cuDNN's plans for each new shape take most of the time
         trainer.train()
     timed = batches[warm : len(clock)]
     seconds = clock[-1][0] - clock[warm - 1][0]
@@ -209,12 +209,12 @@ def _unfold(model: Any) -> None:
 
 
 def _as_trainer_wants(batch: Any, layout: Any) -> dict[str, torch.Tensor]:
-    """Labels for every place, masks for all padding, as the usual collators give them."""
+    """Return the batch with a label per token and a mask of the padding, as the usual collators make it."""
     inputs = dict(batch.inputs)
     both = layout.encoder_decoder
     ids = inputs["decoder_input_ids" if both else "input_ids"]
     flat = torch.full((ids.numel(),), -100)
-    # The causal loss compares place n with the label of n + 1.
+    # The causal loss compares the logits of token n with the label of token n + 1.
     flat[batch.rows if both else (batch.rows + 1).clamp(max=ids.numel() - 1)] = batch.labels
     inputs["labels"] = flat.view_as(ids)
     if not both:
@@ -227,7 +227,7 @@ def _stopwatch(clock: list[tuple[float, int]], warm: int) -> Any:
 
     class Stopwatch(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            # Only where the time is read: waiting after every step would slow it down.
+            # Only when the time is read: synchronising after every step would slow training down.
             if torch.cuda.is_available() and state.global_step in (warm, state.max_steps):
                 torch.cuda.synchronize()
             clock.append((time.perf_counter(), state.global_step))
@@ -278,15 +278,15 @@ def peak() -> tuple[str, float]:
 
 def contest(who: str, values: dict[str, Any], warm: int) -> dict[str, float]:
     command = [sys.executable, __file__, "--contestant", who, "--recipe", json.dumps(values), "--warm", str(warm)]
-    tell(f"{values['name']}: {who}, a process of its own, its clock at 0")
+    tell(f"{values['name']}: {who}, in its own process, whose clock starts at 0")
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise RuntimeError(f"{who} failed: its last words stand above")
+        raise RuntimeError(f"{who} failed; its output is above")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def contest_compiled(values: dict[str, Any], warm: int) -> float:
-    """The Trainer's tokens a second with torch_compile; 0 if that fails, for it is no fault of ours."""
+    """Return the Trainer's tokens per second with torch_compile; 0 if that fails."""
     try:
         return contest("theirs-compiled", values, warm)["tokens_per_second"]
     except RuntimeError as error:
@@ -298,16 +298,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--toy", action="store_true", help="toy sizes, for a CPU")
     parser.add_argument("--data", help="a JSON Lines file of pairs")
-    parser.add_argument("--base", help="a real model for the first workload, as smollm2-plain")
-    parser.add_argument("--tokens", type=int, default=49_152, help="padded tokens a batch")
-    parser.add_argument("--steps", type=int, default=40, help="timed steps of ours")
+    parser.add_argument("--base", help="a real model for the first workload, such as smollm2-plain")
+    parser.add_argument("--tokens", type=int, default=49_152, help="padded tokens per batch")
+    parser.add_argument("--steps", type=int, default=40, help="timed steps of Lengthwise")
     parser.add_argument(
-        "--warm", type=int, default=300, help="steps before the clock starts; the Trainer's: 20 at most"
+        "--warm", type=int, default=300, help="steps before the timing starts; at most 20 for the Trainer"
     )
-    parser.add_argument("--lora-dropout", type=float, default=0.0, help="above 0 the adapter is not folded")
+    parser.add_argument("--lora-dropout", type=float, default=0.0, help="above 0, the adapter is not folded")
     parser.add_argument("--full", action="store_true", help="a third workload: all weights of SmolLM2")
-    parser.add_argument("--torch-compile", action="store_true", help="also the Trainer, compiled: minutes more")
-    parser.add_argument("--only", help="workloads whose name holds this")
+    parser.add_argument("--torch-compile", action="store_true", help="also run the Trainer compiled: minutes more")
+    parser.add_argument("--only", help="only workloads whose name contains this")
     parser.add_argument("--contestant", choices=CONTESTANTS, help=argparse.SUPPRESS)
     parser.add_argument("--recipe", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -89,8 +89,8 @@ def test_against_bins_and_plots(cli, files):
 @pytest.mark.parametrize(
     ("change", "args", "says"),
     [
-        ({"ref.txt": "one\ntwo\n"}, [], "hyp.txt has 3 texts and .*ref.txt has 2; line n"),
-        ({"src.txt": "one\n\n\nfour\n"}, [], "hyp.txt has 3 texts and .*src.txt has 4; line n"),
+        ({"ref.txt": "one\ntwo\n"}, [], "hyp.txt has 3 texts and .*ref.txt has 2; they must be equally many"),
+        ({"src.txt": "one\n\n\nfour\n"}, [], "hyp.txt has 3 texts and .*src.txt has 4; they must be equally many"),
         ({"other.txt": "one\n"}, ["--against", "other.txt"], "hyp.txt has 3 texts and .*other.txt has 1"),
         ({"hyp.txt": ""}, [], "hyp.txt has 0 texts and .*ref.txt has 3"),
         ({"hyp.txt": b"a\n\xff\nc\n"}, [], "hyp.txt:2: not UTF-8"),
@@ -126,7 +126,7 @@ def test_rows_that_could_not_be_written_are_told_of(cli, files):
     code, out, err = cli("score", "--hyp", str(files / "rows.jsonl"), "--json")
     assert (code, json.loads(out)["scores"][0]["n"]) == (0, 2)
     assert "1 of 2 rows of" in err
-    assert "rows.jsonl could not be written, and count as empty texts" in err
+    assert "rows.jsonl have an error; they count as empty texts" in err
 
 
 def test_what_the_writer_says_of_its_texts_is_scored_and_tested(cli, files):
@@ -170,7 +170,7 @@ def test_empty_lines_are_left_out(cli, files):
     code, out, err = cli(*ask, "--against", str(files / "some.jsonl"), "--json")
     assert (code, json.loads(out)["against"]["comparisons"][0]["delta"]) == (0, 0)
     assert json.loads(out)["scores"][0]["n"] == 2
-    assert err == "lengthwise: 1 of 3 rows have neither a source nor a text, and are left out\n"
+    assert err == "lengthwise: 1 of 3 rows have no source and no text; they are skipped\n"
     assert "no file" in cli(*ask, "--against", str(files / "nowhere.jsonl"))[2]
     rows[1]["text"] = "Niente"  # out of nothing: that is no line to leave out
     (files / "other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -190,7 +190,7 @@ def test_rows_of_which_some_have_no_budget(cli, files):
     for pair in ((budgets, free), (free, budgets)):
         code, _, err = cli("score", "--hyp", pair[0], "--against", pair[1])
         assert code == 2
-        assert "only one has budgets: say --length" in err
+        assert f"only one of {pair[0]} and {pair[1]} has budgets; give --length" in err
 
 
 def test_rows_that_were_translated_without_a_length_have_no_budget(cli, files):

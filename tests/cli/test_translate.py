@@ -55,9 +55,9 @@ TO = ["--to", "fr", "--model", "x"]
         (["Go.", "--to", "italian"], "languages are named by their codes, such as fr, it or de; got 'italian'"),
         (["nosuch.tsv", *TO], "there is no file 'nosuch.tsv' here"),
         (["Go.", *TO, "--length", "short"], "cannot read 'short' as a budget"),
-        (["Go.", *TO, "--length", "42"], "'42' names no unit; write 'at most 42 chars', or give --unit chars"),
+        (["Go.", *TO, "--length", "42"], "'42' has no unit; write 'at most 42 chars', or give --unit chars"),
         (["Go.", *TO, "--unit", "ells"], "unknown unit 'ells'"),
-        (["Go.", "--to", "de", "--model", "x"], "fake translates from en to fr; asked for was from en to de"),
+        (["Go.", "--to", "de", "--model", "x"], "fake translates from en to fr, not from en to de"),
         (["Go.", "--to", "fr", "--model", "./nowhere"], "no model at './nowhere'"),
     ],
 )
@@ -136,7 +136,7 @@ def test_columns(translate, book, tmp_path):
     file.write_text("Go.\tat most 9 chars\nGo.\t3\n\t\nExit\nExit\t\nExit\t<=9 chars\n")
     code, out, err = translate(str(file), *TO, "--length", "at most 4 chars")
     assert (code, out.splitlines()) == (3, ["Va-t'en.", "", "", "zzzz", "zzzz", "Quitter"])
-    assert "line 2: '3' names no unit" in err
+    assert "line 2: '3' has no unit" in err
     assert translate(str(file), *TO, "--unit", "chars")[1].splitlines() == [
         "Va-t'en.",
         "zzz",
@@ -147,7 +147,7 @@ def test_columns(translate, book, tmp_path):
     ]
     header = b"text\tnote\tLength\nGo.\ta verb\tat most 3 chars\n"
     assert translate("-", "--tsv", *TO, stdin=header)[:2] == (0, "text\nzzz\n")
-    assert "line 3: '7' names no unit" in translate("-", "--tsv", *TO, stdin=header + b"Go.\t\t7\n")[2]
+    assert "line 3: '7' has no unit" in translate("-", "--tsv", *TO, stdin=header + b"Go.\t\t7\n")[2]
     assert json.loads(translate("-", "--tsv", *TO, "--json", stdin=header)[1])["budget"] == "at most 3 chars"
 
 
@@ -155,7 +155,7 @@ def test_a_model_of_unknown_languages(translate, book):
     book({"Go.": "Va."}, source_lang=None, target_lang=None)
     code, out, err = translate("Go.", *TO)
     assert (code, out) == (0, "Va.\n")
-    assert err == "lengthwise: fake does not say what it translates; it is taken to go from en to fr\n"
+    assert err == "lengthwise: fake does not name its languages; it is assumed to translate from en to fr\n"
 
 
 def test_a_model_named_by_its_languages_is_the_default(translate, book, monkeypatch, tmp_path):
@@ -251,4 +251,4 @@ def test_the_command_with_a_reverse_model(translate, marian, tmp_path):
     assert "score" not in empty
     code, out, err = translate(*ask, "--reverse", str(there), stdin=b"Go.\n")
     assert (code, out) == (2, "")
-    assert "asked for was from fr to en" in err
+    assert "not from fr to en" in err

@@ -79,7 +79,7 @@ def test_rescoring():
     assert rescore(log_probs, lengths, 1.0) == [1, 0]  # −4 · 6/9 = −2.67, −5 · 6/14 = −2.14
     assert rescore(log_probs, lengths, 0.5, "fairseq") == [1, 0]  # −2, −1.67
     for arguments, message in (
-        (([-1.0], [1, 2], 0.5), "1 log_probs and 2 lengths"),
+        (([-1.0], [1, 2], 0.5), "log_probs and lengths must be equally many; got 1 and 2"),
         (([-1.0], [0], 0.5), "got 0 for hypothesis 0"),
         (([-1.0], [1], 0.5, "x"), "gnmt, fairseq"),
     ):
@@ -95,9 +95,9 @@ def test_reranking_counts_stems_shared_with_the_source():
     assert rerank(source, ["new cars", "new taxes"]) == 0  # a tie: the earlier, or the better scored
     assert rerank(source, ["new cars", "new taxes"], scores=[-2.0, -1.0]) == 1
     assert rerank(source, ["5 , .", "new"]) == 1
-    with pytest.raises(ValueError, match="2 hypotheses and 1 scores"):
+    with pytest.raises(ValueError, match="hypotheses and scores must be equally many; got 2 and 1"):
         rerank(source, ["a", "b"], scores=[1.0])
-    with pytest.raises(ValueError, match="no hypothesis"):
+    with pytest.raises(ValueError, match="at least one hypothesis"):
         rerank(source, [])
 
 

@@ -93,7 +93,7 @@ def test_curves_run_from_short_to_long():
 
 
 def test_errors_say_what_is_wrong():
-    with pytest.raises(ValueError, match="no system"):
+    with pytest.raises(ValueError, match="at least one system"):
         plots.target_scatter({})
     with pytest.raises(ValueError, match=r"'ours'.*got 2 and 1"):
         plots.error_by_bins({"ours": ([1, 2], [1])})

@@ -138,7 +138,7 @@ def test_against_another_evaluation(cli, folder, data, tmp_path):
         assert 0 < one["p"] <= 1
         assert "paired:bootstrap" in one["signature"]
     code, _, err = cli("evaluate", folder, data, *ASK, "--limit", "3", "--against", fit)
-    assert (code, f"{fit} has 6 texts and this evaluation 3" in err) == (2, True)
+    assert (code, f"{fit} has 6 and this evaluation 3" in err) == (2, True)
 
 
 def test_texts_of_other_lengths_are_not_compared(cli, folder, data, tmp_path, monkeypatch):
@@ -149,14 +149,14 @@ def test_texts_of_other_lengths_are_not_compared(cli, folder, data, tmp_path, mo
     files = ["score", "--hyp", long / "outputs.jsonl", "--against", short / "outputs.jsonl", "--metrics", "mae"]
     code, out, err = cli(*files)
     assert (code, out) == (2, "")
-    row = f"row 1 was to be 'at most 30 chars' in {long}/outputs.jsonl and 'at most 20 chars' in {short}/outputs.jsonl"
+    row = f"row 1 has 'at most 30 chars' in {long}/outputs.jsonl and 'at most 20 chars' in {short}/outputs.jsonl"
     assert row in err
     code, out, _ = cli(*files, "--length", "at most 25 chars")
     assert (code, "## Against short/outputs.jsonl" in out) == (0, True)
     monkeypatch.setattr("lengthwise.models.registry.resolve", None)  # the error comes before a model is loaded
     code, out, err = cli(*ask, "--length", "at most 30 chars", "--against", short)
     assert (code, out) == (2, "")
-    assert f"{short} was asked for 'at most 20 chars' and this evaluation for 'at most 30 chars'" in err
+    assert f"{short} has 'at most 20 chars' and this evaluation 'at most 30 chars'" in err
 
 
 def test_reports_say_of_what_they_are(cli, folder, data, tmp_path):
@@ -217,7 +217,7 @@ def test_documents_are_scored_as_documents_too(cli, folder, tmp_path):
         (["--length", "at most 9 words", "--soft"], "soft control needs a length in chars"),
         (["--length", "1.0x", "--fields", "a"], "--fields are two names"),
         (["--length", "1.0x", "--metrics", "blue"], "unknown metric 'blue'"),
-        (["--length", "1.0x", "--against", "./nowhere"], "no finished evaluation in nowhere"),
+        (["--length", "1.0x", "--against", "./nowhere"], "nowhere has no finished evaluation"),
     ],
 )
 def test_bad_usage_is_one_line_before_anything_is_decoded(cli, folder, data, args, says, monkeypatch):

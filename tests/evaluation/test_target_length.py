@@ -17,7 +17,7 @@ def test_lengths(asked, budget):
 
 
 def test_what_a_target_needs():
-    with pytest.raises(ValueError, match="there are no references"):
+    with pytest.raises(ValueError, match="needs references; there are none"):
         TargetLength.parse("reference:words").of("a source", None)
-    with pytest.raises(ValueError, match="relative to the source, and there are no sources"):
+    with pytest.raises(ValueError, match="relative to the source; there are no sources"):
         TargetLength.parse("1.0x").of(None, "a reference")

@@ -103,7 +103,7 @@ def test_each_output_is_translated_once(folder, monkeypatch):
 def test_what_they_need(folder, decoder):
     assert not {"coverage", "tail", "reverse"} & {found.name for found in score(HYPS, srcs=SRCS, bootstrap=0)}
     for metrics, says in [
-        (["coverage"], "backs not given. A reverse model makes them: 'coverage:path"),
+        (["coverage"], "needs backs, or a reverse model: 'coverage:path"),
         (["tail"], "'tail:path/to/model'"),
         (["reverse"], "'reverse:path/to/model'"),
         ([f"coverage:{decoder}"], "takes an encoder-decoder .* has only a decoder"),

@@ -94,5 +94,5 @@ def test_comparisons_that_cannot_be_made():
         compare(CLOSE, FAR, metric="distinct-1")
     with pytest.raises(ValueError, match="got 48 and 47"):
         compare(Texts(CLOSE), Texts(FAR[1:]), metric="completeness")
-    with pytest.raises(ValueError, match="bootstrap, randomisation"):
+    with pytest.raises(ValueError, match="bootstrap or randomisation"):
         compare(CLOSE, FAR, metric="completeness", test="t")

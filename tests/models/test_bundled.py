@@ -108,7 +108,7 @@ def test_words_are_left_out_where_nothing_whole_is_found(en_it):
 
 
 def test_it_translates_nothing_else(en_it):
-    with pytest.raises(ValueError, match="en-it translates from en to it; asked for was from en to fr"):
+    with pytest.raises(ValueError, match="en-it translates from en to it, not from en to fr"):
         prepare(en_it, "en", "fr")
 
 

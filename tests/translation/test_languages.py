@@ -28,7 +28,7 @@ T5 = {"config": {"task_specific_params": {"translation_en_to_fr": {"prefix": "tr
         (fake_writer(**NLLB), "", None),
         (fake_writer(**T5), "translate English to French: ", None),
         (fake_writer(supported_language_codes=[">>fr<<", ">>it<<"]), ">>fr<< ", None),
-        (fake_writer("my-model"), "", "my-model does not say what it translates; it is taken to go from en to fr"),
+        (fake_writer("my-model"), "", "my-model does not name its languages; it is assumed to translate from en to fr"),
     ],
 )
 def test_models_of_these_languages(writer, prefix, note):
@@ -42,10 +42,10 @@ def test_models_of_these_languages(writer, prefix, note):
 @pytest.mark.parametrize(
     ("writer", "says"),
     [
-        (fake_writer("opus-mt-en-de"), "opus-mt-en-de translates from en to de; asked for was from en to fr"),
+        (fake_writer("opus-mt-en-de"), "opus-mt-en-de translates from en to de, not from en to fr"),
         (fake_writer(source_lang="fr", target_lang="en"), "fake translates from fr to en"),
-        (fake_writer(added_tokens_encoder={"eng_Latn": 1}), "does not know the language 'fr'; it knows eng_Latn"),
-        (fake_writer(supported_language_codes=[">>it<<"]), "does not translate to fr; it knows >>it<<"),
+        (fake_writer(added_tokens_encoder={"eng_Latn": 1}), "does not support the language 'fr', only eng_Latn"),
+        (fake_writer(supported_language_codes=[">>it<<"]), "does not translate to fr, only to >>it<<"),
     ],
 )
 def test_models_of_other_languages(writer, says):
@@ -54,5 +54,5 @@ def test_models_of_other_languages(writer, says):
 
 
 def test_a_decoder_only_model_is_no_translator(byte_bpe):
-    with pytest.raises(ValueError, match="answers prompts and is no translator"):
+    with pytest.raises(ValueError, match="is a causal model, not a translator"):
         Translator(Writer(tiny("llama", byte_bpe), byte_bpe))

@@ -39,9 +39,9 @@ def test_one_budget_for_all_lines(translator, budget):
     assert texts(lines.translate(["Go away now"], budget))[0] == ("zz" if "words" in str(budget) else "GO AWAY NOW")
 
 
-def test_a_ratio_allows_at_least_the_room_asked_for(translator):
+def test_a_ratio_allows_at_least_the_minimum_limit(translator):
     entries = {"Exit": "Quitter", "Data": "Informations"}
-    lines, _ = translator(entries, room=8)
+    lines, _ = translator(entries, min_limit=8)
     assert texts(lines.translate(["Exit", "Data"], "1.0x")) == ["Quitter", "z" * 8]
     assert texts(lines.translate(["Exit"], "at most 4 chars")) == ["zzzz"]  # a count is not widened
 

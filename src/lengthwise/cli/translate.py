@@ -75,7 +75,7 @@ def translate(
         partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
     name = model or _default_model(source, to)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
-    search: dict[str, Any] = {"beams": beams, "candidates": candidates, "room": min_limit}
+    search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
     translator = _translator(name, reverse, device, fitted=not no_control, source=source, target=to, **search)
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)

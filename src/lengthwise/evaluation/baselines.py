@@ -1,8 +1,7 @@
-"""Baselines that length control is compared with: truncation, length penalties, re-ranking, and soft control alone.
+"""Baselines for length control: truncation, length penalties, re-ranking, and soft control alone.
 
-`DecodingMode` says which of them, or the hard budget, writes the texts; the rest are functions on texts and numbers.
-Truncation at a word boundary raises length compliance and even BLEU, so report it beside every length score. This file
-does not decode; `generation/unconstrained.py` does.
+`DecodingMode` selects them, or the hard budget; `generation/unconstrained.py` decodes. Truncation at a word boundary
+raises length compliance and even BLEU, so report it beside every length score.
 """
 
 from bisect import bisect_right
@@ -22,38 +21,38 @@ if TYPE_CHECKING:
     from ..generation.generator import Writer
     from ..generation.unconstrained import SearchedText
 
-BEAMS = 5  # of a length penalty, if the user gives no number
+BEAMS = 5  # with a length penalty, if the user gives no number
 _GRAPHEME = regex.compile(r"\X")
-# Scripts without spaces: a text may be cut between any two of these characters.
+# Scripts without spaces: a text may be cut between any two of these characters, ...
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}、。，．！？」』）]")
-_NO_LINE_START = regex.compile(r"[、。，．！？」』）ー々ゝゞヽヾ]")  # but not before these
+_NO_LINE_START = regex.compile(r"[、。，．！？」』）ー々ゝゞヽヾ]")  # ... but not before these
 
 
 @dataclass(frozen=True)
 class DecodingMode:
-    """How the texts are written: under the hard budget, or by baselines, which receive no length unless `soft`."""
+    """How the texts are written: under the hard budget, or by baselines. Without `soft`, these receive no length."""
 
     system: str | None = None
     beams: int = 1
     candidates: int = 1
     soft: bool = False  # the model receives the length, without a hard budget
     truncate: bool = False  # the output is cut
-    length_penalty: str | None = None  # "gnmt:0.5": chooses among the n best hypotheses
-    rerank: int | None = None  # 20: chooses among the 20 best
+    length_penalty: str | None = None  # "gnmt:0.5": ranks the n best hypotheses
+    rerank: int | None = None  # 20: ranks the 20 best hypotheses
 
     def __post_init__(self) -> None:
         if self.length_penalty and self.rerank:
-            raise ValueError("a length penalty and re-ranking both choose among the n best; give one of them")
+            raise ValueError("a length penalty and re-ranking exclude each other; give one of them")
         if self.baselines and self.candidates > 1:
-            raise ValueError("candidates are chosen for how they fit the hard budget; a baseline has none")
+            raise ValueError("candidates are ranked by the hard budget, and a baseline has none; leave candidates out")
         if self.rerank is not None and self.rerank < 2:
-            raise ValueError(f"re-ranking chooses among at least 2 texts; got {self.rerank}")
+            raise ValueError(f"re-ranking needs at least 2 texts; got {self.rerank}")
         is_sampling(self.candidates, self.beams)
         self._penalty()
 
     @property
     def baselines(self) -> list[str]:
-        """The names of the baselines, for a title; none for the hard budget."""
+        """The names of the selected baselines; none for the hard budget."""
         named = {"soft": self.soft, "truncate": self.truncate, f"rerank:{self.rerank}": self.rerank}
         return [name for name, given in (named | {str(self.length_penalty): self.length_penalty}).items() if given]
 
@@ -67,13 +66,13 @@ class DecodingMode:
             number = -1.0
         if form not in LENGTH_PENALTIES or not 0 <= number < 100:
             forms = " or ".join(f"{name}:0.5" for name in LENGTH_PENALTIES)
-            raise ValueError(f"a length penalty is a form and a number, {forms}; got {self.length_penalty!r}")
+            raise ValueError(f"a length penalty is a form and a number, as in {forms}; got {self.length_penalty!r}")
         return form, number
 
     def write_with(self, writer: "Writer") -> Callable[..., list[Any]]:
         """Return a function that writes texts in this mode, given texts, budgets, a seed and progress."""
         if not self.baselines:
-            # Beams are named even if 1: a model's own settings may ask for more.
+            # num_beams is given even if 1: the model's generation config may have more.
             return partial(writer.write, system=self.system, candidates=self.candidates, num_beams=self.beams)
         from ..generation.unconstrained import UnconstrainedWriter
 
@@ -98,9 +97,9 @@ class DecodingMode:
 
 
 def truncate(text: str, budget: Budget | str, *, source: str | None = None, tokenizer: Any = None) -> str:
-    """Return as many whole words of `text` as the budget's maximum allows; if not even one, as many graphemes.
+    """Return as many whole words of `text` as the budget's maximum allows; if the first is too long, graphemes.
 
-    The budget's minimum is ignored, and without a maximum nothing is cut. `source` is for budgets relative to it.
+    The minimum is ignored. Without a maximum the text is returned whole. `source` is for budgets relative to it.
 
     >>> truncate("The cat sat on the mat.", "at most 12 chars"), truncate("Donaudampfschiff", "at most 5 chars")
     ('The cat sat', 'Donau')
@@ -108,7 +107,7 @@ def truncate(text: str, budget: Budget | str, *, source: str | None = None, toke
     budget = as_budget(budget)
     if budget.of_source:
         if source is None:
-            raise ValueError(f"budget {str(budget)!r} is relative to the source; give it: truncate(..., source=...)")
+            raise ValueError(f"budget {str(budget)!r} is relative to the source; give truncate(..., source=...)")
         budget = budget.resolve(source, tokenizer)
     if budget.high is None:
         return text
@@ -120,7 +119,7 @@ def truncate(text: str, budget: Budget | str, *, source: str | None = None, toke
         return text
     graphemes = [found.end() for found in _GRAPHEME.finditer(text)]
     for ends in ([end for end in graphemes if _word_ends(text, end)], graphemes):
-        # Bisection returns only an end it has measured, so the result fits even where lengths do not grow evenly.
+        # Bisection returns only an end that it has measured, so the text fits even if lengths are not monotonic.
         if (count := bisect_right(ends, budget.high, key=length)) and text[: ends[count - 1]].strip():
             return text[: ends[count - 1]].rstrip()
     return ""
@@ -147,12 +146,11 @@ LENGTH_PENALTIES: dict[str, Callable[[float, int, float], float]] = {"gnmt": gnm
 
 
 def rescore(log_probs: Sequence[float], lengths: Sequence[int], alpha: float, form: str = "gnmt") -> list[int]:
-    """Return the places of the hypotheses, best first, after a length penalty; `lengths` are in tokens."""
+    """Return the indices of the hypotheses, best first, after a length penalty; `lengths` are in tokens."""
     if form not in LENGTH_PENALTIES:
-        raise ValueError(f"unknown length penalty {form!r}; there are {', '.join(LENGTH_PENALTIES)}")
+        raise ValueError(f"unknown length penalty {form!r}; the forms are {', '.join(LENGTH_PENALTIES)}")
     if len(log_probs) != len(lengths):
-        found = f"{len(log_probs)} log_probs and {len(lengths)} lengths"
-        raise ValueError(f"log_probs and lengths must be equally many; got {found}")
+        raise ValueError(f"log_probs and lengths must be equally many; got {len(log_probs)} and {len(lengths)}")
     if short := [place for place, n in enumerate(lengths) if n < 1]:
         raise ValueError(f"a hypothesis has at least 1 token; got {lengths[short[0]]} for hypothesis {short[0]}")
     scores = [LENGTH_PENALTIES[form](p, n, alpha) for p, n in zip(log_probs, lengths, strict=True)]
@@ -160,22 +158,21 @@ def rescore(log_probs: Sequence[float], lengths: Sequence[int], alpha: float, fo
 
 
 def rerank(source: str, hypotheses: Sequence[str], scores: Sequence[float] | None = None) -> int:
-    """Return the place of the hypothesis that shares most words with the source (Takase & Okazaki 2019).
+    """Return the index of the hypothesis that shares most words with the source (Takase & Okazaki 2019).
 
-    Words are compared by their Porter stems; a repeated word counts each time. Of equal hypotheses the one with the
-    higher score is chosen, without `scores` the earlier one.
+    Words are compared by their Porter stems; a repeated word counts each time. In a tie, the hypothesis with the higher
+    score is chosen, or the first one if there are no `scores`.
     """
     if not hypotheses:
-        raise ValueError("there is no hypothesis to choose from")
+        raise ValueError("re-ranking needs at least one hypothesis; got none")
     if scores is not None and len(scores) != len(hypotheses):
-        found = f"{len(hypotheses)} hypotheses and {len(scores)} scores"
-        raise ValueError(f"hypotheses and scores must be equally many; got {found}")
+        raise ValueError(f"hypotheses and scores must be equally many; got {len(hypotheses)} and {len(scores)}")
     porter = library("nltk.stem.porter").PorterStemmer()
 
     def stems(text: str) -> list[str]:
         words = (regex.sub(r"^\P{L}+|\P{L}+$", "", word) for word in text.lower().split())
         return [porter.stem(word) for word in words if word]
 
-    known = set(stems(source))
-    shared = [sum(stem in known for stem in stems(hypothesis)) for hypothesis in hypotheses]
+    in_source = set(stems(source))
+    shared = [sum(stem in in_source for stem in stems(hypothesis)) for hypothesis in hypotheses]
     return max(range(len(hypotheses)), key=lambda place: (shared[place], scores[place] if scores else 0, -place))

@@ -2,9 +2,9 @@
 
   python -m lengthwise.evaluation.lm_eval run --model lengthwise --model_args pretrained=FOLDER,countdown=true --tasks …
 
-Without the countdown it is the harness's own Hugging Face model on the plain model. With it, the attached control
-receives the length of each answer that is scored, in its own unit. Texts that a task lets the model write
-(`generate_until`) have no known length, and are written without the countdown.
+Without the countdown, this is the harness's own Hugging Face model. With it, the attached control receives the length
+of each answer that is scored, in the control's unit. Generated answers (`generate_until`) have no known length, so they
+are generated without the countdown.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ class LengthwiseLM(HFLM):  # type: ignore[misc]  # the harness is untyped
         if countdown:
             self.engine = TransformersEngine(self.model, self.tokenizer)
             if not self.engine.units:
-                raise ValueError("countdown=true needs a model with a control that counts; this one has none attached")
+                raise ValueError("countdown=true needs a model with a control that counts; this one has none")
 
     def _loglikelihood_tokens(
         self, requests: Sequence[Request], disable_tqdm: bool = False, override_bs: int | None = None
     ) -> list[tuple[float, bool]]:
-        """Return the log-probability of each answer and whether greedy search would write it."""
+        """Return the log-probability of each answer, and whether greedy search would generate it."""
         if not self.countdown:
             return super()._loglikelihood_tokens(requests, disable_tqdm=disable_tqdm, override_bs=override_bs)
         order = sorted(range(len(requests)), key=lambda place: -sum(map(len, requests[place][1:])))
@@ -65,8 +65,8 @@ class LengthwiseLM(HFLM):  # type: ignore[misc]  # the harness is untyped
         if self.backend == "seq2seq":
             return context[-self.max_length :]
         if len(answer) > self.max_length:
-            raise ValueError(f"an answer of {len(answer)} tokens is longer than the model reads: {self.max_length}")
-        return context[-(self.max_length + 1 - len(answer)) :]  # the last token of the answer is not read
+            raise ValueError(f"an answer has {len(answer)} tokens, and the model's window only {self.max_length}")
+        return context[-(self.max_length + 1 - len(answer)) :]  # the answer's last token is not an input
 
     def _length(self, answer: list[int]) -> int:
         unit = self.engine.units[0]

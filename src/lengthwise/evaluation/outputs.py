@@ -1,8 +1,8 @@
 """The folder of an evaluation: its settings, its outputs, its report.
 
-  settings.json   what the outputs depend on                  scores.json, scores.md   the report
-  outputs.jsonl   one text a line; complete, or not there     plots/*.png, *.svg
-The outputs of an interrupted run are in outputs.partial.jsonl. This file does not know how outputs are made.
+settings.json   what the outputs depend on                  scores.json, scores.md   the report
+outputs.jsonl   one text per line, of a finished run        plots/*.png, *.svg
+outputs.partial.jsonl   the outputs of an interrupted run
 """
 
 import json
@@ -36,7 +36,7 @@ class Folder:
         file, files = self.path / "settings.json", (self._outputs, self._partial)
         if not file.exists():
             if any(path.exists() for path in files):
-                raise ValueError(f"{self.path} has outputs but no settings.json that says of what; choose another")
+                raise ValueError(f"{self.path} has outputs but no settings.json; choose another folder or delete it")
             self._write(file.name, json.dumps(settings, indent=2, ensure_ascii=False))
             return {}
         try:
@@ -48,9 +48,9 @@ class Folder:
         return {key_of(row): row for row in rows if "error" not in row}
 
     def add(self, outputs: Sequence[Output]) -> None:
-        """Save these outputs, so that an interrupted run can continue."""
+        """Save these outputs, so that an interrupted run can resume."""
         with self._partial.open("a+b") as stream:
-            # An interrupted run may have left an incomplete line: begin a new one.
+            # An interrupted run may have left an incomplete line: start a new one.
             if stream.tell():
                 stream.seek(-1, os.SEEK_END)
                 if stream.read(1) != b"\n":
@@ -58,7 +58,7 @@ class Folder:
             stream.writelines(json.dumps(output, ensure_ascii=False).encode() + b"\n" for output in outputs)
 
     def finish(self, outputs: Sequence[Output], known: Mapping[Key, Output]) -> None:
-        """Write outputs.jsonl; other outputs, of a run with a higher limit, are kept in outputs.partial.jsonl."""
+        """Write outputs.jsonl. Other known outputs, of a run with a higher limit, are kept in outputs.partial.jsonl."""
         write_jsonl(self._outputs, outputs)
         asked = {key_of(row) for row in outputs}
         if spare := [row for key, row in known.items() if key not in asked]:
@@ -69,15 +69,14 @@ class Folder:
     def paired(self, outputs: Sequence[Output]) -> list[Output]:
         """Return the outputs of this folder; raise if they are not of the same texts as `outputs`."""
         if not self._outputs.exists():
-            raise ValueError(f"no finished evaluation in {self.path}: there is no {self._outputs.name}")
-        others = list(_lines(self._outputs))
+            raise ValueError(f"{self.path} has no finished evaluation: {self._outputs.name} is missing")
+        others, same = list(_lines(self._outputs)), "a paired test needs the same texts"
         if len(others) != len(outputs):
-            found = f"{self.path} has {len(others)} texts and this evaluation {len(outputs)}"
-            raise ValueError(f"a paired test needs the same texts; {found}")
+            raise ValueError(f"{same}; {self.path} has {len(others)} and this evaluation {len(outputs)}")
         for number, (a, b) in enumerate(zip(others, outputs, strict=True), 1):
             if (a["source"], a["reference"]) != (b["source"], b["reference"]):
-                found = f"row {number} is {a['source']!r:.60} there and {b['source']!r:.60} here"
-                raise ValueError(f"a paired test needs the same texts; of {self.path}, {found}")
+                found = f"row {number} of {self.path} is {a['source']!r:.60}, and here {b['source']!r:.60}"
+                raise ValueError(f"{same}; {found}")
         return others
 
     def save(self, report: Report) -> None:
@@ -92,11 +91,11 @@ class Folder:
 
 
 def _lines(path: Path, *, partial: bool = False) -> Iterator[Output]:
-    """Yield the rows of a file; with `partial`, lines that an interrupted run left incomplete are skipped."""
+    """Yield the rows of a file. With `partial`, incomplete lines are skipped."""
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 yield json.loads(line)
             except ValueError:
                 if not partial:
-                    raise ValueError(f"{path} is damaged in line {number}: not JSON; evaluate again") from None
+                    raise ValueError(f"{path}, line {number} is not JSON; evaluate again") from None

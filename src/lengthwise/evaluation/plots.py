@@ -1,8 +1,7 @@
 """Plots of lengths, length errors, length ratios and quality.
 
-Each function returns a figure; `save` writes it as PNG and as SVG. Systems are drawn in the order given, in colours
-that colour-blind readers can distinguish and with different markers. This file computes only means and their intervals.
-It does not use pyplot, so it opens no window and shares no state.
+Each function returns a figure; `save` writes it as PNG and as SVG. Systems have different markers, and colours that
+colour-blind readers can distinguish. pyplot is not used, so no window opens and no state is shared.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,34 +22,20 @@ Systems = Mapping[str, Lengths]
 Curve = tuple[Numbers, Sequence[Score]]  # lengths, and the score at each
 Groups = dict[str, list[int]]  # rows, by the label on the axis
 
-# Okabe & Ito 2008, dark colours first, without yellow, which is faint on white.
+# Okabe & Ito 2008, dark colours first, without yellow, which is hard to see on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_GREY = "#6b6b6b"
-_STYLE = {
-    "font.size": 11,
-    "axes.titlesize": 12,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _GREY,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.7,
-    "legend.frameon": False,
-    "legend.fontsize": 10.5,
-    "lines.linewidth": 1.8,
-    "figure.dpi": 150,
-    "svg.hashsalt": "lengthwise",  # the same figure is the same file
-}
+_STYLE: dict[str, Any] = {"font.size": 11, "lines.linewidth": 1.8, "legend.frameon": False, "legend.fontsize": 10.5}
+_STYLE |= {"axes.titlesize": 12, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False}
+_STYLE |= {"axes.edgecolor": "#6b6b6b", "axes.grid": True, "axes.axisbelow": True}
+_STYLE |= {"grid.color": "#e3e3e3", "grid.linewidth": 0.7, "figure.dpi": 150}
+_STYLE |= {"svg.hashsalt": "lengthwise"}  # equal figures are equal files
 
 
 def target_scatter(systems: Systems, *, unit: str = "chars", title: str = "") -> Any:
-    """Return a plot of written against target length, one panel for each system; exact lengths lie on the line."""
+    """Return a plot of written against target lengths, one panel per system; exact lengths are on the line."""
     _check(systems)
-    columns = min(len(systems), 3)
-    rows = -(-len(systems) // columns)
+    columns, rows = min(len(systems), 3), -(-len(systems) // 3)
     right, longest = (1.04 * max(map(np.max, numbers)) for numbers in zip(*systems.values(), strict=True))
     top = min(max(right, longest), 2 * right)  # a few runaway texts must not compress the rest
     with _figure(3.6 * columns + 0.8, 3.5 * rows + (0.8 if title else 0.5), title) as figure:
@@ -75,28 +60,24 @@ def target_scatter(systems: Systems, *, unit: str = "chars", title: str = "") ->
 def error_by_bins(
     systems: Systems, *, width: int = 100, edges: Sequence[int] | None = None, unit: str = "chars", title: str = ""
 ) -> Any:
-    """Return a plot of the mean error by bins of the target length, with 95 % intervals; wide ranges on a log scale."""
+    """Return a plot of the mean error by bins of the target length, with 95 % intervals."""
     return _errors(systems, lambda targets: bins(targets, width=width, edges=edges), unit, title)
 
 
 def error_by_target(systems: Systems, *, unit: str = "chars", title: str = "") -> Any:
-    """Return the same plot at each target, for a few targets of many texts each."""
-
-    def grouped(targets: Numbers) -> Groups:
-        return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
-
-    return _errors(systems, grouped, unit, title)
+    """Return the same plot by target length, for a few targets with many texts each."""
+    return _errors(systems, _by_target, unit, title)
 
 
 def ratio_histogram(
     systems: Mapping[str, Numbers], *, to: str = "source", band: float = 0.1, title: str = "", width: float = 0.04
 ) -> Any:
-    """Return a histogram of length ratios and the share inside the band; the outermost bars include all beyond."""
+    """Return a histogram of length ratios with the share inside the band; the outermost bars include all beyond."""
     _check(systems)
     everything = np.concatenate([np.asarray(ratios, dtype=np.float64) for ratios in systems.values()])
     low, high = np.percentile(everything, [0.5, 99.5])  # a few extreme ratios must not compress the rest
     low, high = min(low, 1 - 2 * band), max(high, 1 + 2 * band)
-    # A ratio of 1, the most frequent, is in the middle of its bar; bars of 0.04 then end at a band of ± 10 %.
+    # A ratio of 1, the most frequent, is in the middle of its bar. So bars of 0.04 end at the edge of a band of ± 10 %.
     first, last = int(np.floor((low - 1) / width)), int(np.ceil((high - 1) / width))
     edges = 1 + width * (np.arange(first, last + 2) - 0.5)
     with _figure(7.2, 4.0, title) as figure:
@@ -119,7 +100,7 @@ def ratio_histogram(
 def quality_curve(
     systems: Mapping[str, Curve], *, quality: str = "", along: str = "length (chars)", title: str = ""
 ) -> Any:
-    """Return a plot of a quality score at several lengths, with its interval as a band; `along` labels the lengths."""
+    """Return a plot of a quality score at several lengths, with its interval as a band; `along`: the axis label."""
     _check(systems)
     with _figure(6.8, 4.2, title) as figure:
         axes = figure.subplots()
@@ -158,7 +139,7 @@ def _errors(systems: Systems, grouped: Callable[[Numbers], Groups], unit: str, t
         axes.set_xticks(range(len(labels)), labels)
         axes.grid(axis="x", visible=False)
         axes.set(xlabel=f"length asked for ({unit})", ylabel=f"mean error ({unit})")
-        if min(points) > 0 and max(points) / min(points) > 30:
+        if min(points) > 0 and max(points) / min(points) > 30:  # a wide range needs a log scale
             ticker = library("matplotlib.ticker")
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
@@ -170,16 +151,19 @@ def _errors(systems: Systems, grouped: Callable[[Numbers], Groups], unit: str, t
     return figure
 
 
+def _by_target(targets: Numbers) -> Groups:
+    return {f"{target:g}": np.flatnonzero(np.equal(targets, target)).tolist() for target in sorted(set(targets))}
+
+
 def _scatter(panel: Any, place: int, targets: Any, lengths: Any, top: float) -> None:
-    """Draw the points, and at the upper edge a triangle for each point beyond it."""
+    """Draw the points; those above `top` are triangles at the upper edge."""
     beyond = lengths > top
     see_through = float(np.clip(15 / np.sqrt(len(targets)), 0.15, 0.8))
     style = {"color": COLOURS[place], "linewidths": 0, "zorder": 2}
     panel.plot([0, top], [0, top], color="black", linewidth=1, linestyle=(0, (4, 3)), label="as asked", zorder=3)
     panel.scatter(targets[~beyond], lengths[~beyond], s=16, alpha=see_through, **style)
     if beyond.any():
-        edge = np.full(int(beyond.sum()), top * 0.985)
-        label = f"longer than {top:.0f} ({beyond.sum()})"
+        edge, label = np.full(int(beyond.sum()), top * 0.985), f"longer than {top:.0f} ({beyond.sum()})"
         panel.scatter(targets[beyond], edge, s=28, marker="^", alpha=max(see_through, 0.5), label=label, **style)
         panel.legend(loc="upper left", bbox_to_anchor=(0, 0.97), handlelength=1.8)
 
@@ -212,12 +196,12 @@ def _figure(width: float, height: float, title: str) -> Iterator[Any]:
 
 def _check(systems: Mapping[str, Any]) -> None:
     if not systems:
-        raise ValueError("there is nothing to plot: no system is given")
+        raise ValueError("a plot needs at least one system; got none")
     if len(systems) > len(COLOURS):
-        raise ValueError(f"at most {len(COLOURS)} systems can be told apart in one plot; got {len(systems)}")
+        raise ValueError(f"a plot shows at most {len(COLOURS)} systems; got {len(systems)}")
     for name, data in systems.items():
         sizes = [len(column) for column in data] if isinstance(data, tuple) else [len(data)]
         if len(set(sizes)) > 1:
-            raise ValueError(f"{name!r} must have as many lengths as it has values; got {sizes[0]} and {sizes[1]}")
+            raise ValueError(f"{name!r} must have as many lengths as values; got {sizes[0]} and {sizes[1]}")
         if not sizes[0]:
             raise ValueError(f"{name!r} has nothing to plot")

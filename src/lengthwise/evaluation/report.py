@@ -1,7 +1,4 @@
-"""Reports: the scores of one system as Markdown, as JSON and as plots.
-
-Combines `metrics` and `plots` for texts that exist already. This file does not know how they were generated.
-"""
+"""Reports: the scores of one system as Markdown, as JSON and as plots."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +11,7 @@ from ..metrics import Comparison, Score, Texts, as_json, as_table, compare, scor
 from ..metrics.length_error import bins as bins_of
 from ..metrics.tally import Tally, as_comparison, as_score, mean_of
 
-# Metrics shown by target length, if computed: length errors, completeness and quality.
+# Shown by target length, if computed: length errors, completeness and quality.
 BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
 VERDICTS = {"complete": "complete|by:writer|budget:{kind}|v2", "runaway": "runaway|at:token-limit|v1"}  # signatures
 MAX_BINS = 8
@@ -49,19 +46,16 @@ def report(
 ) -> Report:
     """Return the scores, with `bins` also by target length, and the paired tests `against` another system.
 
-    `also`: metrics in addition to those named or the usual ones. `more`: counts made elsewhere; `more_against`: the
-    same of the other system.
+    `also`: metrics in addition to those named, or to the usual ones. `more`: tallies made elsewhere. `more_against`:
+    those of the other system.
     """
     also, more = [asked for asked in also if asked not in (metrics or ())], more or {}
     counted = [*score(texts, metrics=metrics), *score(texts, metrics=also)]
     others = [as_score(name, tally) for name, tally in more.items()]
     shown = [s.name for s in counted if metrics is not None or s.name in (*BINNED, *also)]
     by_length = score_bins(texts, edges=bin_edges(texts), metrics=shown) if bins and counted else {}
-    if against and len(texts) != len(against[1]):
-        sizes = f"here are {len(texts)}, and {against[0]} has {len(against[1])}"
-        raise ValueError(f"a paired test needs the same texts; {sizes}")
     # A metric without an interval has no test either: its counts of one text depend on the other texts.
-    tested = [s.name for s in counted if against and s.interval is not None]
+    tested = [s.name for s in counted if s.interval is not None]
     comparisons = [compare(against[1], texts, metric=metric) for metric in tested] if against else []
     for s in others:
         there, here = (more_against or {}).get(s.name), more[s.name]
@@ -71,7 +65,7 @@ def report(
 
 
 def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
-    """Return the counts of the generator's own verdicts, if all outputs have them: complete, and runaway."""
+    """Return the tallies of what the generator recorded in all outputs: complete, runaway."""
     written = [output for output in outputs if not output.get("error")]
     kind = "soft" if any("runaway" in output for output in written) else "hard"
     return {
@@ -82,7 +76,7 @@ def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
 
 
 def short_names(path: Path, other: Path | None) -> tuple[str, str]:
-    """Return short names of two files or folders: as many last parts of their paths as make them different."""
+    """Return short names of two files or folders: the shortest ends of their paths that differ."""
     parts, others = path.absolute().parts, other.absolute().parts if other else ()
     length = next((n for n in range(1, len(parts)) if parts[-n:] != others[-n:]), len(parts))
     return Path(*parts[-length:]).as_posix(), Path(*others[-length:]).as_posix() if others else ""
@@ -91,13 +85,11 @@ def short_names(path: Path, other: Path | None) -> tuple[str, str]:
 def bin_edges(texts: Texts) -> list[int]:
     """Return the upper ends of at most 8 bins of round and equal width: targets up to 200 → 50, 100, 150, 200.
 
-    A bin of one text has no interval: it is joined with the next, the last with the one before.
+    A bin of one text has no interval, so it is merged with the next bin, or the last bin with the one before.
     """
-    longest, width = int(texts.targets.max()), 1
-    for step in cycle((2, 2.5, 2)):
-        if width * MAX_BINS >= longest:
-            break
-        width = int(width * step)
+    longest, width, steps = int(texts.targets.max()), 1, cycle((2, 2.5, 2))
+    while width * MAX_BINS < longest:
+        width = int(width * next(steps))
     below = {edge: int((texts.targets <= edge).sum()) for edge in range(width, longest + width, width)}
     edges: list[int] = []
     for edge, count in below.items():
@@ -123,8 +115,7 @@ def as_markdown(found: Report) -> str:
 def as_plain(found: Report) -> dict[str, Any]:
     """Return the report as plain values, ready for JSON."""
     plain: dict[str, Any] = {"title": found.title, "name": found.name, "n": len(found.texts)}
-    plain["about"] = dict(found.about)
-    plain["scores"] = json.loads(as_json(found.scores))
+    plain |= {"about": dict(found.about), "scores": json.loads(as_json(found.scores))}
     if found.bins:
         plain["bins"] = json.loads(as_json(found.bins))
     if found.comparisons and found.other:
@@ -133,7 +124,7 @@ def as_plain(found: Report) -> dict[str, Any]:
 
 
 def save_plots(found: Report, folder: Path) -> list[Path]:
-    """Save the plots that the inputs allow, as PNG and SVG: three of budgets, one each of sources and references."""
+    """Save the plots that the inputs allow as PNG and SVG: three of budgets, one of sources, one of references."""
     from . import plots
 
     systems = {found.name: found.texts} | ({found.other[0]: found.other[1]} if found.other else {})

@@ -1,7 +1,4 @@
-"""Evaluation: a model writes the texts of a test set at given lengths, and the outputs are scored.
-
-Decoding is left to `generation`, what is kept on disk to `outputs.py`, scores and plots to `report.py`.
-"""
+"""Evaluation: a model writes the texts of a test set at given lengths, and the outputs are scored."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -37,13 +34,11 @@ def check_inputs(
     """Raise, before a model is loaded, if the test set cannot be read or cannot be compared with `against`."""
     next(read(data, fields=fields, limits=Limits(duplicates=True)))
     settings = against and against / "settings.json"
-    # Texts of other lengths differ in every score, because of the length.
+    # Texts of other lengths differ in every score because of the length.
     there = json.loads(settings.read_text("utf-8")).get("length") if settings and settings.exists() else None
     if there not in (None, str(length)):
-        raise ValueError(
-            f"a paired test needs texts of the same length; {against} was asked for '{there}' and this evaluation for "
-            f"'{length}': evaluate both with one --length"
-        )
+        found = f"{against} has '{there}' and this evaluation '{length}'"
+        raise ValueError(f"a paired test needs texts of the same length; {found}; evaluate both with one --length")
 
 
 def evaluate(
@@ -62,21 +57,20 @@ def evaluate(
     progress: Progress | None = None,
     back_progress: Progress | None = None,
 ) -> Report:
-    """Decode the texts of `data`, score them, and return the report; with `out`, everything is saved there.
+    """Write a text for each row of `data`, score the texts, and return the report; with `out`, save all of it there.
 
-    `reverse` names a model that translates the outputs back, and adds its metrics. `weights` is the fingerprint of the
-    model's files: outputs of other weights are not reused. `progress` counts texts written, `back_progress` texts
-    translated back.
+    `reverse`: a model that translates the outputs back; its metrics are added. `weights`: the fingerprint of the files
+    of the model; outputs of other weights are not reused. `progress`: of writing. `back_progress`: of translating back.
     """
     mode = mode or DecodingMode()
     length = TargetLength.parse(length) if isinstance(length, str) else length
     units = writer.engine.units
-    if mode.soft and units and length.unit not in units:  # the model would seem to fail
-        counted = f"the model's controls count in {', '.join(sorted(units))} and the length is in {length.unit}"
+    if mode.soft and units and length.unit not in units:  # the control would receive no length
+        counted = f"the model's controls count {', '.join(sorted(units))} and the length is in {length.unit}"
         raise ValueError(f"{counted}; soft control needs a length in {min(units)}")
     settings = {"model": writer.name, "weights": weights, "length": str(length), **asdict(mode), "version": __version__}
     rows = list(islice(_rows(data, length, fields, writer.tokenizer), limit))
-    # Everything that can be wrong is checked before hours of decoding.
+    # All inputs are checked before decoding, which may take hours.
     name, other_name = (writer.name, "") if out is None else short_names(out, against)
     others, other = [], None
     if against is not None:
@@ -91,7 +85,7 @@ def evaluate(
     for batches in _decode(missing, write, writer.batch_size, progress):
         known |= {key_of(output): output for output in batches}
         if folder:
-            folder.add(batches)  # saved before the next batches begin
+            folder.add(batches)
     outputs, models = [known[key_of(row)] | row for row in rows], back_translators([*(metrics or ()), *also])
     _translate_back(outputs, models, back_progress)
     if folder:
@@ -115,14 +109,14 @@ def evaluate(
 
 
 def fingerprint(folder: Path) -> str:
-    """Return a hash of the files' names, sizes and times: it changes if the model is saved again."""
+    """Return a hash of the names, sizes and times of the files. It changes if the model is saved again."""
     files = sorted(path for path in Path(folder).iterdir() if path.is_file())
     seen = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return blake2b(repr(seen).encode(), digest_size=8).hexdigest()
 
 
 def _check_metrics(rows: list[Output], metrics: Sequence[str] | None, also: Sequence[str], tokenizer: Any) -> None:
-    """Score one reference as if it were an output: this finds a misspelt metric and a missing library."""
+    """Score one reference as if it were an output: a misspelt metric or a missing library raises an error."""
     several = len({row["document"] for row in rows}) < len(rows)
     texts = _texts([rows[0] | {"text": rows[0]["reference"], "length": 1}], tokenizer)
     for asked in (metrics, also):
@@ -130,22 +124,18 @@ def _check_metrics(rows: list[Output], metrics: Sequence[str] | None, also: Sequ
 
 
 def _rows(data: str, length: TargetLength, fields: tuple[str, str] | None, tokenizer: Any) -> Iterator[Output]:
-    """Yield a row for each pair of the test set. Duplicates are kept: they are part of the test set."""
+    """Yield one row per pair of the test set, duplicates included."""
     for number, document in enumerate(read(data, fields=fields, limits=Limits(duplicates=True))):
         for part, (source, reference) in enumerate(document.segments, 1):
-            yield {
-                "id": document.id if len(document.segments) == 1 else f"{document.id}#{part}",
-                "document": number,
-                "source": source,
-                "reference": reference,
-                "budget": str(length.of(source, reference, tokenizer)),
-            }
+            id_ = document.id if len(document.segments) == 1 else f"{document.id}#{part}"
+            row = {"id": id_, "document": number, "source": source, "reference": reference}
+            yield row | {"budget": str(length.of(source, reference, tokenizer))}
 
 
 def _decode(
     rows: list[Output], write: Callable[..., list[Any]], batch_size: int, progress: Progress | None
 ) -> Iterator[list[Output]]:
-    """Yield the outputs of the rows, some batches at a time."""
+    """Yield the outputs of the rows, `BATCHES` batches at a time."""
     done = 0
 
     def written(count: int) -> None:
@@ -165,7 +155,7 @@ def _decode(
 
 
 def _translate_back(outputs: list[Output], models: Sequence[str], progress: Progress | None) -> None:
-    """Add each reverse model's translation to each output; the metrics then find it with the model."""
+    """Add each reverse model's translations to the outputs, and to the model, from which the metrics take them."""
     for model in models:
         translator, key = reverse_model(model), f"{short_name(model)} {fingerprint(resolve(model))}"
         saved = {output["text"]: output["back"][key] for output in outputs if key in output.get("back", {})}
@@ -176,15 +166,9 @@ def _translate_back(outputs: list[Output], models: Sequence[str], progress: Prog
 
 
 def _texts(outputs: list[Output], tokenizer: Any) -> Texts:
-    documents = [output["document"] for output in outputs]
+    names = ("text", "reference", "source", "document", "length")
+    hyps, refs, srcs, documents, counts = ([output[name] for output in outputs] for name in names)
     budgets = [as_budget(output["budget"]) for output in outputs]
-    tokens = budgets[0].unit == "tokens"  # counted while decoding: the same text may have other tokens
-    return Texts(
-        [output["text"] for output in outputs],
-        [output["reference"] for output in outputs],
-        [output["source"] for output in outputs],
-        budgets,
-        documents if len(set(documents)) < len(documents) else None,
-        lengths=[output["length"] for output in outputs] if tokens else None,
-        tokenizer=tokenizer,
-    )
+    docs = documents if len(set(documents)) < len(documents) else None
+    lengths = counts if budgets[0].unit == "tokens" else None  # as generated: tokenizing the text may give others
+    return Texts(hyps, refs, srcs, budgets, docs, lengths=lengths, tokenizer=tokenizer)

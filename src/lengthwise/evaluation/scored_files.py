@@ -1,7 +1,7 @@
-"""Read the texts to score from files: hypotheses, references and sources, as lines or as JSON Lines.
+"""Texts to score, read from files: hypotheses, references and sources, as lines or as JSON Lines.
 
-Row n of each file belongs to row n of the others. JSON Lines that `evaluate`, `translate` or `write` wrote can hold
-sources, references and budgets as well. This file computes no score.
+Row n of each file belongs to row n of the others. JSON Lines from `evaluate`, `translate` or `write` can also hold
+sources, references and budgets.
 """
 
 import json
@@ -23,7 +23,7 @@ Warn = Callable[[str], None]
 
 
 class TokenizerNeeded(ValueError):
-    """Lengths in tokens are asked for, and neither a tokenizer nor the rows give them."""
+    """The lengths are in tokens, and neither a tokenizer nor the rows give them."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class System:
     rows: list[Row]
 
     def verdicts(self, metrics: Sequence[str] | None) -> dict[str, Tally]:
-        """Return what the rows say about the texts (complete, runaway), of the metrics that are asked for."""
+        """Return the tallies of `verdicts` (complete, runaway), or of those among `metrics`."""
         return {name: tally for name, tally in verdicts(self.rows).items() if name in (metrics or VERDICTS)}
 
     def title(self, data: Path | None, length: TargetLength | None) -> str:
-        """Return the title of a report: system, data and length. The title of an evaluation is kept."""
+        """Return the title of a report: system, data and length; or the title that an evaluation saved."""
         scores = self.file.with_name("scores.json")
         if self.file.name == "outputs.jsonl" and scores.exists() and length is None:
             return json.loads(scores.read_text("utf-8")).get("title", str(self.file))
@@ -55,8 +55,8 @@ def read_systems(
 ) -> list[System]:
     """Return the systems in `paths`, each a file or the folder of an evaluation, with references and sources.
 
-    `length`: the budget of all texts; None: the budgets of the rows. Rows whose source and texts are all empty are left
-    out: they have no length ratio. `warn` is called with what a reader of the scores should know.
+    `length`: the budget of all texts; None: the budgets of the rows. Rows whose source and texts are all empty are
+    skipped, because they have no length ratio. `warn` is called with each warning.
     """
     files = [path / "outputs.jsonl" if path.is_dir() else path for path in paths]
     systems = [_read(file) if length else _with_budgets(file, _read(file)) for file in files]
@@ -65,36 +65,35 @@ def read_systems(
     for path, column in zip([*refs, src, *files], [*columns, sources, *systems], strict=True):
         if path and column is not None and len(column) != len(systems[0]):
             sizes = f"{files[0]} has {len(systems[0])} texts and {path} has {len(column)}"
-            raise ValueError(f"{sizes}; line n of one belongs to line n of the other")
+            raise ValueError(f"{sizes}; they must be equally many")
     references: Sequence[Any] | None = list(zip(*columns, strict=True)) if refs else _field(systems[0], "reference")
     if length is None:
         _check_same_budgets(files, systems)
     if empty := {n for n, source in enumerate(sources or []) if _is_empty(source, [rows[n] for rows in systems])}:
-        warn(f"{len(empty)} of {len(systems[0])} rows have neither a source nor a text, and are left out")
+        warn(f"{len(empty)} of {len(systems[0])} rows have no source and no text; they are skipped")
         kept = [n for n in range(len(systems[0])) if n not in empty]
         sources, references = sources and [sources[n] for n in kept], references and [references[n] for n in kept]
         systems = [[rows[n] for n in kept] for rows in systems]
     for file, rows in zip(files, systems, strict=True):
         if failed := sum(bool(row.get("error")) for row in rows):
-            warn(f"{failed} of {len(rows)} rows of {file} could not be written, and count as empty texts")
-    for file, rows in zip(files, systems, strict=True):
+            warn(f"{failed} of {len(rows)} rows of {file} have an error; they count as empty texts")
         without = sum(not row.get("budget") for row in rows)  # translated without a length
         if length is None and 0 < without < len(rows):
-            warn(f"{without} of {len(rows)} rows of {file} have no budget: no score of lengths asked for")
+            warn(f"{without} of {len(rows)} rows of {file} have no budget; length errors are not computed")
     names = short_names(files[0], files[1] if len(files) > 1 else None)
     found = [
         System(file, name, _texts(rows, references, sources, length, tokenizer), rows)
         for file, name, rows in zip(files, names, systems, strict=False)
     ]
     if len({system.texts.budgets is None for system in found}) > 1:
-        raise ValueError(f"of {files[0]} and {files[1]}, only one has budgets: say --length to score both by one")
+        raise ValueError(f"only one of {files[0]} and {files[1]} has budgets; give --length to score both")
     return found
 
 
 def _read(path: Path) -> list[Row]:
     """Return the rows of a file: the objects of JSON Lines, or {"text": line} for each line of another file."""
     if not path.exists():
-        raise ValueError(f"no file {str(path)!r}")
+        raise ValueError(f"there is no file {str(path)!r}")
     is_jsonl = path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson"))
     rows: list[Row] = []
     for number, line in lines(path):
@@ -122,11 +121,11 @@ def _with_budgets(path: Path, rows: list[Row]) -> list[Row]:
 
 
 def _read_column(path: Path, name: str) -> list[str]:
-    """Return one text per row: the line, or the field `name` (else `text`) of the object."""
+    """Return one text per row: the line, or the object's field `name`, or else its field `text`."""
     texts = [row.get(name, row.get("text")) for row in _read(path)]
     if bad := next((n for n, text in enumerate(texts, 1) if not isinstance(text, str)), None):
-        raise ValueError(f"{path}, row {bad}: neither {name} nor text is there")
-    return texts  # type: ignore[return-value]  # None was refused
+        raise ValueError(f"{path}, row {bad} must have a field {name} or text; it has neither")
+    return texts  # type: ignore[return-value]  # all are str
 
 
 def _field(rows: list[Row], name: str) -> list[str] | None:
@@ -136,14 +135,12 @@ def _field(rows: list[Row], name: str) -> list[str] | None:
 
 
 def _check_same_budgets(files: list[Path], systems: list[list[Row]]) -> None:
-    """Refuse systems with different budgets: all their scores would differ because of the length."""
+    """Raise if the systems have different budgets: all their scores would differ because of the length."""
     for number, rows in enumerate(zip(*systems, strict=True), 1):
         here, there = rows[0].get("budget"), rows[-1].get("budget")
         if here and there and here != there:
-            raise ValueError(
-                f"a paired test needs texts of the same length; row {number} was to be '{here}' in {files[0]} and "
-                f"'{there}' in {files[-1]}: say --length to score both by one"
-            )
+            found = f"row {number} has '{here}' in {files[0]} and '{there}' in {files[-1]}"
+            raise ValueError(f"a paired test needs the same budgets; {found}; give --length to score both by one")
 
 
 def _is_empty(source: str, rows: list[Row]) -> bool:
@@ -156,17 +153,17 @@ def _texts(
 ) -> Texts:
     hyps = _field(rows, "text")
     if hyps is None:
-        raise ValueError("every row of the texts needs a field text" if rows else "nothing to score: there is no text")
+        raise ValueError("every row of --hyp needs a field text" if rows else "nothing to score: --hyp is empty")
     counts: list[Any] = [row.get("length") for row in rows]
     budgets = [row["budget"] for row in rows if row.get("budget")]
     given = None if length or len(budgets) < len(rows) else budgets
     in_tokens = length.unit == "tokens" if length else given is not None and given[0].unit == "tokens"
     relative = length is not None and (length.budget is None or length.budget.of_source)
     if in_tokens and tokenizer is None and (relative or None in counts):
-        raise TokenizerNeeded("each model has its own tokens: say whose, for example --tokenizer smollm2")
+        raise TokenizerNeeded("lengths in tokens need a tokenizer, for example --tokenizer smollm2")
     if length is not None:
         nothing: list[None] = [None] * len(rows)
         firsts = [one if isinstance(one, str) else one[0] for one in refs] if refs else nothing
         given = [length.of(src, ref, tokenizer) for src, ref in zip(sources or nothing, firsts, strict=True)]
-    known = counts if in_tokens and None not in counts else None  # as counted when the text was generated
+    known = counts if in_tokens and None not in counts else None  # as generated
     return Texts(hyps, refs, sources, given, lengths=known, tokenizer=tokenizer)

@@ -1,8 +1,8 @@
 r"""Metrics: from texts to numbers.
 
-Every metric is one line in `METRICS`: how it counts and what it needs. `score` computes all that the inputs allow, each
-with its interval and its signature; `compare` tests whether two systems differ. A metric that needs a model receives it
-from `models.py`. Importing this package imports neither torch nor sacreBLEU nor rouge-score.
+Every metric is one line in `METRICS`: how it counts and what it needs. `score` computes all metrics that the inputs
+allow, each with its interval and its signature. `compare` tests whether two systems differ. Importing this package
+imports neither torch nor sacreBLEU nor rouge-score.
 
 >>> scores = score(["Fits well.", "Too long"], budgets="at most 10 chars", metrics=["mae", "completeness"])
 >>> print(*scores, sep="\n")
@@ -29,9 +29,10 @@ _REFS, _SRCS, _DOCS, _BUDGETS = ("refs",), ("srcs",), ("refs", "docs"), ("budget
 _TOK = "one of sacreBLEU's tokenizers"
 _RECALL: dict[str, Any] = {"takes": "a cut in bytes", "default": "75", "usual": False}
 _REVERSE: dict[str, Any] = {"takes": "a reverse model", "load": reverse_model}
+_PERCENT: dict[str, Any] = {"takes": "a percentage", "default": "10"}
 
 METRICS: dict[str, Metric] = {
-    # against references; d- is for documents, and s- or nothing for sentences
+    # against references: of documents with the prefix d-, else of sentences
     "bleu": Metric(overlap.bleu, _REFS, takes=_TOK),
     "bleu-lc": Metric(partial(overlap.bleu, lowercase=True), _REFS, takes=_TOK),
     "bleu*": Metric(partial(overlap.bleu, star=True), _REFS, takes=_TOK),
@@ -52,7 +53,7 @@ METRICS: dict[str, Metric] = {
     "rouge-l-recall": Metric(partial(rouge.rouge_recall, kind="rougeL"), _REFS, **_RECALL),
     "bertscore": Metric(bertscore.bertscore, _REFS, takes="an encoder", usual=False, load=encoder),
     # against the source
-    "coverage": Metric(coverage.coverage, _SRCS, **_REVERSE),  # without a reverse model, backs are needed
+    "coverage": Metric(coverage.coverage, _SRCS, **_REVERSE),  # without a reverse model, it needs backs
     "tail": Metric(partial(coverage.coverage, tail=True), _SRCS, **_REVERSE),
     "reverse": Metric(likelihood.reverse, _SRCS, usual=False, **_REVERSE),
     "nll": Metric(likelihood.nll, _SRCS, takes="a model", usual=False, load=causal_scorer),
@@ -62,10 +63,8 @@ METRICS: dict[str, Metric] = {
     "lr-ref": Metric(partial(length_ratio.length_ratio, to="refs"), _REFS),
     "lr-ref-median": Metric(partial(length_ratio.length_ratio, to="refs", finish=median), _REFS),
     "lr-ref-std": Metric(partial(length_ratio.length_ratio, to="refs", finish=population_std), _REFS),
-    "compliance": Metric(length_ratio.compliance, _SRCS, takes="a percentage", default="10"),
-    "compliance-isometric": Metric(
-        partial(length_ratio.compliance, isometric=True), _SRCS, takes="a percentage", default="10"
-    ),
+    "compliance": Metric(length_ratio.compliance, _SRCS, **_PERCENT),
+    "compliance-isometric": Metric(partial(length_ratio.compliance, isometric=True), _SRCS, **_PERCENT),
     # against the budget
     "variance": Metric(partial(length_error.length_error, name="variance"), _BUDGETS),
     "mae": Metric(partial(length_error.length_error, name="mae"), _BUDGETS),
@@ -74,7 +73,7 @@ METRICS: dict[str, Metric] = {
     "within": Metric(length_error.within, _BUDGETS, takes="a tolerance", default="5"),
     "overrun": Metric(partial(length_error.length_error, name="overrun"), _BUDGETS),
     "violation": Metric(partial(length_error.length_error, name="violation"), _BUDGETS),
-    # by themselves
+    # of the outputs alone
     "completeness": Metric(coverage.completeness),
     "repetition": Metric(diversity.repetition, takes="an n-gram order", default="4"),
     "distinct-1": Metric(partial(diversity.distinct, order=1)),
@@ -116,10 +115,7 @@ def score(
 def score_bins(
     texts: Texts, *, width: int = 100, edges: Sequence[int] | None = None, **options: Any
 ) -> dict[str, list[Score]]:
-    """Return the scores of each bin of the target length, by its name ("1-100 chars"); `as_table` prints them.
-
-    `options` are those of `score`: metrics, bootstrap, seed.
-    """
+    """Return the scores of each bin of the target length, by its name ("1-100 chars"). `options`: those of `score`."""
     if texts.budgets is None:
         raise ValueError("bins of the target length need budgets: Texts(hyps, ..., budgets=...)")
     rows_by_bin = length_error.bins(texts.targets.tolist(), width=width, edges=edges)
@@ -141,10 +137,7 @@ def compare(
     samples: int = 1000,
     seed: int = 0,
 ) -> Comparison:
-    """Return the paired test of system b against system a on the same texts.
-
-    Give `Texts` where a system has lengths or back-translations of its own.
-    """
+    """Return the paired test of system b against system a; a system with its own lengths or backs is a `Texts`."""
     both = [
         side if isinstance(side, Texts) else Texts(side, refs, srcs, budgets, docs, unit=unit, tokenizer=tokenizer)
         for side in (a, b)

@@ -1,8 +1,4 @@
-"""Attention entropy: over how many keys does a query spread its attention (Zhang et al. 2023)?
-
-Natural logarithm: even attention over n keys has ln n. This file receives weights; it does not know which model or
-which kind of attention they come from.
-"""
+"""Attention entropy: over how many keys does a query spread its attention (Zhang et al. 2023)?"""
 
 from typing import Any
 
@@ -12,9 +8,9 @@ from .texts import Array
 
 
 def attention_entropy(weights: Any) -> Array:  # (..., keys) -> (...)
-    """Return −Σ w ln w over the keys of each query. Masked keys have weight 0 and add nothing.
+    """Return −Σ w ln w over the keys of each query: ln n for even attention over n keys.
 
-    For the entropy of a layer, take the mean over the queries that are not padding.
+    Masked keys have weight 0 and add nothing. The entropy of a layer is the mean over its queries without padding.
 
     >>> round(float(attention_entropy([0.5, 0.5, 0.0])), 4)
     0.6931

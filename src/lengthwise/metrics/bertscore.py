@@ -1,7 +1,7 @@
-"""BERTScore: are two texts similar in meaning, to an encoder that the user names (Zhang et al. 2020)?
+"""BERTScore: how similar are the token vectors of two texts, as computed by a given encoder (Zhang et al. 2020)?
 
-Each token is matched with the most similar token of the other text; no idf weights, no rescaling. Start and end tokens
-may be matched but are not counted, as in the authors' code. This file receives the encoder; it loads none.
+Each token is matched with the most similar token of the other text, without idf weights and rescaling. Start and end
+tokens may be matched but are not counted, as in the authors' code.
 """
 
 from collections.abc import Sequence
@@ -15,29 +15,27 @@ from .tally import Tally, mean_of
 from .texts import Texts
 
 Vectors = NDArray[np.float32]  # (tokens, width), each of length 1
-Flags = NDArray[np.bool_]  # (tokens,): is it a token of the text, not a start or end token?
+Flags = NDArray[np.bool_]  # (tokens,), True: a token of the text, not a start or end token
 
 
 def bertscore(texts: Texts, encoder: "Encoder | None") -> Tally:
-    """Return the mean F1; of several references the best one counts, as in the authors' code."""
+    """Return the mean F1, with the best of several references, as in the authors' code."""
     if encoder is None:
         raise ValueError("BERTScore needs an encoder: 'bertscore:path/to/encoder' or 'bertscore:path/to/encoder@9'")
     refs = texts.refs or ()
     flat = [*texts.hyps, *(ref for of_one in refs for ref in of_one)]
-    vectors = dict(zip(flat, encoder.encode(flat), strict=True))
-    pairs = zip(texts.hyps, refs, strict=True)
+    vectors, pairs = encoder.encode(flat), zip(texts.hyps, refs, strict=True)
     values = [max(greedy_f1(vectors[hyp], vectors[ref]) for ref in of_one) for hyp, of_one in pairs]
     return mean_of(values, f"bertscore|f1|encoder:{encoder.name}|layer:{encoder.layer}|idf:no|rescale:no|refs:max|v1")
 
 
 def greedy_f1(hyp: tuple[Vectors, Flags], ref: tuple[Vectors, Flags]) -> float:
-    """Return F1. Precision: each token of the hypothesis with its best match; recall: each token of the reference."""
+    """Return F1. Precision is the mean best match of the hypothesis's tokens, recall that of the reference's tokens."""
     (h, h_counts), (r, r_counts) = hyp, ref
     if not h_counts.any() or not r_counts.any():
         return 0.0
     similar = h @ r.T  # (hypothesis tokens, reference tokens)
-    precision = float(similar.max(axis=1)[h_counts].mean())
-    recall = float(similar.max(axis=0)[r_counts].mean())
+    precision, recall = float(similar.max(axis=1)[h_counts].mean()), float(similar.max(axis=0)[r_counts].mean())
     return 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 
@@ -50,23 +48,22 @@ class Encoder:
     model: Any
     layer: int
 
-    def encode(self, texts: Sequence[str]) -> list[tuple[Vectors, Flags]]:
-        """Return the vectors of each text's tokens. Texts of like length share a batch."""
+    def encode(self, texts: Sequence[str]) -> dict[str, tuple[Vectors, Flags]]:
+        """Return the vectors of the tokens, by text. Texts of similar length share a batch."""
         import torch
 
         limit = min(self.tokenizer.model_max_length, getattr(self.model.config, "max_position_embeddings", 10**9))
-        fitting: dict[str, Any] = {"padding": True, "truncation": True, "max_length": limit}
-        order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
-        found: dict[int, tuple[Vectors, Flags]] = {}
-        for start in range(0, len(order), 32):
-            rows = order[start : start + 32]
-            some = [texts[row].strip() for row in rows]
-            batch = self.tokenizer(some, return_special_tokens_mask=True, return_tensors="pt", **fitting)
+        options: dict[str, Any] = {"padding": True, "truncation": True, "max_length": limit, "return_tensors": "pt"}
+        by_length = sorted(texts, key=len)
+        found: dict[str, tuple[Vectors, Flags]] = {}
+        for start in range(0, len(texts), 32):
+            some = by_length[start : start + 32]
+            batch = self.tokenizer([text.strip() for text in some], return_special_tokens_mask=True, **options)
             special = batch.pop("special_tokens_mask").bool()
             with torch.inference_mode():
                 states = self.model(**batch.to(self.model.device), output_hidden_states=True).hidden_states[self.layer]
             states = torch.nn.functional.normalize(states.float(), dim=-1).cpu()  # (batch, time, width)
             real = batch["attention_mask"].bool().cpu()
-            for row, vectors, is_real, is_special in zip(rows, states, real, special, strict=True):
-                found[row] = (vectors[is_real].numpy(), (~is_special)[is_real].numpy())
-        return [found[row] for row in range(len(texts))]
+            for text, vectors, is_real, is_special in zip(some, states, real, special, strict=True):
+                found[text] = (vectors[is_real].numpy(), (~is_special)[is_real].numpy())
+        return found

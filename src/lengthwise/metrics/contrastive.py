@@ -1,7 +1,4 @@
-"""Contrastive accuracy: does a model give the right translation more probability than wrong ones?
-
-ContraPro, Müller et al. 2018. This file receives the sum of log-probabilities of each text, and compares them.
-"""
+"""Contrastive accuracy: how often is the right translation the most probable (ContraPro, Müller et al. 2018)?"""
 
 from collections.abc import Sequence
 
@@ -14,12 +11,13 @@ def contrastive_accuracy(
 ) -> Score:
     """Return the share of references with a higher log-probability than all their contrasts; a tie counts as wrong.
 
+    The inputs are sums over the tokens of each text.
+
     >>> contrastive_accuracy([-3.0, -5.0], [[-4.0, -9.0], [-5.0]], bootstrap=0).value
     0.5
     """
     if len(reference) != len(contrasts):
-        found = f"{len(reference)} references and {len(contrasts)} lists of contrasts"
-        raise ValueError(f"each reference needs contrasts; got {found}")
+        raise ValueError(f"each reference needs a list of contrasts; got {len(reference)} and {len(contrasts)}")
     if not reference:
         raise ValueError("nothing to score: reference is empty")
     if bare := [row for row, wrong in enumerate(contrasts) if not len(wrong)]:

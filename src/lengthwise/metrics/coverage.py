@@ -1,12 +1,10 @@
-"""Completeness and coverage: does the output end as a finished sentence, and does it still say what the source says?
+"""Completeness and coverage: does the output end as a finished sentence, and does it keep the source's content?
 
 A text that ends with a full stop may have lost its last clause. For coverage, the output is translated back into the
-language of the source, and the source's words are looked up in the back-translation, which is given or comes from a
-reverse model. This file compares words, without synonyms: a human translation, too, scores far below 1, so use it to
-compare systems.
+language of the source, and the source's words are searched in the back-translation, which is given or comes from a
+reverse model. Synonyms do not count, so even a human translation scores far below 1: use it to compare systems.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from ..scoring.reverse import ReverseModel
 
 _WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
-# A repeated word counts as found each time if it is in the back-translation once. If each occurrence needed one of its
+# A word that the source repeats is found each time if the back-translation has it once. If each occurrence needed its
 # own, the last ones would be missing, and a complete text would seem to lose its tail.
 _WORDS = "words:unicode-lc|repeats:found"
 
@@ -33,18 +31,12 @@ def completeness(texts: Texts, _: str = "") -> Tally:
 def coverage(texts: Texts, model: "ReverseModel | None" = None, *, tail: bool = False) -> Tally:
     """Return the share of source words that reappear in the back-translation: the mean over the texts.
 
-    `tail`: of the last quarter of the source's words, which a text written to fit loses first. A source without words
-    has a share of 1.
+    `tail`: only of the last quarter of the source, which a shortened text loses first. A source without words has 1.
     """
     name, part = ("tail", "last-quarter") if tail else ("coverage", "all")
-    if model is not None:
-        backs: Sequence[str] = model.translate(texts.hyps)
-    elif texts.backs is not None:
-        backs = texts.backs
-    else:
-        raise NotApplicable(
-            f"metric {name!r} needs srcs and backs; backs not given. A reverse model makes them: '{name}:path/to/model'"
-        )
+    backs = texts.backs if model is None else model.translate(texts.hyps)
+    if backs is None:
+        raise NotApplicable(f"metric {name!r} needs backs, or a reverse model: '{name}:path/to/model'; got neither")
     found = [returned(src, back) or [True] for src, back in zip(texts.srcs or (), backs, strict=True)]
     shares = [np.mean(words[-max(1, len(words) // 4) :] if tail else words) for words in found]
     by = f"{short_name(model.name)}|search:greedy" if model else "given"

@@ -1,6 +1,6 @@
-"""Diversity: do the outputs repeat themselves, and how varied are they together?
+"""Diversity: how much do outputs repeat themselves, and how varied are they together?
 
-Words are runs of non-white-space in lower case. This file knows no reference and no budget.
+Words are split at white space and compared in lower case.
 """
 
 import numpy as np
@@ -24,8 +24,7 @@ def repetition(texts: Texts, order: str = "4") -> Tally:
 def distinct(texts: Texts, _: str = "", *, order: int) -> Tally:
     """Return distinct n-grams / n-grams over all outputs (Li et al. 2016).
 
-    It falls as the set grows: compare sets of equal size. A resample repeats texts, which lowers it; so it has no
-    interval.
+    It falls as the set grows, so compare sets of equal size. It has no interval: a resample repeats texts.
     """
     seen: set[tuple[str, ...]] = set()
     counts = []
@@ -33,8 +32,8 @@ def distinct(texts: Texts, _: str = "", *, order: int) -> Tally:
         grams = _ngrams(text, order)
         counts.append((len(set(grams) - seen), len(grams)))
         seen.update(grams)
-    signature = f"distinct|ngram:{order}|of:corpus|words:ws-lc|v1"
-    return Tally(signature, np.array(counts, dtype=np.float64), ratio_of_sums, resampled=False)
+    counted = np.array(counts, dtype=np.float64)
+    return Tally(f"distinct|ngram:{order}|of:corpus|words:ws-lc|v1", counted, ratio_of_sums, resampled=False)
 
 
 def _ngrams(text: str, order: int) -> list[tuple[str, ...]]:

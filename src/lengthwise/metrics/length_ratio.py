@@ -1,7 +1,7 @@
 """Length ratios: how long is an output compared with its source or its reference?
 
 Length ratios are means over sentences, not ratios of sums (Lakew et al. 2019). Compliance is the share of translations
-about as long as their source. This file knows no budgets; see `length_error.py`.
+about as long as their source. Budgets are for `length_error.py`.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from .texts import Texts
 
 
 def length_ratio(texts: Texts, _: str = "", *, to: str = "srcs", finish: Finish = mean) -> Tally:
-    """Return output length / length of the source or reference (of several references, their mean length)."""
+    """Return the output length / length of the source or reference; of several references, their mean length."""
     column: Sequence[Any] = texts.refs or () if to == "refs" else [(src,) for src in texts.srcs or ()]
     others = np.array([texts.measured(of_one, texts.unit).mean() for of_one in column])
     if not others.all():
         row = int(np.flatnonzero(others == 0)[0])
-        raise ValueError(f"there is no ratio to an empty text; row {row} of {to} has 0 {texts.unit}; leave it out")
+        raise ValueError(f"a ratio to an empty text is undefined; row {row} of {to} has 0 {texts.unit}; leave it out")
     ratios, rule = texts.measured(texts.hyps, texts.unit) / others, finish.__name__.replace("_", "-")
     signature = f"length-ratio|to:{to}|of:sentences|agg:{rule}|{texts.unit_signature(texts.unit)}"
     return Tally(signature, ratios[:, None], finish, ratios)
@@ -28,11 +28,11 @@ def length_ratio(texts: Texts, _: str = "", *, to: str = "srcs", finish: Finish 
 def compliance(texts: Texts, percent: str = "10", *, isometric: bool = False) -> Tally:
     """Return the share of outputs whose length is within ± `percent` % of the source's, spaces included.
 
-    `isometric`: by the rule of the isometric translation task (IWSLT 2022), spaces are not counted, and a pair passes
-    if its source or its output has fewer than 10 characters.
+    `isometric`: the rule of the isometric translation task (IWSLT 2022). Spaces are not counted, and a pair passes if
+    its source or its output has fewer than 10 characters.
     """
     if not percent.isdecimal() or not 1 <= int(percent) <= 100:
-        raise ValueError(f"compliance is within a whole percentage, 1 to 100; got {percent!r}")
+        raise ValueError(f"compliance needs a whole percentage from 1 to 100; got {percent!r}")
     unit, short = ("chars-nospace", "pass<10") if isometric else (texts.unit, "counted")
     lengths, sources = (texts.measured(column, unit) for column in (texts.hyps, texts.srcs or ()))
     # Multiplied out: 11 is within 10 % of 10, without rounding errors.

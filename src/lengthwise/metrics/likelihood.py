@@ -1,9 +1,8 @@
 """Likelihood: how probable is an output given its source (NLL), and a source given its output (the reverse score)?
 
-exp(NLL) is the perplexity. The model receives each source in its own prompt format, and no length. Short outputs, and
-outputs that this model would write itself, have a low NLL whatever they say: compare at like lengths.
-The reverse score is that of a model that translates the other way; the names of the metrics that need such a model are
-here too. This file receives models; it loads none.
+exp(NLL) is the perplexity. The model receives each source in its own prompt format, and no length. Short outputs and
+outputs that this model would write itself have a low NLL whatever their content, so compare outputs of similar length.
+The reverse score comes from a model that translates in the opposite direction.
 """
 
 from collections.abc import Iterable
@@ -20,23 +19,23 @@ BACK_TRANSLATING = ("coverage", "tail")
 
 
 def nll(texts: Texts, scorer: "CausalScorer | None") -> Tally:
-    """Return nats per token, over all outputs together; ends are not counted. Two equally likely tokens: ln 2."""
+    """Return the NLL in nats per token of all outputs together, without end tokens. Two equally likely tokens: ln 2."""
     if scorer is None:
-        raise ValueError("the likelihood needs a model: 'nll:smollm2-plain' or 'nll:path/to/model'")
+        raise ValueError("metric 'nll' needs a model: 'nll:smollm2-plain' or 'nll:path/to/model'")
     counts = scorer.likelihood(texts.hyps, texts.srcs or ()) * (-1, 1)
     return ratio_of(counts, f"nll|per:token|end:no|given:source|model:{short_name(scorer.name)}|v1")
 
 
 def reverse(texts: Texts, model: "ReverseModel | None") -> Tally:
-    """Return the mean log P(source | output) in nats per token, over all sources together, ends included."""
+    """Return log P(source | output) in nats per token of all sources together, with end tokens."""
     if model is None:
-        raise ValueError("the reverse score needs a model that translates back: 'reverse:path/to/model'")
+        raise ValueError("metric 'reverse' needs a model that translates back: 'reverse:path/to/model'")
     signature = f"reverse|log-p:source|given:output|per:token|end:yes|model:{short_name(model.name)}|v1"
     return ratio_of(model.likelihood(texts.srcs or (), texts.hyps), signature)
 
 
 def reverse_metrics(model: str | None) -> list[str]:
-    """Return the names of all metrics of this reverse model; none without a model.
+    """Return the metrics that use this reverse model; none without a model.
 
     >>> reverse_metrics("opus/it-en")
     ['coverage:opus/it-en', 'tail:opus/it-en', 'reverse:opus/it-en']
@@ -50,5 +49,5 @@ def back_translators(metrics: Iterable[str]) -> list[str]:
     >>> back_translators(["bleu:zh", "coverage:m", "tail:m", "tail", "reverse:n"])
     ['m']
     """
-    asked = [name.partition(":") for name in metrics]
+    asked = (name.partition(":") for name in metrics)
     return list(dict.fromkeys(model for name, _, model in asked if name.lower() in BACK_TRANSLATING and model))

@@ -1,7 +1,6 @@
-"""The models of metrics, loaded by name when a metric first needs one, and kept.
+"""The models that metrics need, loaded by name on first use, and kept.
 
-`Metric.load` is one of these functions; the metric receives its result in place of the name. No other file of this room
-loads models. Imports are inside the functions, so that `metrics` is light without them.
+`Metric.load` is one of these functions. They import what they need when called, so that `import metrics` is fast.
 """
 
 import re
@@ -9,11 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .bertscore import Encoder
+
 if TYPE_CHECKING:
     from ..engines.base import Engine
     from ..scoring.log_likelihood import CausalScorer
     from ..scoring.reverse import ReverseModel
-    from .bertscore import Encoder
 
 
 def _engine(name: str) -> "Engine":
@@ -26,7 +26,7 @@ def _engine(name: str) -> "Engine":
 
 @lru_cache(maxsize=2)
 def reverse_model(name: str) -> "ReverseModel":
-    """Return the translator called `name`, which translates outputs back."""
+    """Return the model `name`, which translates outputs back."""
     from ..scoring.reverse import ReverseModel
 
     return ReverseModel(_engine(name))
@@ -34,18 +34,16 @@ def reverse_model(name: str) -> "ReverseModel":
 
 @lru_cache(maxsize=1)
 def causal_scorer(name: str) -> "CausalScorer":
-    """Return the causal model called `name`, which assigns probability to outputs."""
+    """Return the causal model `name`, which assigns probability to outputs."""
     from ..scoring.log_likelihood import CausalScorer
 
     return CausalScorer(_engine(name))
 
 
 @lru_cache(maxsize=1)
-def encoder(name: str) -> "Encoder":
+def encoder(name: str) -> Encoder:
     """Return the encoder "path" or "path@layer"; the default layer is at three quarters of its depth."""
     from transformers import AutoModel, AutoTokenizer
-
-    from .bertscore import Encoder
 
     found = re.fullmatch(r"(.+)@(\d+)", name)
     path = found[1] if found else name
@@ -53,7 +51,7 @@ def encoder(name: str) -> "Encoder":
         tokenizer: Any = AutoTokenizer.from_pretrained(path, local_files_only=True)
         model = AutoModel.from_pretrained(path, local_files_only=True).eval()
     except OSError as error:
-        raise ValueError(f"there is no encoder at {path!r} on this machine; give the path of a local folder") from error
+        raise ValueError(f"no encoder was found at {path!r}; give the path of a local folder") from error
     depth = model.config.num_hidden_layers
     layer = int(found[2]) if found else max(1, depth * 3 // 4)
     if not 0 <= layer <= depth:

@@ -1,8 +1,8 @@
 """Overlap with references: BLEU, chrF and TER, with sacreBLEU's counts and signatures.
 
 sacreBLEU counts the n-grams and edits of each text. The formulas on summed counts are repeated here, for many resamples
-at once, and tested against sacreBLEU. d- metrics take each document as one line.
-BLEU* (Lakew et al. 2019) is BLEU without its brevity penalty: it does not measure what a short text leaves out.
+at once, and tested against sacreBLEU. BLEU* (Lakew et al. 2019) is BLEU without its brevity penalty, so it does not
+measure what a short text omits.
 """
 
 from collections.abc import Callable
@@ -81,9 +81,9 @@ def ter_formula(sums: Array) -> Array:
 def _tally(
     metric: Any, texts: Texts, formula: Callable[[Array], Array], note: str = "", *, per_item: bool = True
 ) -> Tally:
-    # sacreBLEU wants the first references of all texts, then the second ones, ...; None where a text has fewer.
+    # sacreBLEU takes the first references of all texts, then the second ones, ...; None where a text has fewer.
     streams = list(zip_longest(*(texts.refs or ())))
     counts = np.array(metric._extract_corpus_statistics(texts.hyps, streams), dtype=np.float64)
-    # BLEU of one sentence needs other smoothing than BLEU of a corpus, so there is no value for each text.
+    # BLEU of one sentence needs other smoothing than BLEU of a corpus, so it has no value per text.
     alone = formula(counts) if per_item else None
     return Tally(f"{metric.get_signature()}{note}", counts, lambda counts, weights: formula(weights @ counts), alone)

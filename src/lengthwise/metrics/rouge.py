@@ -1,10 +1,9 @@
 """ROUGE: words shared with a reference summary, counted by rouge-score (Lin 2004).
 
-F1, and recall of the output cut to a number of bytes: the rule of DUC (75 bytes), where length gives no advantage.
+F1, and the recall of an output cut to a number of bytes: the rule of DUC (75 bytes), where length gives no advantage.
 rouge-score reads only a-z and 0-9; for other scripts use the tokenizers here: "rouge-1:words" or "rouge-1:chars".
 """
 
-from collections.abc import Callable
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
@@ -16,17 +15,7 @@ from .optional_imports import library
 from .tally import NotApplicable, Tally, mean_of
 from .texts import Texts
 
-
-def _tokenizer(pattern: str) -> Any:
-    find = regex.compile(pattern).findall
-    return SimpleNamespace(tokenize=lambda text: find(text.lower()))  # the interface that rouge-score expects
-
-
-TOKENIZERS: dict[str, Callable[[], Any]] = {
-    "english": lambda: library("rouge_score.tokenizers").DefaultTokenizer(use_stemmer=True),
-    "words": lambda: _tokenizer(r"[\p{L}\p{M}\p{N}]+"),
-    "chars": lambda: _tokenizer(r"[\p{L}\p{N}]\p{M}*"),
-}
+_TOKENS = {"words": r"[\p{L}\p{M}\p{N}]+", "chars": r"[\p{L}\p{N}]\p{M}*"}
 
 
 def rouge(texts: Texts, tokenizer: str = "", *, kind: str) -> Tally:
@@ -42,7 +31,7 @@ def rouge_recall(texts: Texts, cut: str = "75", *, kind: str) -> Tally:
     elif cut.isdecimal() and int(cut) > 0:
         limits = [int(cut)] * len(texts)
     else:
-        raise ValueError(f"recall is cut to a number of bytes, or to 'target' where budgets are given; got {cut!r}")
+        raise ValueError(f"recall needs a number of bytes, or 'target' where budgets are given; got {cut!r}")
     hyps = [first_bytes(text, limit) for text, limit in zip(texts.hyps, limits, strict=True)]
     return _tally(texts, hyps, kind, "recall", "english", f"recall|cut:{cut}-bytes|tok:english")
 
@@ -52,10 +41,18 @@ def first_bytes(text: str, limit: int) -> str:
     return text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
 
 
+def _tokenizer(name: str) -> Any:
+    """Return the tokenizer with the interface that rouge-score expects."""
+    if name == "english":
+        return library("rouge_score.tokenizers").DefaultTokenizer(use_stemmer=True)
+    if name not in _TOKENS:
+        raise ValueError(f"unknown tokenizer {name!r} for ROUGE; the tokenizers are english, {', '.join(_TOKENS)}")
+    find = regex.compile(_TOKENS[name]).findall
+    return SimpleNamespace(tokenize=lambda text: find(text.lower()))
+
+
 def _tally(texts: Texts, hyps: list[str], kind: str, field: str, tokenizer: str, note: str) -> Tally:
-    if tokenizer not in TOKENIZERS:
-        raise ValueError(f"unknown tokenizer {tokenizer!r} for ROUGE; there are {', '.join(TOKENIZERS)}")
-    tokens = TOKENIZERS[tokenizer]()
+    tokens = _tokenizer(tokenizer)
     scorer = library("rouge_score.rouge_scorer").RougeScorer([kind], tokenizer=tokens)
     values = []
     for row, (hyp, refs) in enumerate(zip(hyps, texts.refs or (), strict=True)):

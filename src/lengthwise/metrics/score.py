@@ -1,7 +1,4 @@
-"""Scores and comparisons as values, with tables and JSON of them.
-
-Each has a signature that says how it was computed. This file does not compute any.
-"""
+"""Scores and comparisons as values, with tables and JSON of them. Each has a signature: how it was computed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -47,7 +44,7 @@ class Comparison:
 
 
 def as_table(scores: Sequence[Score] | Mapping[str, Sequence[Score]]) -> str:
-    """Return a Markdown table: one row for each score of a list, or one row for each named list."""
+    """Return a Markdown table: one row per score of a list, or one row per named list."""
     if isinstance(scores, Mapping):
         return _systems_table(scores)
     rows = [(s.name, _show(s.value), _bracketed(s.interval), str(s.n), f"`{s.signature}`") for s in scores]
@@ -61,7 +58,7 @@ def _systems_table(systems: Mapping[str, Sequence[Score]]) -> str:
             known = signatures.setdefault(score.name, score.signature)
             if known != score.signature:
                 found = f"{score.signature!r} for {system!r} and {known!r} before"
-                raise ValueError(f"scores with unlike signatures do not go in one column; {score.name} is {found}")
+                raise ValueError(f"the scores in a column must have one signature; {score.name} is {found}")
     rows = []
     for system, scores in systems.items():
         cells = {score.name: _cell(score) for score in scores}
@@ -73,12 +70,12 @@ def _systems_table(systems: Mapping[str, Sequence[Score]]) -> str:
 
 def as_json(scores: Sequence[Score | Comparison] | Mapping[str, Sequence[Score]], *, per_item: bool = False) -> str:
     """Return the scores as JSON; with `per_item` also the value of each text."""
-
-    def plain(score: Score | Comparison) -> dict[str, object]:
-        return {key: value for key, value in vars(score).items() if per_item or key != "per_item"}
-
-    values = dict(scores) if isinstance(scores, Mapping) else list(scores)
-    return json.dumps(values, default=plain, indent=2, ensure_ascii=False)
+    return json.dumps(
+        dict(scores) if isinstance(scores, Mapping) else list(scores),
+        default=lambda score: {key: value for key, value in vars(score).items() if per_item or key != "per_item"},
+        indent=2,
+        ensure_ascii=False,
+    )
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
@@ -89,9 +86,7 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Seque
 
 def _show(number: float) -> str:
     """Return four figures: 43.80, 1.050, 0.0150, 1234."""
-    if number == 0:
-        return "0.000"
-    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:#.4g}".rstrip(".")
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number or 0.0:#.4g}".rstrip(".")  # 0.0 also for -0.0
 
 
 def _bracketed(interval: tuple[float, float] | None) -> str:

@@ -1,8 +1,7 @@
 """Tally: the counts of a metric, text by text, before they become one number.
 
-A metric counts once. The number, its interval and every comparison are then arithmetic on those counts: a resample is a
-row of weights (how often each text is drawn), and `finish` turns counts and weights into numbers, many resamples at a
-time. This file knows sums and weights; it knows no text.
+A metric counts once. Its value, its interval and every comparison are arithmetic on those counts. A resample is a row
+of weights (how often each text is drawn), and `finish` turns counts and weights into numbers, many resamples at a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,12 +20,12 @@ _CELLS = 1 << 22  # weights held at a time: 32 MiB
 
 
 class NotApplicable(ValueError):
-    """The metric cannot be computed for these texts: an error if it was named, else it is left out."""
+    """The metric cannot be computed for these texts. `score` skips it, unless it was named."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The counts of one metric. `per_item`: the value of each text alone, for metrics that have one."""
+    """The counts of one metric. `per_item`: the value of each text alone, if the metric has one."""
 
     signature: str
     counts: Array  # (n, k)
@@ -35,24 +34,24 @@ class Tally:
     resampled: bool = True  # False: the counts of one text depend on the other texts, so there is no interval
 
     def value(self) -> float:
-        """Return the number itself: every text once."""
+        """Return the value of the metric, with every text counted once."""
         return float(self.finish(self.counts, np.ones((1, len(self.counts))))[0])
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric counts, and what it needs. Its argument follows a colon: "within:5"."""
+    """How a metric counts, and what it needs. An argument follows its name and a colon: "within:5"."""
 
     tally: Callable[[Texts, Any], Tally]
     needs: tuple[str, ...] = ()  # fields of Texts
-    takes: str = ""  # what the argument is; empty: there is none
+    takes: str = ""  # what the argument is; empty: no argument
     default: str = ""  # the argument if none is given
     usual: bool = True  # False: computed only if named
-    load: Callable[[str], Any] | None = None  # makes the model that the argument names: `tally` receives it, or None
+    load: Callable[[str], Any] | None = None  # loads the model that the argument names; `tally` receives it, or None
 
 
 def mean_of(values: ArrayLike, signature: str) -> Tally:
-    """Return the tally of a plain mean of one value for each text."""
+    """Return the tally of a plain mean of one value per text."""
     column = np.asarray(values, dtype=np.float64)
     return Tally(signature, column[:, None], mean, column)
 
@@ -62,12 +61,12 @@ def mean(counts: Array, weights: Array) -> Array:
 
 
 def ratio_of(counts: Array, signature: str) -> Tally:
-    """Return the tally of a ratio of sums; counts (n, 2): of each text the part and the whole."""
+    """Return the tally of a ratio of sums; counts (n, 2): the part and the whole of each text."""
     return Tally(signature, counts, ratio_of_sums, _ratios(*counts.T))
 
 
 def ratio_of_sums(counts: Array, weights: Array) -> Array:
-    """Return the sum of the first column over the sum of the second; 0 if that is 0."""
+    """Return the sum of the first column / the sum of the second; 0 if the second is 0."""
     return _ratios(*(weights @ counts).T)
 
 
@@ -76,7 +75,7 @@ def _ratios(part: Array, whole: Array) -> Array:
 
 
 def population_std(counts: Array, weights: Array) -> Array:
-    """Return the standard deviation. Values are centred first: squares of values far from 0 would cancel."""
+    """Return the standard deviation. Values are centred first: with large squares, the difference loses precision."""
     centred = counts[:, 0] - counts[:, 0].mean()
     total = weights.sum(axis=1)
     first, second = weights @ centred / total, weights @ centred**2 / total
@@ -94,7 +93,7 @@ def median(counts: Array, weights: Array) -> Array:
 
 
 def bootstrap_weights(n: int, samples: int, seed: int) -> Iterator[Array]:
-    """Yield how often each of n texts is drawn in each resample, (some, n) at a time; the seed decides."""
+    """Yield how often each of n texts is drawn in each resample, (some, n) at a time."""
     rng = np.random.default_rng(seed)
     step = max(1, _CELLS // n)
     for start in range(0, samples, step):
@@ -104,7 +103,7 @@ def bootstrap_weights(n: int, samples: int, seed: int) -> Iterator[Array]:
 
 
 def as_score(name: str, tally: Tally, samples: int = 1000, seed: int = 0) -> Score:
-    """Return the number with its 95 % interval (bootstrap percentiles); `samples=0` for no interval."""
+    """Return the value with its 95 % interval (bootstrap percentiles); `samples=0`: no interval."""
     n, interval, signature = len(tally.counts), None, tally.signature
     if samples and n > 1 and tally.resampled:
         draws = bootstrap_weights(n, samples, seed)
@@ -126,23 +125,21 @@ def as_comparison(
         raise ValueError(f"both systems must be scored on the same texts; got {len(a.counts)} and {len(b.counts)}")
     if not (a.resampled and b.resampled):
         raise ValueError(f"{name} has no paired test: its counts of one text depend on the other texts")
-    if test not in get_args(Test) or samples < 1:
-        raise ValueError(
-            f"test must be one of {', '.join(get_args(Test))}, with at least 1 sample; got {test!r}, {samples}"
-        )
+    if test not in (known := get_args(Test)) or samples < 1:
+        raise ValueError(f"test must be {' or '.join(known)}, with at least 1 sample; got {test!r}, {samples}")
     value_a, value_b, n = a.value(), b.value(), len(a.counts)
     delta = value_b - value_a
     draws = bootstrap_weights(n, samples, seed)
     deltas = np.concatenate([b.finish(b.counts, weights) - a.finish(a.counts, weights) for weights in draws])
     deviations = np.abs(deltas - delta if test == "bootstrap" else _swapped(a, b, samples, seed))
-    # Equal counts as larger: a system compared with itself must not be significant.
+    # An equal difference counts as larger: a system compared with itself must not be significant.
     p = (int((deviations >= abs(delta) - 1e-12).sum()) + 1) / (samples + 1)
     signature = f"{a.signature}|paired:{test}|bs:{samples}|rs:{seed}"
     return Comparison(name, value_a, value_b, delta, _percentiles(deltas), p, signature, n)
 
 
 def _swapped(a: Tally, b: Tally, samples: int, seed: int) -> Array:
-    """Return the differences if each pair of outputs is swapped with probability 1/2: (samples,)."""
+    """Return the differences (samples,) if each pair of outputs is swapped with probability 1/2."""
     pooled, n = np.concatenate([a.counts, b.counts]), len(a.counts)
     rng, step = np.random.default_rng(seed), max(1, _CELLS // (2 * n))
     found = []

@@ -1,8 +1,4 @@
-"""Texts: the inputs of all metrics, checked once and measured once.
-
-Hypotheses, and for each of them references, source, budget, document and back-translation, as far as given. This file
-knows which inputs belong together and how long the texts are; it knows no metric.
-"""
+"""Texts: the inputs of all metrics, checked once and measured once."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -21,12 +17,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Texts:
-    """A set of hypotheses with one entry of each input for each hypothesis; `budgets` may be one for all.
+    """Hypotheses, and one entry per hypothesis in every other input that is given; `budgets` may be one for all.
 
-    `refs`: a text or a list of texts each. `docs`: the document of each ("a", "a", "b"). `backs`: the hypotheses
-    translated back into the language of the sources. `lengths`: the hypotheses' lengths in the budgets' unit, if the
-    generator has counted them (tokens); the default is to measure the texts. `unit`: that of the length ratios; lengths
-    against a budget are in the budget's unit.
+    `refs`: one text or a list of texts per hypothesis. `docs`: the document of each ("a", "a", "b"). `backs`: the
+    hypotheses translated back into the language of the sources. `lengths`: in the budgets' unit, if the generator has
+    counted them (tokens); by default the hypotheses are measured. `unit`: the unit of length ratios.
     """
 
     hyps: Sequence[str]
@@ -57,7 +52,7 @@ class Texts:
     def _checked(self, name: str) -> tuple[Any, ...]:
         values = getattr(self, name)
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise TypeError(f"{name} must be a list with one entry for each text; got {values!r:.80}")
+            raise TypeError(f"{name} must be a list with one entry per text; got {values!r:.80}")
         values = tuple(values)
         if not values:
             raise ValueError(f"nothing to score: {name} is empty")
@@ -79,31 +74,30 @@ class Texts:
 
     def pick(self, rows: Sequence[int]) -> "Texts":
         """Return the texts of these rows."""
-        given = {name: getattr(self, name) for name in _PER_ITEM}
-        picked: dict[str, Any] = {name: values and [values[row] for row in rows] for name, values in given.items()}
+        columns = {name: getattr(self, name) for name in _PER_ITEM}
+        picked: dict[str, Any] = {name: values and [values[row] for row in rows] for name, values in columns.items()}
         return replace(self, **picked)
 
     def as_documents(self) -> "Texts":
         """Return each document as one text: hypotheses, references and sources joined by spaces, without budgets."""
         if self.docs is None:
             raise ValueError("documents need docs: the document of each text, for example docs=['a', 'a', 'b']")
-        runs = [[row for row, _ in run] for _, run in groupby(enumerate(self.docs), key=lambda pair: pair[1])]
+        runs = [list(run) for _, run in groupby(range(len(self)), key=self.docs.__getitem__)]
         names = [self.docs[run[0]] for run in runs]
         if len(set(names)) != len(names):
             split = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"a document's texts must stand together; those of {split!r} do not")
+            raise ValueError(f"the texts of a document must be adjacent; those of {split!r} are not")
         refs = self.refs and [_joined_refs([self.refs[row] for row in run]) for run in runs]
-        hyps, srcs = (
-            texts and [" ".join(texts[row].strip() for row in run) for run in runs] for texts in (self.hyps, self.srcs)
-        )
-        return Texts(hyps or (), refs, srcs, docs=names, unit=self.unit, tokenizer=self.tokenizer)
+        hyps = [" ".join(self.hyps[row].strip() for row in run) for run in runs]
+        srcs = self.srcs and [" ".join(self.srcs[row].strip() for row in run) for run in runs]
+        return Texts(hyps, refs, srcs, docs=names, unit=self.unit, tokenizer=self.tokenizer)
 
     def measured(self, texts: Iterable[str], unit: str) -> Array:
         """Return the length of each text."""
         return np.array([measure(text, unit, tokenizer=self.tokenizer) for text in texts], dtype=np.float64)
 
     def unit_signature(self, unit: str) -> str:
-        """Return the rule by which lengths in `unit` are counted here."""
+        """Return the signature of lengths in `unit`, with the tokenizer's name if they are in tokens."""
         if unit != "tokens" or self.tokenizer is None:
             return unit_named(unit).signature
         name = str(getattr(self.tokenizer, "name_or_path", "")) or type(self.tokenizer).__name__
@@ -139,7 +133,7 @@ def short_name(path: str) -> str:
 
 
 def _joined_refs(refs: list[Sequence[str]] | list[Any]) -> list[str]:
-    """Return the references of a document: the k-th is made of the k-th references of its sentences."""
+    """Return the references of a document: the k-th joins the k-th references of its sentences."""
     counts = sorted({len(of_one) for of_one in refs})
     if len(counts) != 1:
         raise ValueError(f"the sentences of a document need equally many references; got {counts}")

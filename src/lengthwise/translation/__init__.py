@@ -1,6 +1,6 @@
-"""Translation under length limits: line by line, within a length, with its placeholders.
+"""Translation under length limits: each line fits its budget and keeps its placeholders.
 
-The names load when they are first used: the command line parses its input with `line_input`, which needs no torch.
+The names are imported on first use: the command line parses its input with `line_input`, without importing torch.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
-"""Capitals: a source in capitals is sent to the model in sentence case, and its translation returns in capitals.
+"""Capitals: the model receives a source in capitals in sentence case, and its translation is put in capitals.
 
-Translation models have seen few sentences in capitals: of twelve such interface strings, en-it left all in English,
-fully or in part. This file knows letters and placeholders. It does not know models or lengths.
+Translation models were trained on few sentences in capitals: of twelve such interface strings, en-it left all in
+English, fully or in part.
 """
 
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from .placeholders import split_placeholders
 
 _LETTER = regex.compile(r"\p{L}")
 _NOT_CAPITAL = regex.compile(r"(?!\p{Lu})\p{L}")
-_WORD = regex.compile(r"(?<![\p{L}\d])\p{L}+(?![\p{L}\d])")  # not MP3, nor the stand-in X1
+_WORD = regex.compile(r"(?<![\p{L}\d])\p{L}+(?![\p{L}\d])")  # neither MP3 nor the stand-in X1
 
 
 def is_all_caps(text: str) -> bool:
-    """Return whether the text, placeholders aside, is in capitals and is not just an acronym.
+    """Return whether the text outside placeholders is in capitals and not just an acronym.
 
     >>> is_all_caps("SAVE {name}?"), is_all_caps("Save"), is_all_caps("USB")
     (True, False, False)
     """
     words = " ".join(piece for piece, is_placeholder in split_placeholders(text) if not is_placeholder)
-    # "USB", "IMAP" and "README" alone are names, with another meaning in lower case.
+    # "USB", "IMAP" and "README" alone are names; in lower case they have another meaning.
     longest_name = 6 if len(text.split()) == 1 else 3
     return max(map(len, _WORD.findall(words)), default=0) > longest_name and _NOT_CAPITAL.search(words) is None
 
 
 def to_sentence_case(text: str) -> str:
-    """Return a text that is all in capitals in sentence case, and any other text unchanged.
+    """Return the text in sentence case if it is all in capitals, else unchanged.
 
     >>> to_sentence_case("DELETE THE FILE {NAME}?")
     'Delete the file {NAME}?'
@@ -41,14 +41,12 @@ def to_sentence_case(text: str) -> str:
 
 
 def restore_case(source: str, text: str) -> str:
-    """Return the translation in capitals if the source is. A letter whose capital is longer (ß) stays as it is.
+    """Return the translation in capitals if the source is. A letter whose capital is longer (ß) is kept.
 
     >>> restore_case("DELETE {name}?", "Eliminare {name}?")
     'ELIMINARE {name}?'
     """
-    if not is_all_caps(source):
-        return text
-    return _outside_placeholders(text, lambda piece: "".join(_upper(letter) for letter in piece))
+    return _outside_placeholders(text, lambda piece: "".join(map(_upper, piece))) if is_all_caps(source) else text
 
 
 def _lower(word: str) -> str:

@@ -1,8 +1,8 @@
 """Compression: a source sentence without some of its words, so that its translation is shorter.
 
 A search within a limit omits the end of a sentence. Here the omitted words can be anywhere. First every run of a few
-words is dropped alone, which shows the length that it saves and the score that it costs. Then several runs are dropped
-together: those that should save enough and cost least. This file does not know how words are translated or scored.
+words is dropped alone, to find the length that it saves and the score that it costs. Then several runs are dropped
+together: those that should save enough and cost least.
 """
 
 import re
@@ -11,14 +11,14 @@ from itertools import combinations
 
 MAX_RUN = 4  # words
 MIN_WORDS = 4  # a sentence with fewer is not compressed
-LONG_SENTENCE = 60  # words; in a sentence this long not every run is tried
+LONG_SENTENCE = 60  # words; from this length on, not every run is tried
 MAX_RUNS = 3  # dropped together
-RUNS_IN_TRIPLES = 24  # triples of more runs than these, the cheapest, would be too many
+RUNS_IN_TRIPLES = 24  # the cheapest; all runs would give too many triples
 _END = re.compile(r"[.!?…:;؟۔।。！？]+(?=[\"'”’»)\]]*$)")  # the marks that end a text
 _PAUSES = ",;:—–-"
 _LOWER = re.compile(r"[^\W\d_A-Z]+(?:['’-]\w+)?\W*")  # no name, address or placeholder
 _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("“", "”"))
-# Never dropped, because the rest would say the opposite: in English, and the most common words of five languages.
+# Never dropped, because the rest would mean the opposite: in English, and the most common ones of five languages.
 _NEGATIONS = re.compile(
     r"\b(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|un\w*able"
     r"|ne|pas|jamais|sans|rien|aucun\w*|non|mai|senza|niente|nessun\w*|nunca|sin|nada"
@@ -84,9 +84,9 @@ def balanced(text: str) -> bool:
 def combine_runs(
     words: int, tried: Mapping[DroppedWords, Result], full: Result, fits: Callable[[int], bool], limit: int
 ) -> list[DroppedWords]:
-    """Return up to `limit` combinations of runs to drop, the cheapest first. At least half of `words` stay.
+    """Return up to `limit` combinations of runs to drop, the cheapest first. At least half of `words` are kept.
 
-    `tried`: the translation without each run. A combination is expected to save and cost the sum of what its runs do.
+    `tried`: the translation without each run. What a combination saves and costs is estimated as the sum over its runs.
     """
     length, score = full
     saved = {run: length - shorter for run, (shorter, _) in tried.items() if shorter < length}

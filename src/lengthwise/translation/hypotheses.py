@@ -1,7 +1,7 @@
 """Hypotheses: the best few translations of a sentence, freely or within a budget.
 
-Configures the writers for translation: beams, several results, and of two that are as good in length the more probable
-one first. It handles single sentences, not lines, placeholders or languages.
+Configures the writers for translation: beams, several results, and among results that fit equally well the most
+probable first. Handles single sentences, not lines, placeholders or languages.
 """
 
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ from ..length.sentences import finished
 from ..length.units import measure
 from ..scoring.completeness import distant_length
 
-# Within a budget most beams follow the most probable text until it hits the limit. With four times as many beams, half
-# of the texts that were not complete are.
+# Within a budget most beams follow the most probable text until it reaches the limit. Four times as many beams complete
+# half of the texts that were incomplete.
 WIDER = 4
-# Probabilities must not be renormalised: the only token left by a limit does not become more probable.
+# Probabilities are not renormalised: a token does not become more probable because the limit allows no other.
 _OPTIONS: dict[str, Any] = {"renormalize_logits": False, "length_penalty": 0.0}
 _ANY_LENGTH = at_least(1, "chars")
 
 
 class Hypotheses:
-    """Finds translations with `beams` beams; each list has the best first, or one that has its `error` set."""
+    """Finds translations with `beams` beams. Each list has the best first, or holds one with its `error` set."""
 
     def __init__(self, writer: Writer, beams: int) -> None:
         self.beams, engine = beams, writer.engine
-        # A model that was always trained with a limit receives one that is too distant to matter.
+        # A model that was always trained with a limit receives one that is too long to have an effect.
         self._distant_limits = engine.takes_limits_in("chars")
         self.needs_length = not (engine.plain_without_length or self._distant_limits)
         sequences = engine.max_rows
@@ -62,7 +62,7 @@ class Hypotheses:
             written = self._bound.write(
                 [text for text, _ in some],
                 [budget for _, budget in some],
-                candidates=2 * self.beams,  # the rest are far less probable, and each costs a scoring pass
+                candidates=2 * self.beams,  # the rest are far less probable, and scoring each takes a forward pass
                 finish=whole,
                 num_beams=WIDER * self.beams,
                 **_OPTIONS,
@@ -76,10 +76,10 @@ def _listed(best: Written) -> list[Written]:
 
 
 def _token_limit(request: Request) -> int:
-    """A translation of three times its source is a runaway; the model's window is too late a limit for it."""
+    """Return the token limit: a translation of three times its source is a runaway, long before the window is full."""
     return min(request.limit, 3 * len(request.prompt) + 30)
 
 
 def _complete_then_probable(ending: Ending, draft: Draft, budget: Budget) -> tuple[bool, bool]:
-    """Prefer a text that fits, then a complete one; else keep the search's order, the most probable first."""
+    """Prefer a text that fits, then a complete one; among equals, keep the order of the search: by probability."""
     return ending.rank(budget)[:2]

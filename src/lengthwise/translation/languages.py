@@ -1,7 +1,7 @@
 """Languages: which ones a model translates, and how it is set to translate them.
 
-They are read from the tokenizer, the config and the name of the model, in this order. Where none of these names them,
-the model is used as it is, with a note. This file does not know lengths or placeholders.
+They are read from the tokenizer, the config or the name of the model, in this order. If none of these names them, the
+model is used as it is, with a note.
 """
 
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..generation.generator import Writer
 
-# The common ones of NLLB, which names languages by three letters.
+# The most common languages of NLLB, which names languages by three letters.
 _THREE_LETTERS = {
     **{"ar": "arb", "cs": "ces", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "fi": "fin"},
     **{"fr": "fra", "hi": "hin", "hu": "hun", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld", "pl": "pol"},
@@ -27,8 +27,8 @@ def prepare(writer: Writer, source: str, target: str) -> tuple[str, str | None]:
     """
     model, tokenizer, asked = writer.model, writer.tokenizer, f"from {source} to {target}"
     if not model.config.is_encoder_decoder:
-        raise ValueError(f"{writer.name} answers prompts and is no translator; a model {asked} is needed")
-    codes = getattr(tokenizer, "lang_code_to_id", None)  # a multilingual model has a token for each language
+        raise ValueError(f"{writer.name} is a causal model, not a translator; give a model that translates {asked}")
+    codes = getattr(tokenizer, "lang_code_to_id", None)  # a multilingual model has one token per language
     codes = codes or {code: id_ for code, id_ in tokenizer.added_tokens_encoder.items() if _CODE.fullmatch(code)}
     if codes:
         known_source, known_target = _code(codes, source, writer.name), _code(codes, target, writer.name)
@@ -41,13 +41,13 @@ def prepare(writer: Writer, source: str, target: str) -> tuple[str, str | None]:
     if several := getattr(tokenizer, "supported_language_codes", None):  # >>fr<<
         wanted = [code for code in several if code.strip("<>") in (target, _THREE_LETTERS.get(target))]
         if not wanted:
-            raise ValueError(f"{writer.name} does not translate to {target}; it knows {', '.join(several)}")
+            raise ValueError(f"{writer.name} does not translate to {target}, only to {', '.join(several)}")
         return wanted[0] + " ", None
     known = _pair(writer)
     if known is None:
-        return "", f"{writer.name} does not say what it translates; it is taken to go {asked}"
+        return "", f"{writer.name} does not name its languages; it is assumed to translate {asked}"
     if known != (source, target):
-        raise ValueError(f"{writer.name} translates from {known[0]} to {known[1]}; asked for was {asked}")
+        raise ValueError(f"{writer.name} translates from {known[0]} to {known[1]}, not {asked}")
     return "", None
 
 
@@ -55,11 +55,11 @@ def _code(codes: dict[str, int], language: str, name: str) -> tuple[str, int]:
     for code, number in codes.items():
         if code == language or code.partition("_")[0] in (language, _THREE_LETTERS.get(language)):
             return code, number
-    raise ValueError(f"{name} does not know the language {language!r}; it knows {', '.join(sorted(codes))}")
+    raise ValueError(f"{name} does not support the language {language!r}, only {', '.join(sorted(codes))}")
 
 
 def _pair(writer: Writer) -> tuple[str, str] | None:
-    """Return the languages by the tokenizer's settings (Marian) or by the name: opus-mt-en-fr."""
+    """Return the languages from the tokenizer's settings (Marian) or from the name: opus-mt-en-fr."""
     source, target = (getattr(writer.tokenizer, f"{side}_lang", None) for side in ("source", "target"))
     if isinstance(source, str) and isinstance(target, str) and source and target:
         return source, target

@@ -1,7 +1,6 @@
 """Lines to translate: from a line of text, or of tab-separated columns, to a text with its budget.
 
-Line n of the output is line n of the input, so a line that cannot be read stays in its place as a row with an error.
-This file imports no torch. It does not know where lines come from or how a sentence is translated.
+Line n of the output belongs to line n of the input, so a line that cannot be read becomes a row with an error.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InputLine:
-    """One line of input. A header is printed as it is."""
+    """One line of input. A header is copied to the output."""
 
     text: str
     budget: Budget | str | None = None
@@ -29,7 +28,7 @@ class InputLine:
 class LineParser:
     """Parses lines in order: each is a text, or with `in_columns` a text, a tab and its length.
 
-    `length`: the budget of lines without one. `unit`: a bare number as a length means at most so many of this unit.
+    `length`: the budget of lines that have none. `unit`: "42" as a length means at most 42 of this unit.
     """
 
     def __init__(self, length: str, unit: str, in_columns: bool) -> None:
@@ -39,7 +38,7 @@ class LineParser:
         self.started = False
 
     def parse(self, lines: Iterable[tuple[str, str | None]]) -> list[InputLine]:
-        """Return one row for each (line, error); a line that could not be read has an error."""
+        """Return one row per (line, error); `error` is set for a line that could not be read."""
         return [InputLine(line, error=error) if error else self._parse(line) for line, error in lines]
 
     def _parse(self, line: str) -> InputLine:
@@ -58,22 +57,20 @@ class LineParser:
             return InputLine(cells[0], length, str(error))
 
     def _with_unit(self, length: str) -> str:
-        """'42' → 'at most 42 chars', if the unit is chars; other lengths are returned as they are."""
+        """Return 'at most 42 chars' for '42' if the unit is chars, and other lengths unchanged."""
         if not length.strip().isdecimal():
             return length
         if not self.unit:
-            raise ValueError(
-                f"{length!r} names no unit; write 'at most {length} chars', or give --unit chars for all bare numbers"
-            )
+            raise ValueError(f"{length!r} has no unit; write 'at most {length} chars', or give --unit chars")
         return f"at most {length} {self.unit}"
 
 
 def translate_lines(translator: "Translator", lines: list[InputLine]) -> "Iterator[Translation]":
-    """Yield one translation for each line. Headers and lines with an error are translated as empty lines."""
+    """Yield one translation per line. Headers and lines with an error are translated as empty lines."""
     texts = ["" if line.error or line.is_header else line.text for line in lines]
     budgets = [None if line.error else line.budget for line in lines]
     for line, one in zip(lines, translator.translate(texts, budgets), strict=True):
         if line.error is not None:
-            text, asked = line.text, "" if line.budget is None else str(line.budget)
+            text, asked = line.text, str(line.budget or "")
             one = replace(one, source=text, budget=asked, error=line.error, fits=False, complete=False, intact=False)
         yield one

@@ -1,6 +1,6 @@
-"""Placeholders: text that a translation must keep unchanged, and stand-ins that carry it through a model.
+"""Placeholders: text that a translation must keep unchanged, and stand-ins that replace it while a model translates.
 
-This file knows format strings, markup, addresses and numbers. It does not know models, lengths or languages.
+Handles format strings, markup, addresses and numbers.
 """
 
 from collections import Counter
@@ -10,9 +10,8 @@ from html import unescape
 import regex
 
 _TAG = r"</?[A-Za-z][^<>]*>"
-_BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is rather a command
-# Must occur in the output exactly as often as in the source. Balanced braces are one piece, however deep, so an ICU
-# message is not translated.
+_BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is probably a command
+# Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
 _PLACEHOLDER = regex.compile(
     r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
@@ -26,18 +25,17 @@ _PLACEHOLDER = regex.compile(
 _PAIR = regex.compile(r"<(?P<name>[A-Za-z][\w-]*)[^<>]*>(?P<inside>.*)</(?P=name)>", regex.DOTALL)
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")
-# A number with the marks that group its digits in some language. In translations, a space can group digits as well
-# ("1 000"), and a letter can come before them ("9h05").
+# A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").
 _NUMBER = regex.compile(r"(?<![\p{L}\d])\d+(?:[.,'’\u00a0\u202f]\d+)*(?!\d|(?:st|nd|rd|th)\b)")
 _LOOSE_NUMBER = regex.compile(r"\d+(?:[.,'’\s]\d+)*")
 _TORN_REFERENCE = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
-# Of nineteen forms tried on opus-mt, these were kept every time, with the text around them translated best: braces for
-# words, angle brackets for tags around words. Rare characters (⟦1⟧) were lost every time.
+# Of nineteen forms tried on opus-mt, these were always kept, and the text around them was translated best: braces for
+# words, angle brackets for tags around words. Rare characters (⟦1⟧) were always lost.
 STAND_INS = ("{%d}", "<%d>", "X%d")
 
 
 def count_placeholders(text: str) -> Counter[str]:
-    """Return how often the translation must have each placeholder. Numbers are not counted.
+    """Return how often each placeholder occurs in the text. Numbers are not counted.
 
     >>> count_placeholders("Hello {name}, <b>%d</b> of 5") == Counter({"{name}": 1, "<b>": 1, "%d": 1, "</b>": 1})
     True
@@ -46,7 +44,7 @@ def count_placeholders(text: str) -> Counter[str]:
 
 
 def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of the text, each with whether it is a placeholder.
+    """Yield (piece, is_placeholder) for the pieces of the text.
 
     >>> list(split_placeholders("Hi {name}!"))
     [('Hi ', False), ('{name}', True), ('!', False)]
@@ -65,10 +63,10 @@ def translatable(text: str) -> bool:
 
 
 def lost(source: str, output: str) -> list[str]:
-    """Return the placeholders that the output has more or less often than the source, and the numbers that it misses.
+    """Return the placeholders that the output has more or less often than the source, and the numbers that it lacks.
 
-    Numbers are compared by their digits, since languages group them differently ("1,000.5" is "1 000,5"). An ordinal
-    ("20th") may become a word or a Roman number, and a word may become a number ("three" → "3").
+    Numbers are compared by their digits, since languages group them differently ("1,000.5" is "1 000,5"). Ordinals
+    ("20th") are not compared, and the output may have more numbers ("three" → "3").
     """
     wanted, there = count_placeholders(source), count_placeholders(output)
     changed = [mark for mark in wanted | there if wanted[mark] != there[mark]]
@@ -83,34 +81,32 @@ def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:
 
 
 def mend_references(source: str, output: str) -> str:
-    """Return the output with whole character references; opus-mt has learnt torn ones: "Nom & #160;:"."""
+    """Return the output with repaired character references: opus-mt writes "Nom & #160;:"."""
     return output if "&" in source else _TORN_REFERENCE.sub(lambda found: unescape(f"&{found[1]};"), output)
 
 
 def mask(text: str, form: str) -> tuple[str, dict[str, str]]:
-    """Return the text with a stand-in for each placeholder, and what they stand for; nothing changes without a form.
+    """Return the text with a stand-in for each placeholder, and the placeholder of each; `form` "" changes nothing.
 
     >>> mask("Hello {name}!", "<%d>")
     ('Hello <1>!', {'<1>': '{name}'})
     """
-    stand_ins: dict[str, str] = {}
-
-    def stand_in(found: regex.Match[str]) -> str:
-        stand_ins[form % (len(stand_ins) + 1)] = found[0]
-        return form % len(stand_ins)
-
-    return _PLACEHOLDER.sub(stand_in, text) if form else text, stand_ins
+    if not form:
+        return text, {}
+    stand_ins = {form % number: found[0] for number, found in enumerate(_PLACEHOLDER.finditer(text), 1)}
+    names = iter(stand_ins)
+    return _PLACEHOLDER.sub(lambda _: next(names), text), stand_ins
 
 
 def unmask(text: str, stand_ins: dict[str, str]) -> str:
-    """Return the text with its placeholders. Longer stand-ins are replaced first: X12 is not X1 and a 2."""
+    """Return the text with its placeholders. Longer stand-ins are replaced first: X12 is not X1 and 2."""
     for stand_in in sorted(stand_ins, key=len, reverse=True):
         text = text.replace(stand_in, stand_ins[stand_in])
     return text
 
 
 def split_enclosing_tags(text: str) -> tuple[str, str, str]:
-    """Return (before, inside, after). Pairs of tags around the whole text are not part of the inside."""
+    """Return (before, inside, after): pairs of tags around the whole text are split off."""
     found = _PAIR.fullmatch(text)
     if found is None or f"<{found['name']}" in found["inside"] or f"</{found['name']}" in found["inside"]:
         return "", text, ""
@@ -119,7 +115,7 @@ def split_enclosing_tags(text: str) -> tuple[str, str, str]:
 
 
 def hard_breaks(text: str) -> list[tuple[int, int]]:
-    """Return the spans of line breaks (also `\\n` and <br>) with the white space around them; not those in a path."""
+    """Return the spans of line breaks (also `\\n` and <br>) outside paths, with the white space around them."""
     others = [found.span() for found in _PLACEHOLDER.finditer(text) if not _HARD_BREAK.fullmatch(found[0])]
     breaks = [found.span() for found in _HARD_BREAK.finditer(text)]
     return [(start, end) for start, end in breaks if not any(a < end and start < b for a, b in others)]

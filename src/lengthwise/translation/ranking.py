@@ -1,7 +1,6 @@
 """Ranking: which of several translations of a sentence is the best, and which can be chosen without another search?
 
-Violations come first: a wrong length, a lost placeholder, an incomplete text, a copy of the source. The score decides
-among equals. This file does not know where translations and scores come from.
+Violations come first: a wrong length, a lost placeholder, an incomplete text, a copy of the source. Then the score.
 """
 
 import math
@@ -13,14 +12,14 @@ from ..length.budget import Budget
 from .records import Hypothesis
 from .segments import Segments
 
-MAX_SCORE_GAP = 0.5  # nats per token below the best free translation at which the search still ends
-INCOMPLETE_SCORE_GAP = 5.0  # nats per token below the best free translation from which a text is incomplete
+MAX_SCORE_GAP = 0.5  # nats per token below the best free translation; a larger gap calls for another search
+INCOMPLETE_SCORE_GAP = 5.0  # nats per token below the best free translation; with a larger gap a text is incomplete
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 @dataclass(frozen=True)
 class SentenceRequest:
-    """A sentence to be translated within its share of the line's budget. `free`: its free translations."""
+    """A sentence to translate within its share of the line's budget. `free`: its free translations."""
 
     line: Segments
     number: int
@@ -33,7 +32,7 @@ class SentenceRequest:
 
 
 class Violations(NamedTuple):
-    """What is wrong with a translation, the worst first."""
+    """What is wrong with a translation, in order of weight."""
 
     misfit: bool
     lost: bool
@@ -47,14 +46,14 @@ def violations(request: SentenceRequest, one: Hypothesis) -> Violations:
 
 
 def rank_key(request: SentenceRequest, one: Hypothesis) -> tuple[bool, bool, bool, bool, float]:
-    """Return a sort key that puts the best first: by violations, then by score."""
+    """Return a sort key, lowest for the best: violations, then the score."""
     return *violations(request, one), -score_of(one)
 
 
 def rank_free(options: list[Hypothesis]) -> list[Hypothesis]:
-    """Return the translations that keep the placeholders first; each group by score, or in the order of the search.
+    """Return the translations sorted: those that keep the placeholders first, then by score if they have one.
 
-    A copy of the source scores high, but comes last, unless it is the first choice of the search, as for names.
+    Copies of the source score high, but come last. If the search has a copy first, as for names, its order is kept.
     """
     if options and (options[0].score is None or options[0].is_copy):
         return sorted(options, key=lambda one: bool(one.lost))
@@ -64,8 +63,8 @@ def rank_free(options: list[Hypothesis]) -> list[Hypothesis]:
 def usable(options: list[Hypothesis]) -> list[Hypothesis]:
     """Return the free translations that can be chosen without another search, or the one that has an error.
 
-    They are complete and keep the placeholders. A copy of the source is complete only as the first option. One that
-    scores far below the best omits something, and a search within the budget may find a better one.
+    They are complete, keep the placeholders, and score at most `MAX_SCORE_GAP` below the best: others omit something,
+    and a search within the budget may find a better one. A copy of the source is complete only as the first option.
     """
     options = [one if place == 0 else mark_untranslated(one, options) for place, one in enumerate(options)]
     good = [one for one in options if one.error or (one.complete and not one.lost)]
@@ -74,7 +73,11 @@ def usable(options: list[Hypothesis]) -> list[Hypothesis]:
 
 
 def mark_untranslated(one: Hypothesis, free: list[Hypothesis]) -> Hypothesis:
-    """Return the hypothesis, marked as incomplete if it copies words or scores far below the best free translation."""
+    """Return the hypothesis, with complete=False if it is not fully translated compared with `free[0]`.
+
+    That is so if its text equals the source (ignoring case), if it has a word of the source that `free[0]` does not
+    have, or if it scores more than `INCOMPLETE_SCORE_GAP` below `free[0]`. If `free` is empty, only the first applies.
+    """
     best = free[0] if free else one
     copied = one.is_copy or untranslated(one.source, one.text, best.text)
     return replace(one, complete=False) if copied or score_of(one) < score_of(best) - INCOMPLETE_SCORE_GAP else one
@@ -88,9 +91,9 @@ def score_of(one: Hypothesis) -> float:
 
 
 def untranslated(source: str, text: str, best: str) -> bool:
-    """Return whether the text has a word of the source that the best translation does not have.
+    """Return whether the text has a word of the source (3 letters or more) that the best translation does not have.
 
-    A word that the best translation has as well is a name, or belongs to both languages.
+    A word that the best translation also has is a name, or belongs to both languages.
 
     >>> untranslated("Open the file.", "Ouvrez le file.", "Ouvrez le fichier.")
     True

@@ -1,7 +1,7 @@
-"""Two records: `Hypothesis`, a translation of one sentence on its way, and `Translation`, the result for a line.
+"""Two records: `Hypothesis`, a possible translation of a sentence, and `Translation`, the result for a line.
 
-The stages fill a hypothesis one after the other: search (tokens, error, complete, runaway), restoration of placeholders
-and capitals (text), noisy channel (score), compression (dropped). Ranking marks copies of the source as incomplete.
+The stages fill a hypothesis in this order: search (tokens, error, complete, runaway), restoration of placeholders and
+capitals (text), noisy channel (score), compression (dropped), ranking (complete, if it is not fully translated).
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Hypothesis:
     error: str | None = None
     runaway: bool | None = None  # the free search reached its token limit; None for other searches
     score: float | None = None  # nats per token, higher is better; None if no model has scored it
-    dropped: DroppedWords = frozenset()  # words of the source that the model did not receive
+    dropped: DroppedWords = frozenset()  # places of source words that the model did not receive
 
     @property
     def lost(self) -> list[str]:
@@ -37,10 +37,10 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Translation(Written):
-    """The translation of a line. `budget` is empty where any length fits.
+    """The translation of a line. `budget` is empty if any length fits.
 
-    `intact`: the placeholders and numbers are those of the source. `note`: what is wrong, and which words of the source
-    were left out. `score`: the mean of the sentences' scores. `runaway`: only in candidates of the free search.
+    `intact`: the placeholders and numbers are those of the source. `note`: what is wrong, and which source words were
+    dropped. `score`: the mean of the sentences' scores. `runaway`: only in candidates of the free search.
     """
 
     source: str = ""
@@ -50,12 +50,10 @@ class Translation(Written):
     runaway: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields that are not None as plain values; candidates without those of their line."""
-        fields = super().as_json()
-        of_line = ("source", "intact", "note")
-        fields["candidates"] = [_filled(other, but=of_line) for other in fields["candidates"]]
-        return _filled(fields)
-
-
-def _filled(fields: dict[str, Any], but: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None and name not in but}
+        """Return the fields that are not None as plain values. Candidates do not repeat the fields of their line."""
+        fields, of_line = super().as_json(), ("source", "intact", "note")
+        fields["candidates"] = [
+            {name: value for name, value in other.items() if value is not None and name not in of_line}
+            for other in fields["candidates"]
+        ]
+        return {name: value for name, value in fields.items() if value is not None}

@@ -1,12 +1,12 @@
 """A line as segments: sentences to translate, and fixed text between them. The sentences share the line's budget.
 
-The share of an open sentence is what the chosen translations left of the budget, in proportion to its length. So what
-one sentence saves, the next can use. This file knows budgets and lengths. It does not know models or languages.
+What the chosen translations leave of the budget is divided among the open sentences in proportion to their lengths. So
+the next sentence can use what one sentence saves.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..length.budget import Budget
 from ..length.sentences import finished_ends
@@ -14,8 +14,7 @@ from .placeholders import hard_breaks, split_enclosing_tags, translatable
 from .records import Hypothesis
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(NamedTuple):
     """A sentence, or text that is copied."""
 
     text: str
@@ -23,7 +22,7 @@ class Segment:
 
 
 def split(text: str) -> list[Segment]:
-    """Return the segments of a line. Their texts joined are the line.
+    """Return the segments of a line, in order and without gaps.
 
     >>> [segment.text for segment in split("  One. Two!") if segment.is_sentence]
     ['One.', 'Two!']
@@ -55,7 +54,7 @@ def _split_sentences(text: str) -> list[Segment]:
 class Segments:
     """A line while it is translated. Its sentences are numbered.
 
-    `budget` is in counts; None allows any length. `spaced`: the target language puts a space between sentences.
+    `budget` is in counts; None allows any length. `spaced`: the target language has a space between sentences.
     """
 
     def __init__(self, text: str, budget: Budget | None, measure: Callable[[str], int], spaced: bool = True) -> None:
@@ -64,7 +63,7 @@ class Segments:
         self.places = [place for place, segment in enumerate(self.segments) if segment.is_sentence]
         self.sentences = [self.segments[place].text for place in self.places]
         self.chosen: dict[int, Hypothesis] = {}
-        self.options: dict[int, list[Hypothesis]] = {}  # best first, of sentences that were searched within a share
+        self.options: dict[int, list[Hypothesis]] = {}  # best first, for sentences that were searched within a share
 
     @property
     def open(self) -> list[int]:
@@ -76,7 +75,7 @@ class Segments:
         texts = [segment.text for segment in self.segments]
         for number, one in chosen.items():
             place = self.places[number]
-            adjoining = place > 0 and self.segments[place - 1].is_sentence  # no space follows 。
+            adjoining = place > 0 and self.segments[place - 1].is_sentence  # the source had no space, as after 。
             texts[place] = " " + one.text if adjoining and self.spaced else one.text
         return "".join(texts)
 
@@ -91,7 +90,7 @@ class Segments:
         return one.tokens if self.budget and self.budget.unit == "tokens" else self.measure(one.text)
 
     def share(self, number: int) -> Budget:
-        """Return the budget of one open sentence, if the other open ones use all of theirs."""
+        """Return the budget of one open sentence. The other open ones are assumed to use all of theirs."""
         assert self.budget is not None
         one_unit = Hypothesis(source="", text="x", tokens=1, complete=True)
         taken = self.length({n: self.chosen.get(n, one_unit) for n in range(len(self.sentences))}) - len(self.open)
@@ -105,7 +104,7 @@ class Segments:
         return Budget(min(low, high), high, min(target, high), self.budget.unit)
 
     def settle(self, options: Mapping[int, list[Hypothesis]]) -> None:
-        """Choose the first options if the line fits with them; else, for each sentence, one within its share."""
+        """Choose the first options if the line fits with them. Else choose options within their shares, if any."""
         if self.budget is None or not self.open:
             return
         first = {number: options[number][0] for number in self.open if options.get(number)}
@@ -114,13 +113,14 @@ class Segments:
             self.chosen |= first
             return
         too_short = length is not None and length < self.budget.low
-        while found := self._next_within_share(options, too_short):  # what one does not need, the others may use
+        while found := self._next_within_share(options, too_short):  # each choice changes the shares of the others
             self.chosen |= found
 
     def _next_within_share(self, options: Mapping[int, list[Hypothesis]], too_short: bool) -> dict[int, Hypothesis]:
-        """Return the first open sentence with an option that is no longer than its share; empty if there is none.
+        """Return the first open sentence that has an option within its share, with that option; else nothing.
 
-        In a line that is too short it must be no shorter. The last open sentence must keep both limits.
+        The option must not be longer than the share, or, in a line that is too short, not shorter. For the last open
+        sentence it must be neither.
         """
         several = len(self.open) > 1
         for number in self.open:

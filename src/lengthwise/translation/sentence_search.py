@@ -1,7 +1,7 @@
 """Sentence search: translations of single sentences, freely, within a budget, or without some of their words.
 
 In all three the model receives the sentence, the placeholders and capitals of its output are restored, and the noisy
-channel scores it. This file does not know which sentence is searched when, or which translation is chosen.
+channel scores it.
 """
 
 import math
@@ -19,7 +19,7 @@ from .placeholders import STAND_INS, count_placeholders, lost, mask, mend_refere
 from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
 from .records import Hypothesis
 
-MAX_COMBINATIONS = 48  # of runs of words that are dropped together, per sentence
+MAX_COMBINATIONS = 48  # of dropped runs of words, per sentence
 MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
 Options = list[Hypothesis]
 
@@ -27,7 +27,7 @@ Options = list[Hypothesis]
 class SentenceSearch:
     """Searches with `hypotheses` and scores with `channel`.
 
-    `prefix`: what the model must receive before each text. `measure`: returns the length of a text in a unit.
+    `prefix`: the model receives it before each text. `measure`: returns the length of a text in a unit.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class SentenceSearch:
         for form in STAND_INS:
             torn = [
                 text
-                for text in texts  # not one that failed: another search would fail as well
+                for text in texts  # without failed ones: another search would also fail
                 if count_placeholders(text) and all(one.lost and not one.error for one in found[text])
             ]
             for text, options in zip(torn, self._free(torn, form), strict=True):
@@ -55,7 +55,7 @@ class SentenceSearch:
         masked = [mask(text, form) for text in texts]
         found = self.hypotheses.free([self.prefix + to_sentence_case(text) for text, _ in masked])
         options = [
-            # In the capitals of the masked text first: a stand-in in lower case is only found then.
+            # Restore the capitals of the masked text first: else a stand-in in lower case is not found.
             [_restored(text, replace(one, text=_restored(seen, one, {}).text), stand_ins) for one in some]
             for text, (seen, stand_ins), some in zip(texts, masked, found, strict=True)
         ]
@@ -86,7 +86,7 @@ class SentenceSearch:
         return self._scored(options) if self.has_reverse_model else options
 
     def _room_for(self, masked: str, request: SentenceRequest) -> Budget:
-        """Return the share less what the placeholders take beyond their stand-ins."""
+        """Return the share, reduced by the length that placeholders take beyond their stand-ins."""
         share = request.share
         more = self.measure(request.text, share.unit) - self.measure(masked, share.unit)
         if more == 0:
@@ -99,16 +99,16 @@ class SentenceSearch:
         return Budget(min(low, high), high, min(target, high), share.unit)
 
     def compress(self, requests: list[SentenceRequest], options: list[Options]) -> list[Options]:
-        """Return the options, with translations of fewer words for the sentences that need them."""
+        """Return the options, with translations of shortened sources where they are needed."""
         behind = [n for n, request in enumerate(requests) if self._needs_compression(request, options[n])]
         for n, compressed in zip(behind, self._compressed([requests[n] for n in behind]), strict=True):
             dropped = {one.text: one.dropped for one in compressed}
-            # An option with the text of a compressed one omits the same words.
+            # An option with the same text as a compressed one omits the same words.
             options[n] = [replace(one, dropped=dropped.get(one.text, one.dropped)) for one in options[n]] + compressed
         return options
 
     def _needs_compression(self, request: SentenceRequest, options: Options) -> bool:
-        """Return whether no option is without violations and nearly as good as the best free translation."""
+        """Return whether no option without violations scores nearly as well as the best free translation."""
         high = request.share.high
         if not self.can_compress or not request.free or request.free[0].error or high is None:
             return False
@@ -131,7 +131,7 @@ class SentenceSearch:
         return found
 
     def _without(self, requests: list[SentenceRequest], choices: list[list[DroppedWords]]) -> list[Options]:
-        """Return the greedy translation without each choice of words that keeps placeholders and pairs of brackets."""
+        """Return greedy translations without these words, if placeholders and pairs of brackets are kept."""
         forms = [
             {
                 dropped: form
@@ -150,7 +150,7 @@ class SentenceSearch:
         return [[one for one in some if one.text] for some in self._scored(options)]
 
     def _scored(self, found: list[Options]) -> list[Options]:
-        """Return the hypotheses with scores; those that have one, or failed, unchanged."""
+        """Return the hypotheses with scores. Those with a score, and failed ones, are not changed."""
         unscored = [one for options in found for one in options if one.text and one.score is None]
         pairs = list(dict.fromkeys((one.source, one.text) for one in unscored))
         sources, outputs = ([to_sentence_case(pair[side]) for pair in pairs] for side in (0, 1))
@@ -164,7 +164,7 @@ class SentenceSearch:
 
 
 def _restored(source: str, found: Written, stand_ins: dict[str, str]) -> Hypothesis:
-    """Return what the search found, with its placeholders, and in capitals if the source is."""
+    """Return the result of a search with its placeholders, and in capitals if the source is."""
     text = restore_case(source, mend_references(source, unmask(found.text, stand_ins)))
     return Hypothesis(source, text, found.tokens, found.complete, found.error, getattr(found, "runaway", None))
 
@@ -176,7 +176,7 @@ def _is_torn(request: SentenceRequest, options: Options) -> bool:
 
 
 def _combined(request: SentenceRequest, full: Hypothesis, single: Options) -> list[DroppedWords]:
-    """Return combinations of runs to drop; none if the placeholders are lost whichever run is dropped."""
+    """Return combinations of runs to drop; none if the placeholders are lost without any single run."""
     if all(one.lost for one in single):
         return []
     length = request.line.sentence_length

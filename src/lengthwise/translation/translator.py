@@ -1,12 +1,12 @@
-"""Translator: lines in, lines out, within their budgets and with their placeholders.
+"""Translator: lines in, translated lines out, within their budgets and with their placeholders.
 
-The stages, in the order in which they run:
+The stages, in order:
 
     split       a line becomes sentences that share its budget                            segments.py
     free        each sentence is translated at any length                                 sentence_search.py
     settle      translations that fit are chosen                                          segments.py
     within      a sentence that exceeds its share is searched again within it             sentence_search.py
-    compress    where that finds nothing as good, the sentence is tried with fewer words  sentence_search.py
+    compress    if the results are much worse, the sentence is tried with fewer words     sentence_search.py
     rank        the option with the fewest violations and the highest score is chosen     ranking.py
     join        the line is joined with its translations                                  segments.py
 """
@@ -36,9 +36,9 @@ class Translator:
     """Translates with the model of a writer.
 
     beams        hypotheses to search for and to choose from
-    candidates   how many of them the result for a line of one sentence reports, itself included
-    room         a ratio such as 1.0x allows at least so many units: few short texts can be translated as short
-    reverse      a model that translates back, whose scores rank the translations
+    candidates   how many of them are returned for a line of one sentence, with the chosen one
+    min_limit    a ratio such as 1.0x allows at least this length: short texts rarely have a translation as short
+    reverse      a model that translates back; its scores rank the translations
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class Translator:
         *,
         beams: int = 5,
         candidates: int = 1,
-        room: int = 0,
+        min_limit: int = 0,
         reverse: ReverseModel | None = None,
     ) -> None:
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
         self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
-        self.candidates, self.room = candidates, room
+        self.candidates, self.min_limit = candidates, min_limit
         channel = NoisyChannel(reverse, forward_model(writer.engine, prefix))
         self.search = SentenceSearch(Hypotheses(writer, max(beams, candidates)), channel, prefix, self._measure)
 
@@ -63,12 +63,12 @@ class Translator:
     ) -> list[Translation]:
         """Return the translation of each line within its budget: one for all, or one per line; None for any length.
 
-        A line that cannot be translated has its `error` set. The others are translated.
+        A line that cannot be translated has its `error` set.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
         asked = [budgets] * len(texts) if budgets is None or isinstance(budgets, str | Budget) else list(budgets)
         if len(asked) != len(texts):
-            raise ValueError(f"one budget for all lines or one for each; got {len(asked)} for {len(texts)} lines")
+            raise ValueError(f"give one budget for all lines or one per line; got {len(asked)} for {len(texts)} lines")
         split = [self._split(text, budget) for text, budget in zip(texts, asked, strict=True)]
         lines = [line for line in split if isinstance(line, Segments)]
         pool = self._translate_freely(lines)
@@ -79,15 +79,15 @@ class Translator:
         ]
 
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
-        """Return the line as segments, with its budget in counts, or the error that its text or budget has."""
+        """Return the line as segments, with its budget in counts; or the error of its text or budget."""
         try:
-            text.encode()  # a lone surrogate is an error
+            text.encode()  # raises at a lone surrogate
             known = None if budget is None else as_budget(budget)
             unit = "chars" if known is None else known.unit
             if known is not None and known.of_source and text.strip():
                 known = known.resolve(text, self.tokenizer)
-                if known.high is not None and known.high < self.room:
-                    known = at_most(self.room, unit)
+                if known.high is not None and known.high < self.min_limit:
+                    known = at_most(self.min_limit, unit)
             return Segments(text, known, lambda part: self._measure(part, unit), self.target not in UNSPACED)
         except (ValueError, TypeError) as error:
             return str(error)
@@ -97,7 +97,7 @@ class Translator:
 
     def _translate_freely(self, lines: list[Segments]) -> Pool:
         """Return translations of any length for each sentence, and choose the best for lines without a budget."""
-        # A model that needs a length receives the sentences of lines with a budget later, within their shares.
+        # A model that needs a length translates the sentences of lines with a budget later, within their shares.
         free = [line for line in lines if line.budget is None or not self.search.hypotheses.needs_length]
         pool = self.search.free(list(dict.fromkeys(sentence for line in free for sentence in line.sentences)))
         for line in lines:
@@ -106,9 +106,9 @@ class Translator:
         return pool
 
     def _translate_within(self, lines: list[Segments], pool: Pool) -> None:
-        """Choose a translation for each sentence: one per line and round, in the room that the earlier ones left."""
+        """Choose a translation for each sentence: one per line and round, within the length that is left."""
         if self.search.hypotheses.needs_length:
-            pool = {}  # of lines without a budget; the result for a line must not depend on other lines
+            pool = {}  # it is from lines without a budget, and the result for a line must not depend on other lines
         while True:
             for line in lines:
                 line.settle({number: usable(pool.get(line.sentences[number], [])) for number in line.open})
@@ -155,18 +155,17 @@ class Translator:
         )
 
     def _others(self, line: Segments, pool: Pool) -> list[Written]:
-        """Return other translations of a line of one sentence, those that fit first, as intact as the chosen one."""
+        """Return other translations of a one-sentence line, fitting ones first. All are intact if the chosen one is."""
         if len(line.sentences) != 1:
             return []
         different = {line.chosen[0].text: line.chosen[0]}
         for one in line.options.get(0) or pool.get(line.sentences[0], []):
             if not one.lost or line.chosen[0].lost:
-                different.setdefault(one.text, one)  # of two with the same text the better comes first
+                different.setdefault(one.text, one)  # of two with the same text, the first is better
         _, *rest = different.values()
         others: list[Written] = [replace(self._translation(line, {0: one}), runaway=one.runaway) for one in rest]
         return sorted(others, key=lambda other: not other.fits)[: self.candidates - 1]
 
     def _failed(self, source: str, budget: str | Budget | None, error: str) -> Translation:
-        unit = budget.unit if isinstance(budget, Budget) else ""
-        asked = "" if budget is None else str(budget)
+        unit, asked = budget.unit if isinstance(budget, Budget) else "", str(budget or "")
         return Translation("", 0, unit, asked, False, False, self.name, 0, error=error, source=source, intact=False)
