@@ -122,13 +122,14 @@ def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:
 
 def _write_batch(call: Write, batch: list[bytes], number: int, seed: int) -> "Iterator[tuple[str, Written]]":
     """Yield each prompt and its text. A line that is not UTF-8 gives a row with an error. `number`: the first line."""
-    errors: dict[int, str] = {}
-    for place, line in enumerate(batch):
-        try:
-            terminal.decode(line, f"line {number + place}")
-        except ValueError as error:
-            errors[place] = str(error)
-    prompts = [line.decode("utf-8-sig", "replace").rstrip("\r\n") for line in batch]
-    writable = ["" if place in errors else prompt for place, prompt in enumerate(prompts)]
-    for place, written in enumerate(call(writable, seed=seed)):
-        yield prompts[place], replace(written, error=errors[place]) if place in errors else written
+    rows = [_decoded(line, f"line {n}") for n, line in enumerate(batch, number)]
+    texts = call(["" if error else prompt for prompt, error in rows], seed=seed)
+    for (prompt, error), written in zip(rows, texts, strict=True):
+        yield prompt, replace(written, error=error) if error else written
+
+
+def _decoded(line: bytes, name: str) -> tuple[str, str | None]:
+    try:
+        return terminal.decode(line, name).rstrip("\r\n"), None
+    except ValueError as error:
+        return line.decode("utf-8", "replace").rstrip("\r\n"), str(error)

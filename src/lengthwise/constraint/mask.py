@@ -27,8 +27,7 @@ Limits = Iterable[int | None]  # None: no limit
 UNLIMITED = BANNED - 1
 
 # Per unit: the length before the maximum in which sentence ends are steered, and the shortest sentence worth starting.
-_LANDING = {"tokens": (16, 6), "words": (12, 4)}
-_LANDING_OTHER = (64, 20)
+_LANDING = {"tokens": (16, 6), "words": (12, 4)}  # others: (64, 20)
 _FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
 _DISFAVOUR = 12.0  # nats against one after which no whole sentence would fit
 _LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete
@@ -61,7 +60,7 @@ class LengthConstraint:
         self.high, self.limit = (_numbers([None] * rows if limits is None else limits) for limits in (high, limit))
         self.state = LengthState.of(meter, [[]] * rows if written is None else written)
         self._costs = token_costs_of(meter, finish)
-        self._landing, self._shortest = _LANDING.get(meter.unit.name, _LANDING_OTHER)
+        self._landing, self._shortest = _LANDING.get(meter.unit.name, (64, 20))
         self._tables: dict[Any, _Tables] = {}
         self._places: list[int] | None = None  # rows of the scores that are constrained; None: all
         self._outputs: list[list[int]] = [[] for _ in range(rows)]  # vLLM's output tokens of each row
