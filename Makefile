@@ -1,10 +1,10 @@
-# The everyday words. Each sets up what it needs: a machine with Python 3.11+, make and git is enough.
+# Everyday commands. Each installs what it needs: a machine with Python 3.11+, make and git is enough.
 #
 #   make demo    one question at three budgets, with a real model
 #   make test    lint, types, tests         make check   lint and types only
-#   make bench   speed and obedience, side by side with plain generate
-#   make docs    what the docs quote from the code and the results, and the site in build/site
-#   make regression   texts, reports and losses beside those that are recorded (minutes)
+#   make bench   speed, and the share of texts that fit, compared with plain generate
+#   make docs    update what the docs quote from code and results; build the site in build/site
+#   make regression   compare texts, reports and losses with the recorded ones (minutes)
 #   make wheel   build the wheel and try it in a clean environment            make clean
 
 PYTHON ?= python3
@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 TORCH ?= $(shell nvidia-smi >/dev/null 2>&1 && echo torch || echo torch==2.13.0)
 TORCH_OPTIONS ?=
 
-.PHONY: demo test check bench docs regression wheel clean setup
+.PHONY: help demo test check bench docs regression wheel clean setup
 .DEFAULT_GOAL := help
 
 help:
@@ -22,7 +22,7 @@ help:
 
 setup: $(VENV)/.ready
 
-# What the program itself needs; .ready adds the tools for development.
+# .base installs what the program needs; .ready adds the tools for development.
 $(VENV)/.base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Lengthwise needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
@@ -66,8 +66,9 @@ regression: setup
 	@$(BIN)/python tests/regression/record.py --check
 
 wheel: setup
+	@rm -rf dist build/clean
 	@$(BIN)/pip install --quiet build && $(BIN)/python -m build --quiet --wheel --outdir dist
-	@rm -rf build/clean && $(PYTHON) -m venv build/clean
+	@$(PYTHON) -m venv build/clean
 	@build/clean/bin/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)" && build/clean/bin/pip install --quiet dist/*.whl
 	@cd build && clean/bin/lengthwise --version && clean/bin/lengthwise translate "Save the file." --to it --length 1.0x
 

@@ -68,7 +68,7 @@ def test_lines_of_a_failed_block_stay_in_the_partial_file(tmp_path):
     with pytest.raises(KeyboardInterrupt), atomic.partial_file(path) as stream:
         interrupt(KeyboardInterrupt, print("one", file=stream, flush=True))
     assert (names(tmp_path), (tmp_path / "a.txt.partial").read_text()) == (["a.txt.partial"], "one\n")
-    with pytest.raises(ValueError, match=r"a\.txt\.partial was left by a run that broke off"):
+    with pytest.raises(ValueError, match=r"a\.txt\.partial exists: an interrupted run left it"):
         atomic.partial_path(path)
 
 

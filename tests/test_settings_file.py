@@ -29,8 +29,8 @@ def test_changed_settings_are_named(path):
     assert error.value.path == path
     assert error.value.changed == {"ratios": ([0.5, 1.0], [0.5]), "beams": (None, 5), "seed": (1, None)}
     assert str(error.value) == (
-        "rows.settings.json says that these rows were begun with ratios [0.5, 1.0], now [0.5], beams None, now 5, "
-        "seed 1, now None; name another file"
+        "rows.settings.json has other settings: the rows were begun with ratios [0.5, 1.0], now [0.5], beams None, "
+        "now 5, seed 1, now None; name another file"
     )
 
 

@@ -1,6 +1,6 @@
 """Lengthwise: text that fits.
 
-The public names, nothing else. Each loads the module it lives in when first used, so `import lengthwise` stays light.
+Each public name imports its module when it is first used, so `import lengthwise` is fast.
 """
 
 from importlib import import_module
@@ -9,27 +9,16 @@ from typing import TYPE_CHECKING, Any
 from .gc_paused import gc_paused
 from .version import __version__
 
-_HOME = {
-    "Budget": "length.budget",
-    "about": "length.budget",
-    "at_least": "length.budget",
-    "at_most": "length.budget",
-    "between": "length.budget",
-    "exactly": "length.budget",
-    "ratio": "length.budget",
-    "UNITS": "length.units",
-    "measure": "length.units",
-    "attach": "controls.attach",
-    "detach": "controls.attach",
-    "CountdownHead": "controls",
-    "EncodingControl": "controls",
-    "LengthTokens": "controls",
-    "PromptControl": "controls",
-    "save": "models.checkpoint",
-    "load": "generation.load",
-    "Writer": "generation.generator",
-    "Written": "generation.generator",
+_NAMES = {
+    "length.budget": ["Budget", "about", "at_least", "at_most", "between", "exactly", "ratio"],
+    "length.units": ["UNITS", "measure"],
+    "controls.attach": ["attach", "detach"],
+    "controls": ["CountdownHead", "EncodingControl", "LengthTokens", "PromptControl"],
+    "models.checkpoint": ["save"],
+    "generation.load": ["load"],
+    "generation.generator": ["Writer", "Written"],
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["__version__", *_HOME]
 

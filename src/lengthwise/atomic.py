@@ -1,7 +1,6 @@
-"""Write, then rename: a file or a folder is complete at its path, or not there at all.
+"""Write, then rename: a file or a folder is either complete at its path or absent.
 
 Content is written beside its destination under another name. The last step renames it, which is atomic within a folder.
-This module does not know what is written.
 """
 
 import os
@@ -59,18 +58,18 @@ def partial_file(path: Path) -> Iterator[TextIO]:
 
 
 def partial_path(path: Path) -> Path:
-    """Return where `partial_file` writes; raise if it cannot, or if an interrupted run left lines there."""
+    """Return the path that `partial_file` writes to; raise if it cannot be written or already exists."""
     if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+        raise ValueError(f"there is no folder {str(path.parent)!r} for {path.name}")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file to write to")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ValueError(f"{path} cannot be written to: no permission")
+        raise ValueError(f"no permission to write to {path}")
     if path.is_symlink() or (path.exists() and not path.is_file()):
         return path
     partial = path.with_name(f"{path.name}.partial")
     if partial.exists():
-        raise ValueError(f"{partial} was left by a run that broke off, or is being written; move or delete it first")
+        raise ValueError(f"{partial} exists: an interrupted run left it, or another run writes it; move or delete it")
     return partial
 
 
@@ -91,14 +90,14 @@ def folder(
 
 
 def empty_folder(path: Path) -> Path:
-    """Make the folder `path`, without what a killed process left in it."""
+    """Make the folder `path`, and delete what a killed process left in it."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     return path
 
 
 def replace_folder(path: Path, new: Path, rescue: Callable[[Path, Path], None] | None = None) -> None:
-    """Rename the folder `new` to `path`, and delete the folder that was there. If renaming fails, that one stays.
+    """Rename the folder `new` to `path`, and delete the folder that was there, unless renaming fails.
 
     `rescue(old, path)` may move files from the old folder to the new one before the old one is deleted.
     """
@@ -107,7 +106,7 @@ def replace_folder(path: Path, new: Path, rescue: Callable[[Path, Path], None] |
         return
     old = new.with_name(f"{new.stem}.old{new.suffix}")
     shutil.rmtree(old, ignore_errors=True)
-    path.rename(old)  # a folder cannot be renamed to one that has files
+    path.rename(old)  # because a folder cannot replace one that has files
     try:
         new.rename(path)
     except OSError:

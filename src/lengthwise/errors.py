@@ -1,12 +1,12 @@
-"""Errors with fields that several rooms raise or handle. This file imports no room."""
+"""Errors with fields, which several packages raise or handle."""
 
 from collections.abc import Sequence
 
 
 class ModelNotFound(LookupError, ValueError):
-    """No folder can be given for the model called `name`.
+    """No model called `name` was found.
 
-    `tried`: the places that were searched, in order, each with the reason why the model is not there.
+    `tried`: the places that were searched, in order, each with the reason why the model was not found there.
     `str(error)` lists all of them; `error.short` leaves them out, except for the reason that the hub gave.
     """
 

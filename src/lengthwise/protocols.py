@@ -1,4 +1,4 @@
-"""Protocols for what other libraries make: the parts of a tokenizer that Lengthwise uses."""
+"""Protocols: the parts of a tokenizer that Lengthwise uses."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

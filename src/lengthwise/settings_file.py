@@ -1,7 +1,4 @@
-"""Settings of a run, kept in a file beside its rows: were these rows made with the same settings?
-
-This module does not know what a setting means.
-"""
+"""Settings of a run, in a file beside its rows: check that the rows were made with the same settings."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -10,11 +7,11 @@ from typing import Any
 
 
 class SettingsMismatch(ValueError):
-    """The rows were begun with other settings. `changed`: name -> (before, now)."""
+    """The rows were made with other settings. `changed`: name -> (before, now)."""
 
     def __init__(self, path: Path, changed: dict[str, tuple[Any, Any]]) -> None:
         self.path, self.changed = path, changed
-        super().__init__(f"{path.name} says that these rows were begun with {self.listed}; name another file")
+        super().__init__(f"{path.name} has other settings: the rows were begun with {self.listed}; name another file")
 
     @property
     def listed(self) -> str:
@@ -31,8 +28,8 @@ def check_settings(
 ) -> None:
     """Raise `SettingsMismatch` if `path` exists and its settings differ from `settings`.
 
-    `read`: from the file's text to settings. `renamed`: the current names of settings that older files have under
-    another name. `ignore`: settings that change no row.
+    `read` parses the file's text. `renamed`: from the names of settings in older files to the current names.
+    `ignore`: settings that change no row.
     """
     if not path.exists():
         return

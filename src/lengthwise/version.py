@@ -1,3 +1,3 @@
-"""The version, in one place: pyproject.toml reads it from here."""
+"""The version, which pyproject.toml reads."""
 
 __version__ = "0.1.0"

@@ -12,7 +12,7 @@ from lengthwise.cli import main
 
 @pytest.fixture
 def cli(capfd):
-    """Runs a command line with this on stdin; returns its exit code, stdout and stderr."""
+    """Return a function that runs a command with this stdin and returns its exit code, stdout and stderr."""
 
     def run(*args, stdin=b""):
         with tempfile.TemporaryFile() as file:
@@ -32,7 +32,7 @@ def cli(capfd):
 
 @pytest.fixture(scope="module")
 def tiny(byte_bpe, tmp_path_factory):
-    """The folder of a random Llama, which writes nonsense that fits."""
+    """Return the folder of a random Llama; its texts fit but have no meaning."""
     folder = tmp_path_factory.mktemp("models") / "tiny"
     config = transformers.LlamaConfig(
         vocab_size=len(byte_bpe),

@@ -54,7 +54,7 @@ def test_help_has_an_example_and_no_clutter(cli, args):
     ("args", "says"),
     [
         (["write", "x"], "--length 'at most 280 chars'"),
-        (["write", "x", "--length", "at most 280"], "names no unit"),
+        (["write", "x", "--length", "at most 280"], "the unit is missing"),
         (["write", "x", "--length", "short"], "cannot read 'short' as a budget"),
         (["write", " ", "--length", "at most 9 words"], "the prompt is empty"),
         (["write", os.fsdecode(b"caf\xe9"), "--length", "at most 9 words"], "not UTF-8: byte 0xe9 at 3"),
@@ -73,7 +73,10 @@ def test_help_has_an_example_and_no_clutter(cli, args):
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--temperature", "0"], "above 0"),
         (["write", "x", "--length", "at most 9 words", "--model", "smolm2"], "did you mean smollm2 or smollm2-plain?"),
         (["write", "x", "--length", "at most 9 words", "--model", "./nowhere"], "no model at './nowhere'"),
-        (["write", "x", "--length", "at most 9 words", "--dtype", "int8"], "--dtype is float32 or bfloat16 or float16"),
+        (
+            ["write", "x", "--length", "at most 9 words", "--dtype", "int8"],
+            "--dtype must be float32 or bfloat16 or float16",
+        ),
         (["demo", "--model", "./nowhere", "--device", "cpu"], "no model at './nowhere'"),
         (["measure", "x", "--unit", "ells"], "unknown unit 'ells'"),
         (["measure", "x", "--unit", "tokens"], "--tokenizer smollm2"),

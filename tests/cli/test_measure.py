@@ -69,7 +69,9 @@ def test_the_name_of_a_file_is_a_text_and_said_to_be_one(cli, tmp_path, monkeypa
     (tmp_path / "notes.txt").write_text("Much longer than its name.")
     code, out, err = cli("measure", "notes.txt", "--unit", "chars")
     assert (code, out) == (0, "9\n")
-    assert err.startswith("lengthwise: 'notes.txt' is taken as the text itself; for what is in that file give - and <")
+    assert err.startswith(
+        "lengthwise: 'notes.txt' is used as the text itself; to read the file, give - and < notes.txt"
+    )
     assert cli("measure", "no notes", "--unit", "chars") == (0, "8\n", "")
     assert cli("measure", "x" * 5000, "--unit", "chars") == (0, "5000\n", "")  # too long for a name
 

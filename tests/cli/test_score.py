@@ -95,9 +95,9 @@ def test_against_bins_and_plots(cli, files):
         ({"hyp.txt": ""}, [], "hyp.txt has 0 texts and .*ref.txt has 3"),
         ({"hyp.txt": b"a\n\xff\nc\n"}, [], "hyp.txt:2: not UTF-8"),
         ({}, ["--against", "nowhere.txt"], "no file .*nowhere.txt"),
-        ({}, ["--bins"], "say --length"),
+        ({}, ["--bins"], "give --length, or JSON Lines with budgets"),
         ({}, ["--metrics", "blue"], "unknown metric 'blue'"),
-        ({}, ["--metrics", ","], "--metrics names metrics"),
+        ({}, ["--metrics", ","], "--metrics takes names such as bleu,mae"),
         ({}, ["--length", "at most 5 tokens"], "--tokenizer"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`lengthwise train` as a user runs it: what it prints, what it leaves, how it fails."""
+"""`lengthwise train` as a user runs it: output, files, errors, Ctrl-C."""
 
 import json
 import os
@@ -6,7 +6,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
+import threading
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -51,7 +52,7 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(cli, recipe, tmp_path):
     out = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--set", "train.warmup=7")[1]
     assert re.search(r"^  steps +7; train.warmup = 7 is not over then", out, re.MULTILINE)
     longer = json.loads(cli("train", recipe, "--dry-run", "--set", "train.steps=7000", "--json")[1])
-    assert 50 < longer["seconds"] / cost["seconds"] < 20_000  # a thousand times as many steps, on a noisy machine
+    assert longer["seconds"] > 10 * cost["seconds"]  # a thousand times as many steps, on a noisy machine
     assert not (tmp_path / "run").exists()
 
 
@@ -64,8 +65,8 @@ def test_trains_a_model_that_writes(cli, recipe, tmp_path):
     made = (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns
     code, again, err = cli("train", recipe, "--out", tmp_path / "other", "--json")  # all of it is done
     assert (code, json.loads(again)) == (0, {"model": out.strip()})
-    assert err.startswith(f"this run is finished: the model is in {out}to train anew, or longer (train.steps), ")
-    assert "going on" not in err
+    assert err.startswith(f"this run is finished: the model is in {out}")
+    assert "from step" not in err
     assert (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns == made
     code, _, err = cli("train", recipe, "--out", tmp_path / "other", "--no-resume")
     assert code == 2
@@ -91,7 +92,7 @@ def test_data_that_are_not_there_send_the_reader_to_the_recipe(cli, recipe):
     code, _, err = cli("train", recipe, "--dry-run", "--set", "data.train=nowhere.jsonl")
     assert code == 2
     assert "no file 'nowhere.jsonl'" in err
-    assert err.endswith(f"; the top of {recipe} may say how its own data are made\n")
+    assert err.endswith(f"; comments at the top of {recipe} may say how its data are made\n")
 
 
 @pytest.mark.parametrize("only_plan", [["--dry-run"], []])
@@ -110,77 +111,98 @@ def test_no_such_recipe(cli):
 # ---- Ctrl-C
 
 
-def started(*command):
+HANGS = 1200  # seconds; only a program that hangs takes so long
+
+# Runs a command whose third step does not end while {condition}.
+SCRIPT = """\
+import signal, sys, time
+from lengthwise.cli import main
+from lengthwise.training import loop
+
+step, steps = loop._Run._step, []
+
+def waiting_step(*args):
+    step(*args)
+    steps.append(1)
+    if len(steps) == 3:
+        print("waiting", file=sys.stderr, flush=True)
+        while {condition}:
+            time.sleep(0.01)
+
+if __name__ == "__main__":
+    loop._Run._step = waiting_step
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@contextmanager
+def started(script, condition, *args):
+    script.write_text(SCRIPT.format(condition=condition))
+    command = [sys.executable, script, *args]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, start_new_session=True, **pipes)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as running:
+        watchdog = threading.Timer(HANGS, running.kill)
+        watchdog.start()
+        try:
+            yield running
+        finally:
+            watchdog.cancel()
+            running.kill()
+
+
+def wait_for(word, running):
+    """Return when the program prints a line that starts with this word."""
+    while not (line := running.stderr.readline()).startswith(word):
+        assert line, f"it ended before it printed {word!r}"
 
 
 def press_ctrl_c(running):
-    os.killpg(running.pid, signal.SIGINT)  # a terminal sends it to workers, too
+    os.killpg(running.pid, signal.SIGINT)  # a terminal sends it to the workers as well
 
 
-def wait_for_steps(run, running, least):
-    """Until so many steps are logged."""
-    deadline = time.monotonic() + 240
-    while not (run / "metrics.jsonl").exists() or (run / "metrics.jsonl").read_text().count('"loss"') < least:
-        assert running.poll() is None, "it ended before it could be interrupted"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-@pytest.mark.parametrize(("workers", "dropout"), [(0, 0.3), (1, 0.3)])
-def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(cli, recipe, tmp_path, workers, dropout):
-    """And the run ends as if it had never been stopped."""
-    long = ["--set", "train.steps=60", "--set", "train.log_every=1", "--set", "train.average=2"]
-    long += [
-        "--set",
-        "train.save_every=25",
-        "--set",
+@pytest.mark.parametrize("workers", [0, 1])
+def test_ctrl_c_leaves_a_checkpoint_to_resume_from(cli, recipe, tmp_path, workers):
+    """The resumed run ends as if it had never been stopped."""
+    settings = [
+        "train.steps=8",
+        "train.log_every=1",
+        "train.average=2",
+        "train.save_every=5",
         f"batch.workers={workers}",
-        "--set",
-        f"model.fresh.dropout={dropout}",
     ]
-    long += ["--set", f"model.fresh.attention_dropout={dropout}"]
-    run = tmp_path / "run"
-    running = started(sys.executable, "-m", "lengthwise", "train", recipe, *long)
-    wait_for_steps(run, running, 4)
-    press_ctrl_c(running)
-    out, err = running.communicate(timeout=240)
+    settings += ["model.fresh.dropout=0.3", "model.fresh.attention_dropout=0.3"]
+    ask = ["train", str(recipe), *(word for setting in settings for word in ("--set", setting))]
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    not_yet = "signal.getsignal(signal.SIGINT) is not signal.default_int_handler"  # set by the first Ctrl-C
+    with started(tmp_path / "slow.py", not_yet, *ask) as running:
+        wait_for("waiting", running)
+        press_ctrl_c(running)
+        out, err = running.communicate()
     assert (running.returncode, out) == (130, "")
-    [left] = checkpoints(run)
-    step = step_of(left)
-    assert 4 <= step < 25
+    assert [step_of(left) for left in checkpoints(run)] == [3]
     first, last = err.splitlines()[-2:]
-    assert first == "stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once"
-    assert last.startswith(f"lengthwise: stopped after step {step}, with a checkpoint in {run}; run the same command")
-    code, _, err = cli("train", recipe, *long)
-    assert (code, f"going on from step {step}\n" in err) == (0, True)
-    assert cli("train", recipe, *long, "--out", tmp_path / "whole")[0] == 0
-    assert [path.name for path in checkpoints(run)] == [path.name for path in checkpoints(tmp_path / "whole")]
-    for mine, other in zip(checkpoints(run), checkpoints(tmp_path / "whole"), strict=True):
+    assert first.startswith("stopping: ")
+    assert last.startswith(f"lengthwise: stopped after step 3, with a checkpoint in {run}; ")
+    code, _, err = cli(*ask)
+    assert (code, " from step 3\n" in err) == (0, True)
+    assert cli(*ask, "--out", whole)[0] == 0
+    assert [step_of(path) for path in checkpoints(run)] == [step_of(path) for path in checkpoints(whole)] == [5, 8]
+    for mine, other in zip(checkpoints(run), checkpoints(whole), strict=True):
         assert not read_progress(mine).interrupted
         weights, others = read_weights(mine), read_weights(other)
         assert all(torch.equal(weights[name], others[name]) for name in others)
-    models = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, tmp_path / "whole")]
+    models = [(folder / "model" / "model.safetensors").read_bytes() for folder in (run, whole)]
     assert models[0] == models[1]
 
 
 def test_a_second_ctrl_c_quits_at_once(recipe, tmp_path):
-    """In the middle of a step that would take for ever."""
-    script = tmp_path / "slow.py"
-    script.write_text(
-        "import sys, time\n"
-        "from lengthwise.cli import main\n"
-        "from lengthwise.training import loop\n"
-        "loop._Run._step = lambda *_: (print('stepping', file=sys.stderr, flush=True), time.sleep(240))\n"
-        f"sys.exit(main(['train', {str(recipe)!r}]))\n"
-    )
-    running = started(sys.executable, script)
-    for word in ("stepping", "stopping"):
-        while not (line := running.stderr.readline()).startswith(word):
-            assert line, f"it ended before it said {word}"
-        press_ctrl_c(running)
-    out, err = running.communicate(timeout=60)
+    """In the middle of a step that would never end."""
+    with started(tmp_path / "slow.py", "True", "train", recipe) as running:
+        for word in ("waiting", "stopping"):
+            wait_for(word, running)
+            press_ctrl_c(running)
+        out, err = running.communicate()
     assert (running.returncode, out) == (130, "")
-    assert "stopped at once; the same command goes on from the last checkpoint" in err
+    assert "stopped at once; the same command resumes from the last checkpoint" in err
     assert checkpoints(tmp_path / "run") == []

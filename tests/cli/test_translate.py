@@ -51,9 +51,9 @@ TO = ["--to", "fr", "--model", "x"]
     [
         (["Go."], "--to fr"),
         ([" ", *TO], "the text is empty"),
-        (["Go.", "--to", "de"], "--model Helsinki-NLP/opus-mt-en-de, or the folder of a model"),
-        (["Go.", "--to", "italian"], "languages are named by their codes, such as fr, it or de; got 'italian'"),
-        (["nosuch.tsv", *TO], "there is no file 'nosuch.tsv' here"),
+        (["Go.", "--to", "de"], "give --model, for example Helsinki-NLP/opus-mt-en-de, or the folder of a model"),
+        (["Go.", "--to", "italian"], "a language is given by its code, such as fr, it or de; got 'italian'"),
+        (["nosuch.tsv", *TO], "there is no file 'nosuch.tsv'; if it is a text, give - and"),
         (["Go.", *TO, "--length", "short"], "cannot read 'short' as a budget"),
         (["Go.", *TO, "--length", "42"], "'42' has no unit; write 'at most 42 chars', or give --unit chars"),
         (["Go.", *TO, "--unit", "ells"], "unknown unit 'ells'"),
@@ -185,7 +185,7 @@ def test_a_file_appears_when_all_lines_are_done(translate, book, tmp_path):
     assert translate(str(lines), *ask) == (130, "", message)
     assert (out.read_text(), partial.read_text()) == ("earlier\n", "Va.\n" * BATCH_SIZE)
     code, _, err = translate("Go.", *ask)
-    assert (code, f"{partial} was left by a run that broke off" in err) == (2, True)
+    assert (code, f"{partial} exists: an interrupted run left it" in err) == (2, True)
     partial.unlink()
     assert translate("Long.", *ask)[0] == 3  # an error, and nothing to write
     assert (out.read_text(), partial.exists()) == ("earlier\n", False)
@@ -215,8 +215,8 @@ def test_files_that_cannot_be_written_to(translate, book, tmp_path):
     for wrong, says in (
         (tmp_path, "is a folder"),
         (tmp_path / "none" / "out", "there is no folder"),
-        (lines, "is what is to be translated"),
-        (tmp_path / "link", "is what is to be translated"),
+        (lines, "is the file to translate; name another file"),
+        (tmp_path / "link", "is the file to translate; name another file"),
     ):
         code, _, err = translate(str(lines), *TO, "--out", str(wrong))
         assert (code, says in err) == (2, True)

@@ -67,7 +67,7 @@ def drain(terminal):
     try:
         while more := os.read(terminal, 65536):
             shown += more
-    except OSError:  # how Linux says that the other end is closed
+    except OSError:  # raised by Linux when the other end is closed
         pass
     os.close(terminal)
     return shown.decode()
@@ -180,15 +180,15 @@ def test_options_reach_the_writer(cli, scripted):
         ("at most 4,000 chars", False),
         ("at most 9,000 chars", True),
         ("at least 9 words", False),
-        ("exactly 9,000 words", False),  # which is an error, and told as such
+        ("exactly 9,000 words", False),  # an error without a warning
         ("at most 9,000x", False),
     ],
 )
-def test_a_limit_beyond_the_models_window_is_told(cli, scripted, length, told):
+def test_a_limit_beyond_the_models_window_is_reported(cli, scripted, length, told):
     scripted({"x": written()})
     code, out, err = cli("write", "x", "--length", length)
     assert (code, out) == (0, "Ein Licht.\n")
-    says = "is more than the model can write; it stops at its window of 512 tokens\n"
+    says = "is more than the model can write: its context window has 512 tokens\n"
     assert (err.endswith(says), err == "") == (told, not told)
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from length.test_meter import KINDS, TEXTS, everything, meters
+from length_cases import KINDS, TEXTS, byte_words, everything, meters, spell
 from lengthwise.constraint.length_state import LengthState
 from lengthwise.length import utf8
 from lengthwise.length.units import UNITS
@@ -14,18 +14,8 @@ NAMES = ("used", "used_at_end", "begun", "in_word", "utf8_state", "tokens", "las
 sample = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def spell(meter, text):
-    return meter.tokenizer(text, add_special_tokens=False)["input_ids"]
-
-
 def values(state, row=0):
     return {name: getattr(state, name)[row].item() for name in NAMES} | {"written": state.written(row)}
-
-
-def byte_words(meter, many):
-    """Tokens that would count if they were part of the text, and that would join the text after them."""
-    ids = spell(meter, "e. The dog is ok.com e")
-    return (ids * (many // len(ids) + 1))[:many]
 
 
 def check_every_prefix(meter, text):

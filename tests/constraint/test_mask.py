@@ -9,27 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from constraint.test_length_state import byte_words
+from length_cases import KINDS, byte_words, limits, noise, text_and_length
 from lengthwise.constraint.mask import UNLIMITED, LengthConstraint
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import UNITS, measure
 
-KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
 BUDGETS = ["exactly 1 {}", "exactly 7 {}", "exactly 20 {}", "at most 5 {}", "at most 40 {}", "10-12 {}", "20-40 {}"]
 COUNTED = [name for name in UNITS if name != "tweet"]  # a link can make a tweet longer all at once: see below
-
-
-def limits(budgets):
-    read = [Budget.parse(b) for b in budgets]
-    return {"low": [b.low for b in read], "high": [b.high for b in read]}
-
-
-def noise(generator, rows, width, favour=(), eos=2):
-    scores = 3 * torch.randn(rows, width, generator=generator)
-    scores[:, eos] += 4.0
-    scores[:, favour] += 8.0
-    return scores
 
 
 def write_noise(tokenizer, unit, budgets, *, seed=0, finish=True, steps=1500, favour=()):
@@ -52,12 +39,6 @@ def write_noise(tokenizer, unit, budgets, *, seed=0, finish=True, steps=1500, fa
             break
         constraint.update(token)
     return ids, (ids == eos).any(1)
-
-
-def text_and_length(tokenizer, unit, row):
-    ids = [i for i in row.tolist() if i not in tokenizer.all_special_ids]
-    text = tokenizer.decode(ids, clean_up_tokenization_spaces=False)
-    return text, len(ids) if unit == "tokens" else measure(text, unit)
 
 
 @pytest.mark.parametrize("finish", [True, False])

@@ -74,5 +74,5 @@ def test_mix_refuses(made, options, says):
 
 
 def test_an_endless_mix_of_nothing_is_an_error():
-    with pytest.raises(ValueError, match="source 2 gave nothing"):
+    with pytest.raises(ValueError, match="source 2 has no items in epoch 0"):
         list(islice(mix(sources([5, 0], [1, 1]), endless=True), 100))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise.corpora import Document, Limits, Report, read, write_jsonl
-from lengthwise.corpora.filters import filter_documents
+from lengthwise.corpora.filters import HashSet, filter_documents
 
 ONE = (("Hello", "Ciao"),)
 TWO = (("Hello", "Ciao"), ("Bye", "Addio"))
@@ -20,7 +20,7 @@ def test_round_trip(tmp_path_factory, corpus):
     corpus = [*corpus, Document("last", ONE)]
     assert write_jsonl(path, corpus) == len(corpus)
     first = path.read_bytes()
-    assert list(read(path)) == list(filter_documents(corpus, Limits(), Report()))
+    assert list(read(path)) == list(filter_documents(corpus, Limits(), Report(), HashSet()))
     write_jsonl(path, corpus)
     assert path.read_bytes() == first  # no clock in it
 

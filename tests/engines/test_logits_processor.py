@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from constraint.test_length_state import byte_words
-from constraint.test_mask import limits, noise, text_and_length
 from families import tiny
+from length_cases import byte_words, limits, noise, text_and_length
 from lengthwise.constraint.mask import LengthConstraint
 from lengthwise.engines.logits_processor import LengthBudgetLogitsProcessor
 from lengthwise.length.budget import Budget

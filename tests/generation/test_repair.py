@@ -7,7 +7,7 @@ import torch
 import transformers as hf
 
 from families import tiny
-from length.test_meter import meters
+from length_cases import KINDS, meters
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
 from lengthwise.controls import Control, Signal
 from lengthwise.engines import transformers as transformers_engine
@@ -20,7 +20,6 @@ from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import measure
 
-KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
 SAID = """The dog has the fox. It is a cold day in the text. A line that fits is quick. The clocks are over the lazy
 small screen. People read it. The fox jumps and the dog is striking. It was a bright day. A title is a caption."""
 PROMPTS = ["A dog.", "Tell me about the fox, and all that he was.", "x", "It is", "Where? Où est-il ?", "The lazy dog"]

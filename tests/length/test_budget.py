@@ -73,8 +73,8 @@ REFUSED = {  # text: what the error must say beside the text itself
     "at most nan chars": "write for example",
     "40-60 words, ideally 45x": "write for example",
     "75 chars": "'at most 75 chars', 'exactly 75 chars', '~75 chars'",
-    "at most 75": "names no unit, as 'at most 75 chars' does; the units are tokens, chars",
-    "40-60": "names no unit",
+    "at most 75": "the unit is missing; write for example 'at most 75 chars'; the units are tokens, chars",
+    "40-60": "the unit is missing",
     "at most 75 parsecs": "unknown unit 'parsecs'; the units are tokens, chars",
     "at most 5 xylophones": "unknown unit 'xylophones'",
     "at most 5 charz": "unknown unit 'charz'; did you mean 'chars'?",
@@ -234,7 +234,7 @@ def test_resolve(text, source_length, expected):
 def test_resolve_counts_in_the_budgets_unit():
     assert ratio(1.0, unit="words").resolve("How are you today, my old friend? All is well.") == about(10, "words")
     assert ratio(1.0, unit="tokens").resolve("x", lambda text, **_: {"input_ids": [0] * 20}) == about(20, "tokens")
-    with pytest.raises(ValueError, match="name the tokenizer"):
+    with pytest.raises(ValueError, match="lengths in tokens need a tokenizer"):
         ratio(1.0, unit="tokens").resolve("x")
 
 

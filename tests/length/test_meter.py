@@ -8,38 +8,13 @@ import unicodedata
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
+from length_cases import KINDS, TEXTS, everything, meters
 from lengthwise.length import utf8
 from lengthwise.length.meter import Meter, _composing, _expanding, pieces
 from lengthwise.length.units import UNITS, unit_named
 
-KINDS = ["byte_bpe", "sp_unigram", "sp_bpe"]
 COUNTED = [name for name in UNITS if name != "tokens"]
-TEXTS = [
-    "The quick brown fox jumps over the lazy dog.",
-    "Straße, größer und schöner: Übermut!",
-    "吾輩は猫である。名前はまだ無い。",
-    "مَرْحَبًا بِكُمْ، أليس كذلك؟",
-    "family 👨‍👩‍👧‍👦 and flags 🇫🇷🇩🇪 and a thumb 👍🏽!",
-    "cafe\u0301 re\u0301sume\u0301 x\u030c \u1112\u1161\u11ab",  # decomposed: NFC merges characters of several tokens
-    "\ufb2a\ufb2c \u0958 i\u0344 \u2adc \U0001d15f",  # composed: NFC splits a character of one token, or of three
-    "wide\u3000space, no\u00a0break,\u2003em",
-    "two\n\nparagraphs\tand  double  spaces",
-    "naïve Ångström — “quotes” … ½ €5",
-    "See example.com and http://t.co/abc. Or a.b, v1.2 👍🏽 ok. No e\u0301 \u0301 more.",
-]
-everything = st.text(st.characters(exclude_categories=["Cs", "Co", "Cn", "Cc"]), max_size=30)
-
-
-def meters(request: pytest.FixtureRequest, kind: str, unit: str) -> Meter:
-    cache = request.config.stash.setdefault(_METERS, {})
-    if (kind, unit) not in cache:
-        cache[kind, unit] = Meter(request.getfixturevalue(kind), unit)
-    return cache[kind, unit]
-
-
-_METERS = pytest.StashKey[dict[tuple[str, str], Meter]]()
 
 
 def check_every_prefix(meter: Meter, text: str) -> None:

@@ -60,7 +60,7 @@ CASES = {
         "He said ``no.''¶",
         'A 5" screen is small.¶ A 9" one is not.¶',
         'The boy left."¶',  # closes a quotation that began before the text
-        '"One.\n\n"Two."¶',  # each paragraph of a long quotation opens anew
+        '"One.\n\n"Two."¶',  # each paragraph of a long quotation has an opening mark
         "A slip: \"here.\n\nAll is well.¶",
     ],
     "apostrophes": [

@@ -148,7 +148,7 @@ def test_an_unknown_unit_is_named_beside_the_known(name):
 
 
 def test_tokens_need_a_tokenizer():
-    with pytest.raises(ValueError, match="name the tokenizer"):
+    with pytest.raises(ValueError, match="lengths in tokens need a tokenizer"):
         measure("a cat", "tokens")
 
 

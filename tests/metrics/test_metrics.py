@@ -118,6 +118,10 @@ WRONG = [
     ({"hyps": ["a"], "srcs": ["a"], "metrics": ["coverage"]}, "needs backs, or a reverse model: .coverage:"),
     ({"hyps": ["a"], "metrics": ["blue"]}, "unknown metric 'blue'; the metrics are bleu"),
     ({"hyps": ["a"], "refs": ["a"], "metrics": ["chrf:2"]}, "'chrf' takes no argument"),
+    (
+        {"hyps": ["a"], "refs": ["a"], "metrics": ["bleu:4x"]},
+        "unknown tokenizer '4x' for BLEU; there are none, zh, 13a",
+    ),
     ({"hyps": ["a"], "budgets": "at most 9 chars", "metrics": ["within:few"]}, "'within:5'; got 'few'"),
     ({"hyps": ["a"], "srcs": ["a"], "metrics": ["compliance:0"]}, "1 to 100; got '0'"),
     ({"hyps": ["a"], "metrics": ["repetition:0"]}, "at least 1"),

@@ -9,7 +9,7 @@ import peft
 import pytest
 import torch
 
-from controls.test_attach import World, world_of
+from controlled_models import World, world_of
 from families import CONTROLS, ENCODER_DECODERS, FAMILIES, PAIRS, tiny
 from lengthwise.controls import EncodingControl, LengthTokens
 from lengthwise.controls.attach import controls_of, detach

@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Each command is a function in a file of its name; this file lists them and prints every expected error in one line. Slow
-imports (torch, transformers) are made by the command that needs them, so that help and `measure` start at once.
+Each command is a function in a file of the same name. Commands import torch and transformers only where they need
+them, because these imports take seconds.
 Exit codes: 0 all fits, 2 bad usage, 3 some text does not fit or could not be written, 130 Ctrl-C, 141 closed pipe.
 """
 
@@ -16,6 +16,7 @@ import typer
 from ..errors import ModelNotFound
 from ..version import __version__
 from . import data, demo, evaluate, measure, models, score, train, translate, write
+from .options import flag
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_message, usage_message
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -27,7 +28,7 @@ def main(args: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # a pipe has no locale
     try:
-        # Not `app()`: it prints errors in several lines, and handles interrupts and closed pipes in its own way.
+        # Not `app()`, which prints errors in several lines and handles interrupts and closed pipes itself.
         command = typer.main.get_command(app)
         with command.make_context("lengthwise", list(sys.argv[1:] if args is None else args)) as context:
             command.invoke(context)
@@ -37,7 +38,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout at its end and would print an error: let it flush to the null device.
+        # Python flushes stdout when it exits and would print an error, so stdout becomes the null device.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     except UsageError as error:
@@ -45,7 +46,7 @@ def main(args: Sequence[str] | None = None) -> int:
         print_message(f"{usage_message(error)}; see {asked} --help")
         return BAD_USAGE
     except (ValueError, OSError, ImportError) as error:
-        if isinstance(error, ImportError) and error.name:  # an import failed; our own errors say what to install
+        if isinstance(error, ImportError) and error.name:  # an import failed; errors without a name say what to install
             raise
         print_message(error.short if isinstance(error, ModelNotFound) else str(error))
         return BAD_USAGE
@@ -61,11 +62,9 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def lengthwise(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
-    ] = False,
+    version: Annotated[bool, flag("--version", "Show the version.", callback=_show_version, is_eager=True)] = False,
 ) -> None:
-    """Text that fits: a model writes it within the length that you give.
+    """Text that fits: a model writes within the length that you give.
 
     \b
     lengthwise write "Describe a lighthouse." --length "at most 280 chars"

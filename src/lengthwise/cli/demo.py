@@ -1,4 +1,4 @@
-"""`lengthwise demo`: one question answered at three budgets, as a table."""
+"""`lengthwise demo`: answer one question at three budgets, and print a table."""
 
 import re
 from typing import Annotated
@@ -18,7 +18,7 @@ def demo(
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
-    """Answer one question at three budgets.
+    """Answer one question at three lengths.
 
     \b
     lengthwise demo
@@ -35,7 +35,7 @@ def demo(
     from rich.console import Console
     from rich.table import Table
 
-    # Horizontal rules only: in the picture, vertical ones shift with the reader's font.
+    # Horizontal lines only: in the picture, vertical ones shift with the reader's font.
     look = {"box": HORIZONTALS, "show_lines": True, "title_style": "bold", "title_justify": "left"}
     table = Table("target", "answer", "length", "fits", "complete", title=question, **look)  # type: ignore[arg-type]
     for answer in answers:
@@ -46,6 +46,6 @@ def demo(
     if svg:
         from rich._export_format import CONSOLE_SVG_FORMAT
 
-        # without the fonts that it would fetch from the network
+        # Remove the fonts, which a viewer would fetch from the network.
         template = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
         shown.save_svg(svg, title=f"lengthwise demo --model {model}", code_format=template)

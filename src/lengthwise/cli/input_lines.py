@@ -1,4 +1,4 @@
-"""Lines of stdin or of a file, in batches. Knows bytes and text, not what a line means."""
+"""Lines of stdin or of a file, in batches."""
 
 import queue
 import threading
@@ -17,10 +17,10 @@ TextLine = tuple[str, str | None]  # a line, or "" and the reason why it cannot 
 class _Lines:
     seen, all_seen = 0, False  # lines
 
-    def progress(self, done: int, verb: str) -> str:
-        """Return how many of the lines are done. Lines that have not been read are not counted."""
+    def progress(self, done: int, verb: str, file: str = "") -> str:
+        """Return how many of the lines are done, and in which file. Lines that have not been read are not counted."""
         lines = f"{self.seen:,} lines" if self.all_seen else f"the {self.seen:,} lines read so far"
-        return f"stopped: {done:,} of {lines} were {verb}"
+        return f"stopped: {done:,} of {lines} were {verb}" + (f"; see {file}" if file and done else "")
 
 
 class StdinLines(_Lines):
@@ -28,7 +28,6 @@ class StdinLines(_Lines):
 
     def __init__(self) -> None:
         self._items: queue.Queue[bytes | OSError | None] = queue.Queue(QUEUE_SIZE)  # None: the end
-        self._end: list[OSError | None] = []
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -45,28 +44,24 @@ class StdinLines(_Lines):
 
     def batches(self, size: int) -> Iterator[list[bytes]]:
         """Yield all lines in order, in batches of those that have arrived: at least one line, at most `size`."""
-        while not self._end:
-            if batch := list(self._arrived(size)):
-                yield batch
-        if self._end[0] is not None:
-            raise self._end[0]
+        while isinstance(item := self._items.get(), bytes):
+            batch = [item]
+            while len(batch) < size:
+                try:
+                    item = self._items.get(timeout=MAX_WAIT)
+                except queue.Empty:
+                    break
+                if not isinstance(item, bytes):
+                    self._items.put(item)  # ends the outer loop
+                    break
+                batch.append(item)
+            yield batch
+        if item is not None:
+            raise item
 
     def text_batches(self, size: int) -> Iterator[list[TextLine]]:
         for batch in self.batches(size):
             yield [_text_line(line) for line in batch]
-
-    def _arrived(self, size: int) -> Iterator[bytes]:
-        timeout = None  # wait for the first line
-        for _ in range(size):
-            try:
-                item = self._items.get(timeout=timeout)
-            except queue.Empty:
-                return
-            if not isinstance(item, bytes):
-                self._end.append(item)
-                return
-            yield item
-            timeout = MAX_WAIT
 
 
 def _text_line(line: bytes) -> TextLine:

@@ -1,12 +1,13 @@
-"""Load models and tokenizers by name for commands: with a status line for the user, without output of the libraries.
+"""Load models and tokenizers by name, with a status line and without the output of libraries.
 
-A wrong name fails before torch is imported, which takes seconds. `lengthwise.models` knows where models come from.
+A wrong name fails before torch is imported, which takes seconds. `lengthwise.models` finds the models.
 """
 
 import json
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..gc_paused import gc_paused
@@ -14,15 +15,13 @@ from . import options
 from .terminal import UsageError, console
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..generation.generator import Writer
 
 
 def load(name: str, device: str | None = None, *, fitted: bool = False, dtype: str | None = None) -> "Writer":
     """Return a writer for the model called `name`."""
     if dtype not in (None, *options.DTYPES):
-        raise UsageError(f"--dtype is {' or '.join(options.DTYPES)}; got {dtype!r}")
+        raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
     folder(name)  # before torch is imported, and before the status line, which would hide a download's progress
     with console().status("loading the model"), gc_paused():
         silence_libraries()
@@ -33,8 +32,8 @@ def load(name: str, device: str | None = None, *, fitted: bool = False, dtype: s
         return load(name, device=device, fitted=fitted, **({"dtype": getattr(torch, dtype)} if dtype else {}))
 
 
-def folder(name: str) -> "Path":
-    """Return the folder of the model called `name`; fetch it if need be."""
+def folder(name: str) -> Path:
+    """Return the folder of the model called `name`, which is fetched if it is not cached."""
     from ..models.registry import resolve
 
     if not sys.stderr.isatty():
@@ -63,8 +62,7 @@ def load_tokenizer(name: str) -> Any:
 
 def load_counter(name: str) -> Any:
     """Return a function that counts tokens as `load_tokenizer` does; it avoids the slow import of transformers."""
-    file = _tokenizer_file(folder(name))
-    if file is None:
+    if (file := _tokenizer_file(folder(name))) is None:
         return load_tokenizer(name)
     from tokenizers import Tokenizer
 
@@ -72,8 +70,8 @@ def load_counter(name: str) -> Any:
     return lambda text, add_special_tokens: {"input_ids": encode(text, add_special_tokens=add_special_tokens).ids}
 
 
-def _tokenizer_file(path: "Path") -> "Path | None":
-    """Return the tokenizer.json of a model with a short name. For other folders transformers may change it."""
+def _tokenizer_file(path: Path) -> Path | None:
+    """Return the tokenizer.json of a model with a short name. Others give None: transformers may change theirs."""
     from ..models.registry import known
 
     if path not in [row.path for row in known()]:

@@ -1,5 +1,6 @@
-"""Options that several commands share, and how their values are parsed. Knows no command and no model."""
+"""Options that several commands share, and the parsing of their values."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,17 +16,12 @@ def option(help: str, metavar: str | None = None, *names: str, **limits: Any) ->
     return typer.Option(*names, metavar=metavar, help=help, **limits)
 
 
-def flag(name: str, help: str) -> Any:
-    return typer.Option(name, help=help)
+def flag(name: str, help: str, **more: Any) -> Any:
+    return typer.Option(name, help=help, **more)
 
 
 def integer(help: str, minimum: int = 1) -> Any:
     return option(help, "N", min=minimum)
-
-
-def nats(help: str) -> Any:
-    """Return an option that is a difference of log-probabilities."""
-    return option(help, "NATS", min=0)
 
 
 MODEL_HELP = "A name from `lengthwise models`, a folder or a hub id."
@@ -34,14 +30,9 @@ DTYPES = ("float32", "bfloat16", "float16")
 Json = Annotated[bool, flag("--json", "Print JSON.")]
 Model = Annotated[str, option(MODEL_HELP)]
 Device = Annotated[str | None, option("Device: cpu, cuda, cuda:1, ... [default: cuda if available, else cpu]", "NAME")]
-Dtype = Annotated[
-    str | None,
-    option(
-        "Number format: float32, bfloat16 (faster in batches on a CPU with AMX) or float16. "
-        "[default: as saved, but float32 for float16 on a CPU]",
-        "NAME",
-    ),
-]
+_DTYPE_HELP = "Number format: float32, bfloat16 (faster in batches on a CPU with AMX) or float16. "
+_DTYPE_DEFAULT = "[default: as saved, but float32 for float16 on a CPU]"
+Dtype = Annotated[str | None, option(_DTYPE_HELP + _DTYPE_DEFAULT, "NAME")]
 Beams = Annotated[int, integer("Beam size.")]
 Candidates = Annotated[int, integer("Generate N candidates and keep the best one.")]
 Seed = Annotated[int, integer("Seed for sampling.", 0)]
@@ -50,19 +41,24 @@ Temperature = Annotated[float, option("Sampling temperature.", "T", min=0.01)]
 TopP = Annotated[float, option("Top-p (nucleus) sampling among the top 50 tokens.", "P", min=0, max=1)]
 Metrics = Annotated[str | None, option("Compute only these. [default: all that apply]", "A,B")]
 Fields = Annotated[str | None, option("Field names of source and target.", "A,B")]
-ReverseModel = Annotated[
-    str | None, option("Reverse model (target to source); adds the metrics coverage, tail, reverse.", "MODEL")
-]
+ReverseModel = Annotated[str | None, option("Target-to-source model, for coverage, tail and reverse.", "MODEL")]
+
+
+def _jsonl(path: Path) -> Path:
+    if path.suffix != ".jsonl":
+        raise UsageError(f"OUT must be a .jsonl file, because rows are appended one by one; got {path}")
+    return path
+
+
+JsonlOut = Annotated[Path, typer.Argument(help="The .jsonl file to write, or to resume.", callback=_jsonl)]
 
 
 def metric_names(text: str | None) -> list[str] | None:
     """'bleu,chrf' → ['bleu', 'chrf']"""
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise UsageError(f"--metrics names metrics, for example bleu,mae; got {text!r}")
-    return names
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if text is not None and not names:
+        raise UsageError(f"--metrics takes names such as bleu,mae; got {text!r}")
+    return names or None
 
 
 def field_names(text: str | None) -> tuple[str, str] | None:
@@ -71,7 +67,7 @@ def field_names(text: str | None) -> tuple[str, str] | None:
         return None
     names = [name.strip() for name in text.split(",")]
     if len(names) != 2 or not all(names):
-        raise UsageError(f"--fields are two names, of the source and of the reference: title,text; got {text!r}")
+        raise UsageError(f"--fields takes two names, of source and target, such as title,text; got {text!r}")
     return names[0], names[1]
 
 
@@ -80,4 +76,4 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(f"{option} takes numbers with commas between them; got {text!r}") from None
+        raise UsageError(f"{option} takes numbers separated by commas; got {text!r}") from None

@@ -15,18 +15,14 @@ if TYPE_CHECKING:
 
 
 def score(
-    hyp: Annotated[Path, option("Texts: lines, JSON Lines, or an evaluation's folder.", "FILE")],
-    ref: Annotated[list[Path] | None, option("References; repeat it for several references per text.", "FILE")] = None,
+    hyp: Annotated[Path, option("Texts: one per line, JSON Lines, or the folder of an evaluation.", "FILE")],
+    ref: Annotated[list[Path] | None, option("References; repeat the option for several per text.", "FILE")] = None,
     src: Annotated[Path | None, option("Sources.", "FILE")] = None,
-    length: Annotated[
-        str | None, option("'at most 75 chars', '1.0x', 'reference:words', ... [default: the JSON Lines']")
-    ] = None,
+    length: Annotated[str | None, option("'at most 75 chars', 'reference:words', ... [default: of JSON Lines]")] = None,
     against: Annotated[Path | None, option("Test the difference to these texts (paired bootstrap).", "FILE")] = None,
     metrics: options.Metrics = None,
     reverse: options.ReverseModel = None,
-    tokenizer: Annotated[
-        str | None, option("For lengths in tokens: the model whose tokenizer counts, a name or a folder.")
-    ] = None,
+    tokenizer: Annotated[str | None, option("For lengths in tokens: a model whose tokenizer counts.", "MODEL")] = None,
     bins: Annotated[bool, flag("--bins", "Also score each bin of target lengths.")] = False,
     plots: Annotated[Path | None, option("Save plots here.", "DIR")] = None,
     as_json: options.Json = False,
@@ -38,25 +34,21 @@ def score(
     lengthwise score --hyp results/fit/outputs.jsonl --against results/cut/outputs.jsonl --metrics mae,chrf
 
     Each score has a 95 % interval and a signature; two scores can be compared if their signatures are equal. JSON Lines
-    of `evaluate` hold sources, references and budgets, those of `translate` sources and budgets, those of `write`
-    budgets. Rows whose source and text are empty are left out. --against needs texts with the same budgets, or a
-    --length for both.
+    of `evaluate` contain sources, references and budgets; those of `translate`, sources and budgets; those of `write`,
+    budgets. Rows with an empty source and an empty text are left out. --against needs texts with the same budgets, or
+    --length.
     """
     from ..evaluation.report import as_markdown, as_plain, report, save_plots
-    from ..evaluation.scored_files import TokenizerNeeded, read_systems
+    from ..evaluation.scored_files import read_systems
     from ..evaluation.target_length import TargetLength
     from ..metrics.likelihood import reverse_metrics
 
     asked = TargetLength.parse(length) if length else None
     counter = load_tokenizer(tokenizer) if tokenizer else None
-    paths = [hyp, against] if against else [hyp]
-    try:
-        systems = read_systems(paths, ref or [], src, asked, counter, print_message)
-    except TokenizerNeeded as error:
-        raise UsageError(str(error)) from None
+    systems = read_systems([hyp, against] if against else [hyp], ref or [], src, asked, counter, print_message)
     system = systems[0]
     if bins and system.texts.budgets is None:
-        raise UsageError("--bins are of the target length: say --length, or give JSONL with budgets")
+        raise UsageError("--bins needs target lengths: give --length, or JSON Lines with budgets")
     named, also = options.metric_names(metrics), reverse_metrics(reverse)
     verdicts = [one.verdicts(named) for one in systems]
     named = [name for name in named if name not in verdicts[0]] if named else None
@@ -75,13 +67,13 @@ def score(
 
 
 def _translate_back(metrics: Sequence[str], systems: "Sequence[Texts]") -> None:
-    """Translate back what the metrics need, with a progress bar: it may take minutes. The model keeps the results."""
+    """Translate back what the metrics need, with a progress bar. The reverse model caches the results."""
     from ..metrics.likelihood import back_translators
     from ..metrics.models import reverse_model
 
     if models := back_translators(metrics):
         if any(texts.srcs is None for texts in systems):
-            raise UsageError("what is translated back is looked for in the sources: say --src")
+            raise UsageError("metrics of back-translations need the sources: give --src")
         silence_libraries()
         with progress_bar() as bar:
             task = bar.add_task("translating back", total=None)

@@ -1,7 +1,4 @@
-"""What every command shares: streams, exit codes, messages and progress bars.
-
-Texts and JSON go to stdout, messages about them to stderr. This file knows no command and no model.
-"""
+"""Streams, exit codes, messages and progress bars of all commands. Texts and JSON go to stdout, messages to stderr."""
 
 import json
 import shlex
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
 
 BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 2, 3, 130, 141
 
-# The module of typer that defines UsageError has a different name in each version; this path to it is the same in all.
+# The module that defines UsageError depends on the version of typer; this path to the class does not.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
@@ -47,16 +44,15 @@ def print_message(message: str) -> None:
 
 
 def existing_file(text: str) -> Path | None:
-    with suppress(OSError, ValueError):  # too long for a name
+    with suppress(OSError, ValueError):  # the text is too long for a name
         return Path(text) if Path(text).is_file() else None
     return None
 
 
 def warn_if_file(text: str) -> None:
-    """Warn that the name of a file was given where a text is expected: the user may mean the file's content."""
+    """Warn if a text is also the name of a file, because the user may mean the file's content."""
     if text != "-" and existing_file(text):
-        instead = f"for what is in that file give - and < {shlex.quote(text)}"
-        print_message(f"{text!r} is taken as the text itself; {instead}")
+        print_message(f"{text!r} is used as the text itself; to read the file, give - and < {shlex.quote(text)}")
 
 
 @contextmanager
@@ -78,6 +74,14 @@ def verdict(one: "Written | Translation") -> str:
     return " · ".join([*parts, *filter(None, [getattr(one, "note", None)])])
 
 
+def print_verdict(one: "Written | Translation", dim: bool) -> None:
+    """Print the error or the verdict as a message; with `dim`, print the verdict dimly and only on a terminal."""
+    if one.error is not None or not dim:
+        print_message(one.error or verdict(one))
+    elif sys.stdout.isatty():
+        console().print(verdict(one), style="dim")
+
+
 def print_json(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False), flush=True)
 
@@ -89,15 +93,15 @@ def console() -> "Console":
 
 
 def progress_bar(disable: bool = False) -> "Progress":
-    """Return a progress bar on stderr that disappears at the end. There is none where stderr is no terminal."""
+    """Return a progress bar on stderr that disappears at the end. Without a terminal, nothing is shown."""
     from rich.progress import Progress
 
-    disable = disable or not sys.stderr.isatty()
-    return Progress(console=console(), disable=disable, redirect_stdout=False, transient=True)
+    hidden = disable or not sys.stderr.isatty()
+    return Progress(console=console(), disable=hidden, redirect_stdout=False, transient=True)
 
 
 def stdin() -> BinaryIO:
-    """Return stdin as bytes. Not sys.stdin: if a waiting thread holds its lock, Python crashes when it exits."""
+    """Return stdin as bytes. Not sys.stdin: Python crashes at exit if a waiting thread holds its lock."""
     return open(0, "rb", closefd=False)
 
 

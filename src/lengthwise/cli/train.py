@@ -1,4 +1,4 @@
-"""`lengthwise train`: train a model as a recipe says. `lengthwise.training` knows what a recipe can say."""
+"""`lengthwise train`: train a model by a recipe."""
 
 import json
 import sys
@@ -14,9 +14,7 @@ from .terminal import console, print_json, print_message
 
 def train(
     recipe: Annotated[Path, argument("A YAML file: the model, the data, the controls and the settings.")],
-    set_: Annotated[
-        list[str] | None, option("Override a setting: train.lr=3e-4; can be repeated.", "KEY=VALUE", "--set")
-    ] = None,
+    set_: Annotated[list[str] | None, option("Override a setting; can be repeated.", "KEY=VALUE", "--set")] = None,
     out: Annotated[Path | None, option("The folder of the run. [default: the recipe's]", "DIR")] = None,
     dry_run: Annotated[bool, flag("--dry-run", "Estimate time and memory from a few steps; train nothing.")] = False,
     resume: Annotated[bool, flag("--resume/--no-resume", "Resume an interrupted run.")] = True,
@@ -29,7 +27,7 @@ def train(
     lengthwise train recipe.yaml --set train.lr=3e-4 --out runs/first
 
     Ctrl-C completes the current step and writes a checkpoint; a second Ctrl-C quits at once. The same command resumes
-    from the last checkpoint. Prints the folder of the trained model, for `write --model` and `evaluate`.
+    from the last checkpoint. The folder of the trained model is printed, for `write --model` and `evaluate`.
     """
     from ..corpora.document import NoFile
     from ..training import load_recipe
@@ -50,11 +48,11 @@ def train(
             text = str(run(asked, resume=resume, say=lambda text: print(text, file=sys.stderr, flush=True)))
             values = {"model": text}
     except NoFile as error:
-        raise ValueError(f"{error}; the top of {recipe} may say how its own data are made") from error
+        raise ValueError(f"{error}; comments at the top of {recipe} may say how its data are made") from error
     except TrainingError as error:
         raise ValueError(str(error)) from error
     except KeyboardInterrupt as stop:
-        at_once = f"stopped at once; the same command goes on from the last checkpoint in {asked.out}, if there is one"
+        at_once = f"stopped at once; the same command resumes from the last checkpoint in {asked.out}, if there is one"
         print_message(str(stop) or at_once)
         raise
     if as_json:

@@ -20,26 +20,24 @@ if TYPE_CHECKING:
     from ..translation.line_input import LineParser
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
-BATCH_SIZE = 32  # lines: enough to batch sentences of like length, few enough to show progress
+BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
 _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
 
 def translate(
-    text: Annotated[str, argument("A text, a text file, or - for stdin; files and stdin line by line.")],
-    to: Annotated[str, option("Target language: fr, it, de, ... Required.", "LANG", "--to")] = "",
+    text: Annotated[str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")],
+    to: Annotated[str, option("Required: the target language, such as fr, it or de.", "LANG", "--to")] = "",
     source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
-    length: Annotated[str, option("'1.0x' of the source, 'at most 42 chars', ... [default: no limit]")] = "",
-    unit: Annotated[str, option("A length that is a bare number is a limit in this unit: chars, ...")] = "",
-    min_limit: Annotated[int, integer("A limit from a ratio such as 1.0x is never below N units.", 0)] = 0,
-    model: Annotated[
-        str, option("The translator: a name, a folder or a hub id. [default: en-it or en-fr, by --to]")
-    ] = "",
+    length: Annotated[str, option("'1.0x' the length of the source, 'at most 42 chars', ... [default: no limit]")] = "",
+    unit: Annotated[str, option("The unit of lengths that are bare numbers; they are limits.", "UNIT")] = "",
+    min_limit: Annotated[int, integer("A ratio such as 1.0x gives a limit of at least N units.", 0)] = 0,
+    model: Annotated[str, option(f"{options.MODEL_HELP} [default: FROM-TO, such as en-it]")] = "",
     no_control: Annotated[bool, flag("--no-control", "Use the translator without length control.")] = False,
     candidates: Annotated[int, integer("Search for N candidates; the JSON lists them.")] = 1,
     beams: options.Beams = 5,
-    reverse: Annotated[str, option("Reverse model (target to source), to rank translations that fit.", "MODEL")] = "",
+    reverse: Annotated[str, option("Target-to-source model, to rank translations that fit.", "MODEL")] = "",
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
-    out: Annotated[Path | None, option("Write to this file; it appears when all lines are done.", "FILE")] = None,
+    out: Annotated[Path | None, option("The file to write; it appears when all lines are done.", "FILE")] = None,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
@@ -49,29 +47,27 @@ def translate(
     lengthwise translate "Save as ..." --to it --length "at most 20 chars"
     lengthwise translate strings.tsv --to fr --model Helsinki-NLP/opus-mt-en-fr --json > translated.jsonl
 
-    Output line n is input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses, numbers)
-    are kept; the JSON names those that were lost. In a .tsv, the second column is the length of the line, or the column
-    whose header is "length"; --length applies to lines without one.
-    If a limit is tight, words of the source may be dropped before it is translated; the JSON names them.
+    Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
+    numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
+    column, or in the column with the header "length"; --length applies to lines without one.
+    If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
     from ..translation.line_input import LineParser
 
     if not to:
-        raise terminal.UsageError("to which language? For example --to fr")
+        raise terminal.UsageError("--to is missing; give the target language, for example --to fr")
     if not text.strip():
-        raise terminal.UsageError("the text is empty; there is nothing to translate")
+        raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
     if file is None and _FILE_NAME.fullmatch(text):
-        raise terminal.UsageError(
-            f"there is no file {text!r} here; a text with such a name can be given on stdin, with -"
-        )
+        raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
     if out:
         if file is not None and out.exists() and out.samefile(file):
-            raise terminal.UsageError(f"{out} is what is to be translated; name another file for the translations")
+            raise terminal.UsageError(f"--out {out} is the file to translate; name another file")
         partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
     name = model or _default_model(source, to)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
@@ -80,7 +76,8 @@ def translate(
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
         if lines := FileLines(file) if file else stdin:
-            with terminal.report_interrupt(lambda: lines.progress(printer.done, printer.translated)):
+            file_name = stream.name if out else ""
+            with terminal.report_interrupt(lambda: lines.progress(printer.done, "translated", file_name)):
                 _translate_lines(translator, parser, lines, printer)
         else:
             _translate_one(translator, text, parser.budget, printer)
@@ -97,11 +94,9 @@ def _default_model(source: str, target: str) -> str:
         return name
     for language in (source, target):
         if not 2 <= len(language) <= 3:
-            raise terminal.UsageError(f"languages are named by their codes, such as fr, it or de; got {language!r}")
-    raise terminal.UsageError(
-        f"no translator from {source} to {target} has a short name; name one: "
-        f"--model Helsinki-NLP/opus-mt-{name}, or the folder of a model"
-    )
+            raise terminal.UsageError(f"a language is given by its code, such as fr, it or de; got {language!r}")
+    advice = f"give --model, for example Helsinki-NLP/opus-mt-{name}, or the folder of a model"
+    raise terminal.UsageError(f"no translator from {source} to {target} has a short name; {advice}")
 
 
 def _translator(name: str, reverse: str, device: str | None, fitted: bool, **options: Any) -> "Translator":
@@ -111,15 +106,14 @@ def _translator(name: str, reverse: str, device: str | None, fitted: bool, **opt
 
         name = base_name(name)
         if has_controls(name):
-            raise terminal.UsageError(f"{name} has learnt length with all its weights; there is no plain one")
-    writer = load(name, device, fitted=fitted)
-    back = load(reverse, device) if reverse else None
+            raise terminal.UsageError(f"--no-control: {name} has no weights without length control; give another model")
+    writer, reverse_model = load(name, device, fitted=fitted), None
     from ..scoring.reverse import ReverseModel
     from ..translation import Translator
     from ..translation.languages import prepare
 
-    reverse_model = None
-    if back is not None:
+    if reverse:
+        back = load(reverse, device)
         prefix, _ = prepare(back, options["target"], options["source"])  # raises if it is for other languages
         reverse_model = ReverseModel(back.engine, prefix)
     translator = Translator(writer, **options, reverse=reverse_model)
@@ -129,7 +123,7 @@ def _translator(name: str, reverse: str, device: str | None, fitted: bool, **opt
 
 
 class _Printer:
-    """Prints translations one by one and counts those with a fault."""
+    """Prints translations one by one and counts those that do not fit, lost a placeholder or have an error."""
 
     def __init__(self, stream: TextIO, as_json: bool) -> None:
         self.stream, self.as_json = stream, as_json
@@ -146,11 +140,6 @@ class _Printer:
         print(line, file=self.stream, flush=True)
 
     @property
-    def translated(self) -> str:
-        """Return "translated", with the name of the file if lines were written to one."""
-        return f"translated; see {self.stream.name}" if self.done and self.stream is not sys.stdout else "translated"
-
-    @property
     def all_well(self) -> bool:
         return not (self.misfits or self.damaged or self.errors)
 
@@ -158,16 +147,11 @@ class _Printer:
 def _translate_one(translator: "Translator", text: str, budget: "Budget | None", printer: _Printer) -> None:
     with terminal.console().status("translating"):
         [one] = translator.translate([text], budget)
+    if one.error is None or printer.as_json:
+        printer.show(one)
+    terminal.print_verdict(one, dim=one.fits and one.complete and one.intact)
     if one.error is not None and not printer.as_json:
-        terminal.print_message(one.error)
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
-    printer.show(one)
-    if one.error is not None:
-        terminal.print_message(one.error)
-    elif not (one.fits and one.complete and one.intact):
-        terminal.print_message(terminal.verdict(one))
-    elif sys.stdout.isatty():
-        terminal.console().print(terminal.verdict(one), style="dim")
 
 
 def _translate_lines(
@@ -194,10 +178,8 @@ def _translate_lines(
                     incomplete.append(str(number))
             bar.update(task, completed=number, total=source.seen)
     if not printer.all_well:
-        terminal.print_message(
-            f"of {printer.done} lines, {printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number "
-            f"and {printer.errors} could not be translated"
-        )
+        faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
+        terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
     if incomplete:
         some = ", ".join(incomplete[:MAX_NAMED]) + (", ..." if len(incomplete) > MAX_NAMED else "")
         what = "fits but is not complete: line" if len(incomplete) == 1 else "fit but are not complete: lines"

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -25,9 +25,7 @@ Write = Callable[..., "list[Written]"]  # Writer.write with all options but the 
 
 def write(
     prompt: Annotated[str, argument("The prompt; - reads prompts from stdin, one per line.")],
-    length: Annotated[
-        str, option("'at most 280 chars', '40-60 words', 'exactly 50 words', '~100 tokens', ... Required.")
-    ] = "",
+    length: Annotated[str, option("Required: 'at most 280 chars', '40-60 words', 'exactly 50 words', ...")] = "",
     model: options.Model = "smollm2",
     candidates: options.Candidates = 1,
     temperature: Annotated[float | None, option("Sampling temperature; 0 decodes greedily.", "T", min=0)] = None,
@@ -44,18 +42,17 @@ def write(
     lengthwise write "Describe a lighthouse." --length "at most 280 chars"
     lengthwise write - --length "40-60 words" --candidates 4 < prompts.txt > texts.jsonl
 
-    One prompt gives a text, or an object with --json. Prompts from stdin give one JSON object per line, in input order.
-    Ctrl-C prints how many were written.
-    Lines that arrive together are written in one batch. With sampling, each line is written alone and line n uses the
-    seed --seed + n - 1, so its text does not depend on other lines.
+    One prompt gives a text, or a JSON object with --json. Prompts from stdin give one JSON object per line, in input
+    order. Prompts that arrive together are written in one batch. With sampling, each prompt is written alone, and line
+    n uses the seed --seed + n - 1, so its text does not depend on other lines.
     Exit code 3: a text does not fit; the best one is printed nevertheless.
     """
     from ..length.budget import as_budget
 
     if not length:
-        raise terminal.UsageError("how long may the text be? For example --length 'at most 280 chars'")
+        raise terminal.UsageError("--length is missing; give for example --length 'at most 280 chars'")
     if not prompt.strip():
-        raise terminal.UsageError("the prompt is empty; there is nothing to write about")
+        raise terminal.UsageError("the prompt is empty; give a text, or - to read stdin")
     for given in (prompt, system or ""):
         terminal.decode(given.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
@@ -68,11 +65,11 @@ def write(
     _warn_of_window(writer, budget)
     call: Write = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
     if lines is None:
-        with _token_count(writer.model):
+        with terminal.console().status("writing") as status, _token_count(writer.model, status):
             [written] = call([prompt], seed=seed)
         all_fit = _show(prompt, written, as_json)
     else:
-        # A sampled text depends on its row in the batch, and which lines arrive together is chance.
+        # A sampled text depends on its row in the batch, and the batch depends on when lines arrive.
         size = 1 if sampling else max(1, writer.batch_size // max(candidates, beams))
         all_fit = _write_lines(call, lines, size, seed)
     if not all_fit:
@@ -80,27 +77,19 @@ def write(
 
 
 def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
-    """Warn of a limit beyond the context window: a small model that repeats itself can take minutes to reach it."""
+    """Warn of a limit beyond the context window: a model that repeats itself can take minutes to reach it."""
     window = writer.engine.window
     reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # characters per token: more than usual
     if not budget.of_source and budget.low <= reach < (budget.high or 0):  # if low is beyond it, `write` raises
-        limit = f"its window of {window:,} tokens"
-        terminal.print_message(f"'{budget}' is more than the model can write; it stops at {limit}")
+        terminal.print_message(f"'{budget}' is more than the model can write: its context window has {window:,} tokens")
 
 
-@contextmanager
-def _token_count(model: Any) -> Iterator[None]:
-    """Show the number of tokens so far on a terminal: a long text may take minutes."""
-    with terminal.console().status("writing") as status:
-        if not sys.stderr.isatty():
-            yield
-            return
-        steps = count(1)
-        hook = model.register_forward_hook(lambda *_: status.update(f"writing: {next(steps):,} tokens"))
-        try:
-            yield
-        finally:
-            hook.remove()
+def _token_count(model: Any, status: Any) -> Any:
+    """Return a context in which `status` shows the tokens so far on a terminal: a long text may take minutes."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    steps = count(1)
+    return model.register_forward_hook(lambda *_: status.update(f"writing: {next(steps):,} tokens"))
 
 
 def _show(prompt: str, written: "Written", as_json: bool) -> bool:
@@ -108,14 +97,8 @@ def _show(prompt: str, written: "Written", as_json: bool) -> bool:
         terminal.print_json({"prompt": prompt, **written.as_json()})
     elif written.error is None:
         print(written.text, flush=True)
-    if written.error is not None:
-        terminal.print_message(written.error)
-        return False
-    if sys.stdout.isatty():
-        terminal.console().print(terminal.verdict(written), style="dim")
-    elif not (written.fits and written.complete):
-        terminal.print_message(terminal.verdict(written))
-    return written.fits
+    terminal.print_verdict(written, dim=sys.stdout.isatty() or (written.fits and written.complete))
+    return written.error is None and written.fits
 
 
 def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:
@@ -138,16 +121,15 @@ def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:
 
 
 def _write_batch(call: Write, batch: list[bytes], number: int, seed: int) -> "Iterator[tuple[str, Written]]":
-    """Yield each prompt and its text. A line that is not UTF-8 gives a row with an error; `number` is the first's."""
-    prompts, errors = [], {}
-    for place, line in enumerate(batch):
-        try:
-            prompts.append(terminal.decode(line, f"line {number + place}").rstrip("\r\n"))
-        except ValueError as error:
-            errors[place] = str(error)
-            prompts.append("")  # `write` returns an error row for it
-    for place, written in enumerate(call(prompts, seed=seed)):
-        if place in errors:
-            yield batch[place].decode("utf-8", "replace").rstrip("\r\n"), replace(written, error=errors[place])
-        else:
-            yield prompts[place], written
+    """Yield each prompt and its text. A line that is not UTF-8 gives a row with an error. `number`: the first line."""
+    rows = [_decoded(line, f"line {n}") for n, line in enumerate(batch, number)]
+    texts = call(["" if error else prompt for prompt, error in rows], seed=seed)
+    for (prompt, error), written in zip(rows, texts, strict=True):
+        yield prompt, replace(written, error=error) if error else written
+
+
+def _decoded(line: bytes, name: str) -> tuple[str, str | None]:
+    try:
+        return terminal.decode(line, name).rstrip("\r\n"), None
+    except ValueError as error:
+        return line.decode("utf-8", "replace").rstrip("\r\n"), str(error)

@@ -1,7 +1,7 @@
-"""LengthState: how much each row of a batch has written, and whether it is inside a word or a character.
+"""LengthState: the length of each row of a batch, and whether it is inside a word or a character.
 
-The state is read off all ids at once, or advanced by one token a row: a dozen operations on a few integers instead of a
-count over everything written. Rows can be added, forked, dropped and reordered. It decides nothing.
+The state is computed from all ids at once, or advanced by one token per row with a dozen operations on a few integers.
+Rows can be added, forked, dropped and reordered.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,12 @@ ALL = slice(None)
 
 
 class LengthState:
-    """What the rows have written. Each array is (rows,)."""
+    """The state of the texts so far. Each array is (rows,)."""
 
     used: Integers  # units, as if more text followed
     used_at_end: Integers  # units if the text ends here
-    begun: Booleans  # something other than white space is written
-    in_word: Booleans  # inside a word, where words are counted
+    begun: Booleans  # whether the text has more than white space
+    in_word: Booleans  # whether it ends inside a word, if words are counted
     utf8_state: Integers  # 0 between characters
     tokens: Integers  # tokens written
     last: Integers  # the last token; -1 if there is none
@@ -38,8 +38,8 @@ class LengthState:
         self.begun, self.in_word = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
         self.last = np.full(rows, -1)
         self._dependent = np.zeros(rows, np.bool_)  # a cost since the last gap depends on its neighbours
-        # A gap is a space that follows an ASCII character. No unit joins anything across it, so the count before it is
-        # final. Of each row: the place of its last gap among the ids, and the units before it.
+        # A gap is a space that follows an ASCII character. No unit joins characters across it, so the count before it
+        # is final. Per row: the index of the last gap in the ids, and the units before it.
         self._gap, self._before_gap = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
 
     @classmethod
@@ -94,31 +94,31 @@ class LengthState:
         self._recount()
 
     def _mark_gaps(self, tokens: Integers, rows: Rows) -> None:
-        """Note the rows in which `tokens` puts a space behind an ASCII character."""
+        """Store the gap of each row in which its token starts with a space and follows an ASCII character."""
         gap = self.meter.spaced[tokens] & self.meter.solid[self.last[rows]] & (self.tokens[rows] > 0)
         self._gap[rows] = np.where(gap, self.tokens[rows], self._gap[rows])
         self._before_gap[rows] = np.where(gap, self.used[rows], self._before_gap[rows])
         self._dependent[rows] &= ~gap
 
     def _recount(self) -> None:
-        """Measure, as text from their last gap on, the rows in which a cost depends on its neighbours."""
+        """Measure the text since the last gap of the rows in which a cost depends on its neighbours."""
         for row in self._dependent.nonzero()[0].tolist():
             gap = int(self._gap[row])
             before, written = 0, self.written(row, gap)
-            if gap:  # "x", one unit in all of them, stands for the text before the gap: its space is no leading one
+            if gap:  # "x" replaces the text before the gap, so that its space counts; it is one unit long in all units
                 before, written = int(self._before_gap[row]) - 1, b"x" + written
             self.used[row] = self.used_at_end[row] = before + self.meter.measure(written)
             if not ends_in_ascii(written):
                 self.used_at_end[row] = before + self.meter.measure(written, ended=True)
 
     def written(self, row: int, since: int = 0) -> bytes:
-        """Return the bytes of this row's tokens, from token number `since` on."""
+        """Return the bytes of this row's tokens from index `since`."""
         return self.meter.spell(self.ids[row][since:])
 
     # ---- rows that come and go
 
     def select(self, rows: Sequence[int] | Integers) -> None:
-        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
+        """Keep these rows in this order. A row that is given twice is forked; one that is not given is dropped."""
         rows = np.asarray(rows, np.int64)
         self.ids = [self.ids[row].copy() for row in rows]
         for name in self._ARRAYS:

@@ -1,12 +1,11 @@
-"""LengthConstraint: the hard budget of a batch of rows, free of any engine.
+"""LengthConstraint: the hard budget of a batch of rows, for any engine.
 
-Whatever the model and the search (greedy, sampling, beams), a row never grows past its maximum, never ends before its
-minimum, never enters a state from which the budget cannot be met, and never ends inside a UTF-8 character. Near its
-maximum a row is also steered towards a sentence end. Whether a text really ends as a sentence is judged elsewhere.
+With any model and search (greedy, sampling, beams), a row never grows past its maximum, never ends before its minimum,
+never enters a state from which the budget cannot be met, and never ends inside a UTF-8 character. Near its maximum a
+row is steered towards a sentence end.
 
-Scores are torch tensors on any device or numpy arrays; this file imports no torch. Counting is done on the CPU, on a
-few integers a row. Only the masks are as wide as the vocabulary. In most steps every token fits, and all rows share one
-mask.
+Scores are torch tensors on any device or numpy arrays; torch is not imported. Counting is done on the CPU, on a few
+integers per row. Only the masks are as wide as the vocabulary. In most steps every token fits and all rows share one.
 """
 
 import math
@@ -27,22 +26,21 @@ Limits = Iterable[int | None]  # None: no limit
 
 UNLIMITED = BANNED - 1
 
-# Per unit: the stretch before the maximum in which sentence ends are steered, and the shortest sentence worth starting.
-_LANDING = {"tokens": (16, 6), "words": (12, 4)}
-_LANDING_OTHER = (64, 20)
-_FAVOUR = 4.0  # nats for a full stop at the very end of the room
-_DISFAVOUR = 12.0  # nats against one after which only the stump of a sentence would fit
-_LAST_TOKENS = 4  # with so few left, a character must not stay incomplete
-_LIKELY_END = math.log(0.1)  # an end is the model's own choice if it is this likely, compared with the likeliest token
-_LIKELY_PIECE = math.log(0.5)  # and so is a piece that continues the last word of the room
+# Per unit: the length before the maximum in which sentence ends are steered, and the shortest sentence worth starting.
+_LANDING = {"tokens": (16, 6), "words": (12, 4)}  # others: (64, 20)
+_FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
+_DISFAVOUR = 12.0  # nats against one after which no whole sentence would fit
+_LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete
+_LIKELY_END = math.log(0.1)  # an end is allowed if its probability is this share of the likeliest token's
+_LIKELY_PIECE = math.log(0.5)  # and so is a token that continues the last word that fits
 
 
 class LengthConstraint:
     """Keeps every row of a batch inside `low[row] <= length <= high[row]`, counted by `meter`.
 
-    `eos`: the ids that end a text. `limit`: the tokens that a row may have at most. `written`: the ids of a text that a
-    row continues; they count for its length and its limit. With `finish` the last unit of the room is kept for a full
-    stop. In each step, `apply` masks the scores and `update` takes the tokens that were chosen.
+    `eos`: the ids that end a text. `limit`: the maximum number of tokens per row. `written`: the ids of a text that a
+    row continues; they count for its length and its limit. With `finish`, the last unit is kept for a full stop. In
+    each step, `apply` masks the scores and `update` receives the chosen tokens.
     """
 
     def __init__(
@@ -63,17 +61,17 @@ class LengthConstraint:
         self._texts, self._written = rows, [[]] * rows if written is None else written
         self.state = LengthState.of(meter, self._written)
         self._costs = token_costs_of(meter, finish)
-        self._landing, self._shortest = _LANDING.get(meter.unit.name, _LANDING_OTHER)
+        self._landing, self._shortest = _LANDING.get(meter.unit.name, (64, 20))
         self._tables: dict[Any, _Tables] = {}
         self._places: list[int] | None = None  # rows of the scores that are constrained; None: all
-        self._outputs: list[list[int]] = [[] for _ in range(rows)]  # vLLM's lists of the tokens that rows have taken
+        self._outputs: list[list[int]] = [[] for _ in range(rows)]  # vLLM's output tokens of each row
 
     # ---- one step
 
     def apply(self, scores: Array) -> Array:
         """Return the scores (rows, vocabulary) with the tokens that are not allowed at minus infinity.
 
-        Near the end of the room, full stops are favoured, or disfavoured where the text may not end.
+        Near the maximum, full stops get a bonus, or a penalty where the text may not end.
         """
         if self._places is None:
             return self._masked(scores)
@@ -86,27 +84,27 @@ class LengthConstraint:
         tables = self._tables_for(scores)
         lib, at, low = tables.lib, self.state, self.low
         best, ends = lib.amax(scores, 1), scores[:, tables.eos]  # (rows,), (rows, ends)
-        left, room, state = self.limit - at.tokens, self.high - at.used, self._costs.state(at)
+        left, units_left, state = self.limit - at.tokens, self.high - at.used, self._costs.state(at)
         may_end = (at.used_at_end >= low) & at.begun & (at.utf8_state == 0)
         stopped = self._costs.is_full_stop[at.last] & (at.tokens > 0) & self.finish
-        over = self._enough(room, stopped & may_end) | (left < 1)
-        room = np.where(over, -1, room)  # nothing more fits
+        over = self._enough(units_left, stopped & may_end) | (left < 1)
+        units_left = np.where(over, -1, units_left)  # nothing more fits
 
-        kept = lib.minimum(scores, tables.caps(state, room))  # one pass, and a copy
+        kept = lib.minimum(scores, tables.caps(state, units_left))  # one pass, and a copy
         self._ban_too_late(kept, tables, left, over)
-        last_word = (room == 0) & (state == State.IN_WORD)
-        if self.meter.opens is not None and last_word.any():  # letters cost nothing here: only likely ones
+        last_word = (units_left == 0) & (state == State.IN_WORD)
+        if self.meter.opens is not None and last_word.any():  # letters cost nothing here: allow likely ones only
             self._ban_unlikely(kept, tables, scores, best, last_word.nonzero()[0])
-        if (bonus := self._bonus(room)) is not None:
+        if (bonus := self._bonus(units_left)) is not None:
             stops = kept[:, tables.plain_stops]
             stops += tables.convert(bonus)
             kept[:, tables.plain_stops] = stops
-        sure = (may_end & stopped if self.finish else may_end) | (room < 0)
+        sure = (may_end & stopped if self.finish else may_end) | (units_left < 0)
         if (sure | may_end).any():
             bar = np.where(sure, -np.inf, np.where(may_end, _LIKELY_END, np.inf)).astype(np.float32)
             likely = ends >= (best + tables.convert(bar))[:, None]
             kept[:, tables.eos] = lib.where(likely, ends, -math.inf)
-        # Where nothing fits and no end is allowed, the text ends here; measuring it shows that it does not fit.
+        # If no token is left, the text ends; measuring it later shows that it does not fit.
         end = kept[:, self.eos[0]]
         kept[:, self.eos[0]] = lib.where(lib.amax(kept, 1) == -math.inf, lib.zeros_like(end), end)
         return kept
@@ -126,11 +124,11 @@ class LengthConstraint:
         return self.apply(scores)
 
     def update(self, tokens: Array, rows: Rows = ALL) -> None:
-        """Take the tokens that were chosen, one for each row, or for each of these `rows`."""
+        """Append the chosen tokens, one for each row, or for each of these `rows`."""
         self.state.advance(_numpy(tokens), rows)
 
     def full_stops(self, tokens: Array) -> Array:
-        """Return which of these tokens are full stops: an array of the same kind and shape."""
+        """Return which of these tokens are full stops, as an array of the same library and shape."""
         known = self._costs.is_full_stop
         return _converter(tokens)(known)[tokens.clip(max=len(known) - 1)]  # a model may have ids beyond its tokenizer's
 
@@ -142,18 +140,18 @@ class LengthConstraint:
             self._tables[key] = _Tables(self._costs, self.eos, scores)
         return self._tables[key]
 
-    def _enough(self, room: Integers, stopped: Booleans) -> Booleans:
-        """Return the rows, of those that `stopped`, that are finished and have no room for another sentence: (rows,).
+    def _enough(self, units_left: Integers, stopped: Booleans) -> Booleans:
+        """Return which rows that `stopped` are finished texts and cannot fit another sentence: (rows,).
 
         A row without a maximum needs no other sentence.
         """
-        enough = stopped & ((room < self._shortest) | (self.high == UNLIMITED))
-        for row in enough.nonzero()[0].tolist():  # once a sentence
+        enough = stopped & ((units_left < self._shortest) | (self.high == UNLIMITED))
+        for row in enough.nonzero()[0].tolist():  # once per sentence
             enough[row] = finished(self.state.written(row).decode("utf-8", "ignore"))
         return enough
 
     def _ban_too_late(self, kept: Array, tables: "_Tables", left: Integers, over: Booleans) -> None:
-        """Ban the tokens that leave too few behind them to complete a character or to reach the minimum."""
+        """Ban the tokens after which too few are left to complete a character or to reach the minimum."""
         must_gain = self._costs.must_gain(self.state, left, self.low)
         late = (must_gain | (left <= _LAST_TOKENS)) & ~over
         if late.any():
@@ -167,15 +165,15 @@ class LengthConstraint:
         unlikely = scores[index] < (best[index] + _LIKELY_PIECE)[:, None]
         tables.ban(kept, index, unlikely & ~tables.is_full_stop)
 
-    def _bonus(self, room: Integers) -> NDArray[np.float32] | None:
-        """Return nats for each plain full stop, (rows, stops), or None where all are 0.
+    def _bonus(self, units_left: Integers) -> NDArray[np.float32] | None:
+        """Return nats for each plain full stop, (rows, stops), or None if all are 0.
 
-        Above 0 where the text may end after it and the room runs out, below 0 where only a stump would fit after it.
+        Above 0 where the text may end after it near the maximum, below 0 where no whole sentence would fit after it.
         """
-        if not self.finish or room.min() > self._landing + self._shortest:
+        if not self.finish or units_left.min() > self._landing + self._shortest:
             return None
         cost = self._costs.stop_costs  # (stops,)
-        after = room[:, None] - cost
+        after = units_left[:, None] - cost
         may_end = self.state.used[:, None] + cost >= self.low[:, None]
         stump = ~may_end & (after > 0) & (after < self._shortest)
         nearness = (1 - after.astype(np.float32) / np.float32(self._landing)).clip(0, 1)
@@ -185,33 +183,31 @@ class LengthConstraint:
     # ---- rows that come and go
 
     def select(self, rows: Array) -> None:
-        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
-        rows = _numpy(rows).astype(np.int64)  # an empty list is one of floats
+        """Keep these rows in this order. A row that is given twice is forked; one that is not given is dropped."""
+        rows = _numpy(rows).astype(np.int64)  # an empty list becomes an array of floats
         self.low, self.high, self.limit = self.low[rows], self.high[rows], self.limit[rows]
         self.state.select(rows)
         self._outputs = [self._outputs[row] for row in rows]
 
     def add(self, low: Limits, high: Limits, limit: Limits, written: Sequence[Sequence[int]]) -> None:
         """Append rows, described as for the constructor."""
-        self.low, self.high, self.limit = (
-            np.concatenate([old, _numbers(new)])
-            for old, new in ((self.low, low), (self.high, high), (self.limit, limit))
-        )
+        pairs = (self.low, low), (self.high, high), (self.limit, limit)
+        self.low, self.high, self.limit = (np.concatenate([old, _numbers(new)]) for old, new in pairs)
         self.state.add(written)
         self._outputs += [[] for _ in written]
 
     # ---- vLLM's LogitsProcessor
 
     def is_argmax_invariant(self) -> bool:
-        """Return False: the mask can change which token is the likeliest."""
+        """Return False: the mask can change the likeliest token."""
         return False
 
     def update_state(self, batch_update: Any) -> None:
-        """Follow vLLM's batch: requests are removed, added and moved, then every row takes its new tokens.
+        """Follow vLLM's batch: requests are removed, added and moved, then every row receives its new tokens.
 
-        A request that has `extra_args={"length_limits": [low, high]}` in its sampling parameters is constrained, with
-        `max_tokens` as its limit. The scores of the others stay as they are. vLLM appends to the list of output tokens
-        that comes with an added request. `batch_update` is None where the batch has not changed.
+        A request with `extra_args={"length_limits": [low, high]}` in its sampling parameters is constrained, with
+        `max_tokens` as its limit; others are not. vLLM appends to the list of output tokens that comes with an added
+        request. `batch_update` is None if the batch has not changed.
         """
         if batch_update is not None:
             places = range(len(self.low)) if self._places is None else self._places
@@ -243,33 +239,33 @@ class _Tables:
         self.convert = _converter(scores)
         self.lib = np if isinstance(scores, np.ndarray) else sys.modules["torch"]
         by_state = _widened(costs.by_state, scores.shape[1], BANNED)
-        by_state[:, eos] = BANNED  # an end is allowed in `apply`
+        by_state[:, eos] = BANNED  # `apply` allows ends
         self.by_state, self.eos = self.convert(by_state), self.convert(eos)
         self.is_full_stop = self.convert(_widened(costs.is_full_stop[None], scores.shape[1], False))
         self.plain_stops, self.largest = self.convert(costs.plain_stops), costs.largest
         self._banned, self._free = (self.lib.full_like(scores[0], value) for value in (-math.inf, math.inf))
         self._caps: dict[tuple[int, int], Array] = {}
 
-    def caps(self, state: Integers, room: Integers) -> Array:
-        """Return plus infinity where a row may take the token, minus infinity elsewhere: (rows, vocabulary).
+    def caps(self, state: Integers, units_left: Integers) -> Array:
+        """Return plus infinity where a token fits, minus infinity elsewhere: (rows, vocabulary).
 
-        (vocabulary,) where all rows may take the same, as in most steps: every token that is not always banned.
+        (vocabulary,) if the same tokens fit in all rows, as in most steps.
         """
-        ample = room >= self.largest  # inside and outside a word differ in costs, not in what is banned
+        ample = units_left >= self.largest  # costs differ inside and outside a word, but the same tokens are banned
         state = np.where(ample & (state == State.IN_WORD), State.BETWEEN, state)
-        keys = list(zip(state.tolist(), np.minimum(room, self.largest).tolist(), strict=True))
+        keys = list(zip(state.tolist(), np.minimum(units_left, self.largest).tolist(), strict=True))
         if len(set(keys)) == 1:
             return self._cap(keys[0])
         return self.lib.stack([self._cap(key) for key in keys])
 
     def _cap(self, key: tuple[int, int]) -> Array:
         if key not in self._caps:
-            state, room = key
-            self._caps[key] = self.lib.where(self.by_state[state] > room, self._banned, self._free)
+            state, units_left = key
+            self._caps[key] = self.lib.where(self.by_state[state] > units_left, self._banned, self._free)
         return self._caps[key]
 
     def ban(self, kept: Array, rows: Array, banned: Array) -> None:
-        """Put minus infinity where `banned` (some rows, some of the vocabulary) says so in these `rows` of `kept`."""
+        """Set the `banned` tokens, (len(rows), vocabulary or less), of these `rows` of `kept` to minus infinity."""
         width = banned.shape[1]
         kept[rows, :width] = self.lib.where(banned, self._banned[:width], kept[rows, :width])
 
@@ -279,15 +275,15 @@ def _numpy(array: Array) -> Integers:
 
 
 def _converter(like: Array) -> Any:
-    """Return the function that turns a numpy array into an array of the library and on the device of `like`."""
+    """Return the function that converts a numpy array to the library and the device of `like`."""
     if isinstance(like, np.ndarray):
         return lambda array: array
-    torch = sys.modules["torch"]  # it made `like`
+    torch = sys.modules["torch"]  # imported, because it made `like`
     return lambda array: torch.from_numpy(array).to(like.device)
 
 
 def _widened(table: NDArray[Any], width: int, value: Any) -> NDArray[Any]:
-    """Return a copy with `width` columns: embeddings may be padded beyond the tokenizer's size, or cut."""
+    """Return a copy with `width` columns: embeddings may be larger or smaller than the tokenizer."""
     wide = np.full((len(table), width), value, table.dtype)
     wide[:, : table.shape[1]] = table[:, :width]
     return wide

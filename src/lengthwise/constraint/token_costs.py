@@ -1,7 +1,4 @@
-"""TokenCosts: what each token takes from the room that is left, by the state of the text.
-
-Made once for a meter and cached. This file knows tokens and their texts. How much room a row has is `mask.py`'s matter.
-"""
+"""TokenCosts: what each token takes of the length that is left, by the state of the text. Cached per meter."""
 
 from enum import IntEnum
 from functools import lru_cache
@@ -14,17 +11,17 @@ from ..length.meter import Booleans, Integers, Meter
 from ..length.utf8 import STATES
 from .length_state import LengthState
 
-BANNED = 1 << 29  # a cost beyond any room
+BANNED = 1 << 29  # a cost above any maximum
 
-# Tokens after which a text may stop: a full stop of some script, with quotes and brackets that close behind it.
+# Tokens after which a text may stop: a full stop of some script, with closing quotes and brackets.
 _FULL_STOP = regex.compile(r"\s?[.!?…。！？｡۔؟।]['\"”’»›)\]）」』]*")
 _PLAIN_STOP = regex.compile(r"[.!?。！？۔؟।]")
 _UNPRINTABLE = regex.compile(r"(?![\t\n\r])\p{Cc}")
-_MISSING = np.array([state[0] for state in STATES])  # bytes that the character still lacks, by UTF-8 state
+_MISSING = np.array([state[0] for state in STATES])  # bytes that complete the character, by UTF-8 state
 
 
 class State(IntEnum):
-    """What the next token follows. From `IN_CHARACTER` on: inside a character, in UTF-8 state 1 and more."""
+    """Where the text ends. `IN_CHARACTER` and above: inside a character, in UTF-8 state 1 and above."""
 
     BETWEEN = 0
     IN_WORD = 1  # inside a word, where words are counted
@@ -47,19 +44,19 @@ class TokenCosts:
     def _by_state(self, texts: list[str], finish: bool) -> NDArray[np.int32]:
         """Return the cost of each token in each state: (states, vocabulary).
 
-        A token that cannot end the text also reserves what it takes to end it: a full stop, the missing bytes of a
-        character, something to follow a space.
+        A token that cannot end the text also reserves what is needed to end it: a full stop, the missing bytes of a
+        character, a word after a space.
         """
         meter, unit, stop = self.meter, self.meter.unit.name, self.is_full_stop
         ends_word = stop | np.array([bool(t) and (t[-1].isalnum() or t[-1] in "'’\ufffd") for t in texts])
         may_end = ends_word if unit == "words" else stop if finish else meter.trail == 0  # a stop adds no word
         cost = meter.cost + ~may_end
         in_word = cost - meter.joins if meter.joins is not None else cost
-        # The first token may take the whole room, as in "Yes", but is neither white space nor a full stop.
+        # The first token may use the whole length, as in "Yes", but is neither white space nor a full stop.
         first = np.where(meter.white | stop, BANNED, meter.cost - meter.lead)
         if unit in ("bytes", "tokens"):
-            first = first + (meter.utf8[0] > 0)  # the rest of its character is charged for a full stop
-        # The first byte has paid for the rest of a character, and for the full stop behind it.
+            first = first + (meter.utf8[0] > 0)  # the rest of the character reserves a full stop
+        # The cost of the first byte includes the rest of its character, and the full stop after it.
         rest = in_word - ((meter.cost == 0) & ~may_end)
         tables = [cost, in_word, first, *[rest] * (len(STATES) - 1)]
         never = np.array([not t or bool(_UNPRINTABLE.search(t)) for t in texts])
@@ -78,14 +75,11 @@ class TokenCosts:
 
     @staticmethod
     def must_gain(at: LengthState, left: Integers, low: Integers) -> Booleans:
-        """Return the rows that reach their minimum only if nearly every token that is `left` (rows,) adds a unit."""
+        """Return the rows that reach their minimum only if nearly each of the `left` (rows,) tokens adds a unit."""
         return (low > at.used) & (left <= low - at.used + _MISSING[at.utf8_state] + 2)
 
     def too_late(self, at: LengthState, left: Integers, must_gain: Booleans, rows: Integers) -> Booleans:
-        """Return the tokens after which these rows can no longer complete a character or reach their minimum.
-
-        (len(rows), vocabulary).
-        """
+        """Return the tokens after which a row cannot complete a character or reach its minimum: (rows, vocabulary)."""
         before = at.utf8_state[rows, None]
         after = self.meter.utf8[at.utf8_state[rows]]  # (rows, vocabulary)
         incomplete = _MISSING[np.maximum(after, 0)] > left[rows, None] - 1
@@ -98,5 +92,5 @@ class TokenCosts:
 
 @lru_cache(maxsize=32)
 def token_costs_of(meter: Meter, finish: bool) -> TokenCosts:
-    """Return the costs of this meter, cached: reading a vocabulary takes a quarter of a second."""
+    """Return the costs of this meter. Cached: reading a vocabulary takes a quarter of a second."""
     return TokenCosts(meter, finish)

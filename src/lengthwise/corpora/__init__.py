@@ -1,4 +1,4 @@
-"""Corpora: read, filter, mix, build. Texts in, texts out; this room imports no torch."""
+"""Corpora: read, filter, mix and build them. Imports no torch."""
 
 from .document import DataError, Document
 from .filters import Limits, Report

@@ -1,18 +1,18 @@
 """Documents: parallel segments, and the JSON rows they are read from.
 
-One type serves every corpus. A translated text is its (source, target) segments in order. A sentence pair, an
-instruction (prompt, response) and a title (text, title) have one segment. This module knows no files.
+A translated text is a document of (source, target) segments in order. A sentence pair, an instruction (prompt,
+response) and a title (text, title) are documents of one segment.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 PAIRS = (("source", "target"), ("prompt", "response"), ("text", "title"))
-_REVERSED = ("target", "source")  # as field names of "segs", which has none: read the corpus in the other direction
+_REVERSED = ("target", "source")  # as fields of a row with "segs": swap the two sides
 
 
 class DataError(ValueError):
-    """A corpus cannot be read, or should not be used as it is. The text says which, why, and what to do."""
+    """A corpus cannot be read, or should not be used as it is."""
 
 
 class NoFile(DataError):
@@ -20,7 +20,7 @@ class NoFile(DataError):
 
 
 class RowError(ValueError):
-    """A row makes no document. The text is the reason alone; the reader of the file adds the place."""
+    """A row is no document. The text is the reason; the reader of the file adds file and line."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def _text(value: Any, what: str) -> str:
         raise RowError(f"{what} must be a string; got {_kind(value)}")
     try:
         value.encode()
-    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair, which UTF-8 cannot encode
-        raise RowError(f"{what} holds half a character (a lone surrogate)") from None
+    except UnicodeEncodeError:  # JSON can contain half of a surrogate pair
+        raise RowError(f"{what} contains half a character (a lone surrogate)") from None
     return value
 
 

@@ -2,10 +2,8 @@
 
 Pairs with an empty side, a side that is too long, or sides of too unequal length are dropped and counted. So are
 duplicate documents and malformed rows. Too many malformed rows are an error, since the file may have another format.
-This module knows no files and no formats.
 """
 
-import json
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -15,12 +13,13 @@ from .document import DataError, Document
 from .lines import Malformed
 
 SAMPLES = 5  # malformed rows that a report shows
-MIN_ROWS = 100  # before the share of malformed rows is checked in mid-file
+MIN_ROWS = 100  # before the share of malformed rows is checked
+Documents = Iterator[Document]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a corpus may hold. None: no limit."""
+    """Limits of the pairs and rows of a corpus. None: no limit."""
 
     max_chars: int | None = None  # of either side of a pair
     max_ratio: float | None = None  # longer side over shorter, in chars; no default suits titles and translations
@@ -56,19 +55,15 @@ class Report:
         table = [f"{name:<10} {count:>{width},}" for name, count in counts if count or name in ("read", "kept")]
         return "\n".join(table + [f"  {sample}" for sample in self.samples])
 
-    def json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
-
 
 class HashSet:
-    """A set of 64-bit hashes in 12 to 24 bytes each. Python's own set takes 60 or more, too many for ten million rows.
+    """A set of 64-bit hashes. It takes 12 to 24 bytes per hash; Python's set takes 60 or more.
 
     Two of n different documents have the same hash with probability n²/2⁶⁵: 3 in a million for ten million documents.
     """
 
     def __init__(self) -> None:
-        self._slots = array("Q", bytes(8 << 10))  # open addressing; 0 is a free slot
-        self._count = 0
+        self._slots, self._count = array("Q", bytes(8 << 10)), 0  # open addressing; 0 is a free slot
 
     def add(self, key: int) -> bool:
         """Add a key that is not 0; return whether it was new."""
@@ -97,9 +92,7 @@ def fingerprint(segments: tuple[tuple[str, str], ...]) -> int:
     return int.from_bytes(blake2b(repr(texts).encode(), digest_size=8).digest(), "little") or 1
 
 
-def drop_malformed(
-    rows: Iterable[Document | Malformed], file: str, limits: Limits, report: Report
-) -> Iterator[Document]:
+def drop_malformed(rows: Iterable[Document | Malformed], file: str, limits: Limits, report: Report) -> Documents:
     """Yield the documents of one file; raise as soon as more of its rows are malformed than the limits allow."""
     read = malformed = 0
     first: list[Malformed] = []  # of this file; the report's samples may all be of another
@@ -117,19 +110,19 @@ def drop_malformed(
         if isinstance(row, Document):
             yield row
     if malformed > limits.max_malformed * read:
+        counts = f"{malformed:,} of {read:,} rows read from {file} are malformed"
+        advice = "correct the file, name its format or fields, or raise max_malformed (in a recipe: data.max_malformed)"
         raise DataError(
-            f"{malformed:,} of {read:,} rows read from {file} are malformed; the limit is {limits.max_malformed:.1%}:"
-            + "".join(f"\n  {sample}" for sample in first)
-            + "\nWhat to do: mend the file, name its format or fields, or raise max_malformed"
-            + " (in a recipe: data.max_malformed)."
+            "\n  ".join([f"{counts}; the limit is {limits.max_malformed:.1%}:", *map(str, first)])
+            + f"\nWhat to do: {advice}."
         )
 
 
-def filter_documents(
-    documents: Iterable[Document], limits: Limits, report: Report, seen: HashSet | None = None
-) -> Iterator[Document]:
-    """Yield the documents without the pairs that are empty, too long or too unequal, each document once."""
-    seen = HashSet() if seen is None else seen
+def filter_documents(documents: Iterable[Document], limits: Limits, report: Report, seen: HashSet) -> Documents:
+    """Yield the documents without the pairs that are empty, too long or too unequal, each document once.
+
+    `seen`: the hashes of the documents so far.
+    """
     for document in documents:
         report.read += len(document.segments)
         pairs = tuple(pair for pair in document.segments if _keep(pair, limits, report))

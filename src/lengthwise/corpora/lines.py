@@ -1,7 +1,7 @@
 """Lines of a text file, plain or gzip, one at a time.
 
-The encoding is UTF-8, with or without a byte order mark. Only \\n and \\r\\n end a line: a form feed or U+2028 within a
-text is a character of the text. This module does not know what the lines hold.
+The encoding is UTF-8, with or without a byte order mark. Only \\n and \\r\\n end a line; a form feed or U+2028 is part
+of the text.
 """
 
 import gzip
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from .document import DataError
 
-MAX_LINE = 1 << 26  # bytes; a file with a longer line is no corpus, and the line would fill the memory
+MAX_LINE = 1 << 26  # bytes; a file with a longer line is no corpus
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """A line that makes no document, and the reason."""
+    """A line that is no document, and the reason."""
 
     file: str
     line: int
@@ -66,7 +66,6 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 while len(raw) == MAX_LINE and not raw.endswith(b"\n"):  # skip the rest of the line
                     raw = stream.readline(MAX_LINE)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        place = f"{path} is not a whole gzip file (after line {number})"
-        raise DataError(f"{place}: {error}; fetch or make it again") from error
+        raise DataError(f"the gzip file {path} is damaged after line {number}: {error}; replace it") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error

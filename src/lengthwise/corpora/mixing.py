@@ -1,7 +1,7 @@
 """Mixtures: several streams as one, in given proportions and in an order that depends on a seed.
 
-The order depends only on the seed, the sources and the buffer. The state of a mixture is therefore (seed, number
-consumed): to resume it, it is run again and that many items are skipped. This module does not know what it mixes.
+The order depends only on the seed, the sources and the buffer. To resume a mixture, it is run again and the items
+already consumed are skipped.
 """
 
 import itertools
@@ -39,9 +39,9 @@ def mix(
 
 
 def _interleaved(streams: list[Iterator[T]], weights: list[float], random: Random) -> Iterator[T]:
-    # At random, not in turn: with strict turns, every second process of a distributed run could get one source alone.
+    # At random: with strict turns, every second process of a distributed run could get only one of two sources.
     while streams:
-        # Only random() is guaranteed to give the same numbers in every version of Python, not the methods built on it.
+        # Only random() gives the same numbers in every version of Python; the methods built on it may not.
         point, index = random.random() * sum(weights), 0
         while index < len(weights) - 1 and point >= weights[index]:
             point, index = point - weights[index], index + 1
@@ -60,7 +60,7 @@ def _opened(make: Callable[[], Iterable[T]], seed: str, buffer: int, endless: bo
         if not endless:
             return
         if empty:
-            raise ValueError(f"source {seed.rpartition('/')[2]} gave nothing in epoch {epoch}; it would never end")
+            raise ValueError(f"source {seed.rpartition('/')[2]} has no items in epoch {epoch}; it cannot be endless")
 
 
 def shuffled(items: Iterable[T], buffer: int, random: Random) -> Iterator[T]:

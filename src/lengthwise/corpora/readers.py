@@ -1,4 +1,4 @@
-"""Readers: corpora of several formats as a stream of documents. No file is held in memory whole.
+"""Readers: stream the documents of corpora in several formats.
 
     read("corpus.jsonl.gz")               {"id", "segs": [[s, t], …]}, {"source", "target"}, {"prompt", "response"},
                                           {"text", "title"}, or the two fields you name
@@ -7,7 +7,7 @@
     read("hf:owner/name:train")           a hub dataset, streamed (needs the `datasets` library)
     read(["a.jsonl", "more/*.tsv.gz"])    several, one after the other
 
-A new file format is a function from a path to rows and a line in `FORMATS`. This module knows no models and no batches.
+A new file format is a function from a path to rows and a line in `FORMATS`.
 """
 
 import glob
@@ -37,7 +37,7 @@ def read(
     limits: Limits | None = None,
     report: Report | None = None,
 ) -> Iterator[Document]:
-    """Yield the documents of a file, a glob, paired files ("a.en,a.it"), a hub dataset ("hf:owner/name"), or several.
+    """Return the documents of a file, a glob, paired files ("a.en,a.it"), a hub dataset ("hf:owner/name"), or several.
 
     `format`, one of `FORMATS`, is for files whose name does not show it. `blank_lines`: in paired files, a line that is
     blank on both sides ends a document. `report` is filled in as the documents are read.
@@ -45,7 +45,7 @@ def read(
     if format is not None and format not in FORMATS:
         raise DataError(f"unknown format {format!r}; the formats are {', '.join(FORMATS)}")
     if fields is not None and (isinstance(fields, str) or len(fields) != 2):
-        raise DataError(f"fields are two names, of the source and of the target; got {fields!r}")
+        raise DataError(f"fields must be two names, of the source and of the target; got {fields!r}")
     # Files are looked up now and read later, so that a misspelt name fails in this call.
     sources = [source] if isinstance(source, str | Path) else source
     corpora = [corpus for one in sources for corpus in _corpora(str(one), format, fields, blank_lines)]
@@ -58,8 +58,7 @@ def _stream(corpora: list[Corpus], limits: Limits, report: Report) -> Iterator[D
         yield from filter_documents(drop_malformed(rows(), name, limits, report), limits, report, seen)
     if report.kept == before:
         names = ", ".join(name for name, _ in corpora) or "an empty list of files"
-        advice = "What to do: check the file, its format and its fields."
-        raise DataError(f"nothing to keep in {names}:\n{report}\n{advice}")
+        raise DataError(f"nothing to keep in {names}:\n{report}\nWhat to do: check the file, its format and fields.")
 
 
 def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool) -> list[Corpus]:
@@ -67,38 +66,27 @@ def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool)
         try:
             datasets = importlib.import_module("datasets")
         except ImportError:
-            reason = "needs the datasets library, which is not installed: pip install datasets"
-            raise DataError(f"{source!r} {reason}") from None
+            raise DataError(f"{source!r} needs the datasets library: pip install datasets") from None
         return [(source, partial(hub_rows, datasets, source.removeprefix("hf:"), fields))]
     if len(names := _sides(source)) > 1:
         sides = [_files(name) for name in names]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
             found = " and ".join(str(len(side)) for side in sides)
-            raise DataError(f"{source!r} should name two files, or as many on one side as on the other; found {found}")
+            raise DataError(f"{source!r} must name two files, or two equal numbers of files; found {found}")
         return [(f"{a},{b}", partial(text_rows, a, b, blank_lines)) for a, b in zip(*sides, strict=True)]
     corpora: list[Corpus] = []
     for file in _files(source):
         name = format or format_of(file)
         if name is None:
-            raise DataError(
-                f"the name {file.name!r} does not tell its format; name it ({', '.join(FORMATS)}), or give paired text "
-                "files as 'corpus.en,corpus.it'"
-            )
+            formats = f"give the format ({', '.join(FORMATS)}), or paired text files as 'corpus.en,corpus.it'"
+            raise DataError(f"the name {file.name!r} does not show its format; {formats}")
         corpora.append((str(file), partial(FORMATS[name][1], file, fields)))
     return corpora
 
 
 def missing(source: str) -> list[str]:
     """Return the files that `source` names and that do not exist."""
-    found = []
-    for name in () if source.startswith("hf:") else _sides(source):
-        try:
-            _files(name)
-        except NoFile:
-            found.append(name)
-        except DataError:  # it exists; `read` says what is wrong with it
-            pass
-    return found
+    return [name for name in _sides(source) if not source.startswith("hf:") and not _matches(name)]
 
 
 def _sides(source: str) -> list[str]:
@@ -106,13 +94,17 @@ def _sides(source: str) -> list[str]:
     return [side.strip() for side in source.split(",")] if paired else [source]
 
 
-def _files(source: str) -> list[Path]:
+def _matches(source: str) -> list[Path]:
     path = Path(source).expanduser()
-    if path.is_dir():
-        raise DataError(f"{source!r} is a folder; name the files in it, as in '{source.rstrip('/')}/*.jsonl.gz'")
     if path.exists():
         return [path]
-    files = sorted(Path(file) for file in glob.glob(str(path), recursive=True) if not Path(file).is_dir())
+    return sorted(file for file in map(Path, glob.glob(str(path), recursive=True)) if not file.is_dir())
+
+
+def _files(source: str) -> list[Path]:
+    path, files = Path(source).expanduser(), _matches(source)
+    if path.is_dir():
+        raise DataError(f"{source!r} is a folder; give its files, for example '{source.rstrip('/')}/*.jsonl.gz'")
     if not files:
         hint = f"; a hub dataset is written 'hf:{source}'" if source.count("/") == 1 and not path.suffix else ""
         raise NoFile(f"no file {source!r} (looked from {Path.cwd()}){hint}")
@@ -176,9 +168,8 @@ def text_rows(left: Path, right: Path, blank_lines: bool = False) -> Rows:
     """Return the pairs of two files, line by line; with `blank_lines`, a line blank in both ends a document."""
     here, there = count(left), count(right)
     if here != there:  # checked first: after a missing line, every pair would be wrong
-        raise DataError(
-            f"{left} has {here:,} lines and {right} has {there:,}; line n of one should translate line n of the other"
-        )
+        rule = "line n of one must translate line n of the other"
+        raise DataError(f"{left} has {here:,} lines and {right} has {there:,}; {rule}")
     return _by_document(_line_pairs(left, right)) if blank_lines else _line_pairs(left, right)
 
 
@@ -223,10 +214,9 @@ def hub_rows(datasets: Any, name: str, fields: Fields) -> Rows:
                 yield Malformed(f"hf:{name}", number, str(error))
     except Exception as error:  # the errors of the library have no common base class
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise DataError(
-            f"cannot read the hub dataset {name!r} (after {number:,} rows): {reason}\n"
-            "What to do: check the spelling, the split and the network; a private dataset needs `hf auth login`."
-        ) from error
+        problem = f"cannot read the hub dataset {name!r} (after {number:,} rows): {reason}"
+        advice = "check the spelling, the split and the network; a private dataset needs `hf auth login`."
+        raise DataError(f"{problem}\nWhat to do: {advice}") from error
 
 
 FORMATS: dict[str, tuple[tuple[str, ...], Callable[[Path, Fields], Rows]]] = {  # name: (ends of file names, reader)

@@ -1,4 +1,4 @@
-"""JSON Lines files: complete or not there, and the same bytes for the same rows."""
+"""Write JSON Lines files atomically, with the same bytes for the same rows."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ from .document import Document
 
 
 def write_jsonl(path: Path, rows: Iterable[dict[str, Any] | Document]) -> int:
-    """Write one JSON object a line, gzip if the name ends in .gz, and return the number of rows."""
+    """Write one JSON object per line, gzip if the name ends in .gz, and return the number of rows."""
     count = 0
     with atomic.file(path) as stream:
         # The gzip header gets no name and no time.

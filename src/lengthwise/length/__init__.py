@@ -1,1 +1,1 @@
-"""What length means: budgets, units, counting token by token, sentence ends. No torch, no transformers."""
+"""Length: budgets, units, counting token by token, sentence ends. Imports no torch and no transformers."""

@@ -1,7 +1,6 @@
 """Budgets: how long a text may be.
 
 A budget is a value that reads as English: `at_most(75, "chars")`, or the same as a string, "at most 75 chars".
-It knows limits and a target, in any unit. It does not know how to count (`units.py`) nor how to write to fit.
 """
 
 import difflib
@@ -21,7 +20,7 @@ from .units import UNITS, measure, unit_named
 class Budget:
     """How long a text may be: at least `low`, at most `high` (None: no limit), ideally `target`, counted in `unit`.
 
-    Left out, `target` is the maximum if there is no minimum, the minimum if there is no maximum, else the middle.
+    The default `target` is the maximum if there is no minimum, the minimum if there is no maximum, else the middle.
     With `of_source` the three numbers are multiples of the source's length; `resolve` turns them into counts.
 
     >>> Budget.parse("40-60 words").fits(45), str(at_most(75, "chars")), str(ratio(1.0).resolve("How are you?"))
@@ -68,9 +67,8 @@ class Budget:
     def resolve(self, source: str, tokenizer: Tokenizer | None = None) -> "Budget":
         """Return the same budget in counts, for this `source`; a budget in counts is returned unchanged.
 
-        Limits round inwards, the target to the nearest. Where no whole number above 0 lies between the limits, only
-        the nearest possible length fits. "About" allows at least one more or less, as in counts: `1.0x` of five
-        characters is four to six.
+        Limits round inwards, the target to the nearest. If no whole number above 0 lies between the limits, only the
+        nearest length fits. "About" allows at least ± 1: `1.0x` of five characters is four to six.
         """
         if not self.of_source:
             return self
@@ -94,17 +92,16 @@ class Budget:
 
     @property
     def is_limit(self) -> bool:
-        """Whether the budget is only a maximum: the length need not be reached."""
+        """Whether the budget is only a maximum, which a text need not reach."""
         return self.low == 0 and self.target == self.high
 
     def miss(self, length: int) -> int:
         """Return how far `length` lies outside the limits; 0 inside."""
         self._need_counts()
-        over = 0 if self.high is None else length - self.high
-        return int(max(self.low - length, over, 0))
+        return int(max(self.low - length, 0 if self.high is None else length - self.high, 0))
 
     def distance(self, length: int) -> int:
-        """Return how far `length` is from the target: of several texts that fit, the nearest is the best."""
+        """Return how far `length` is from the target. Of several texts that fit, the nearest is the best."""
         self._need_counts()
         return int(abs(length - self.target))
 
@@ -136,12 +133,12 @@ def exactly(n: float, unit: str, *, of_source: bool = False) -> Budget:
 
 
 def at_most(n: float, unit: str, *, of_source: bool = False) -> Budget:
-    """Return the budget of no longer than this, and preferably close to it."""
+    """Return the budget of at most this length, preferably close to it."""
     return Budget(high=_given(n, "at most"), unit=unit, of_source=of_source)
 
 
 def at_least(n: float, unit: str, *, of_source: bool = False) -> Budget:
-    """Return the budget of no shorter than this, and preferably close to it."""
+    """Return the budget of at least this length, preferably close to it."""
     return Budget(low=_given(n, "at least"), unit=unit, of_source=of_source)
 
 
@@ -185,9 +182,8 @@ def _count(what: str, value: Any, unit: str) -> int:
 
 
 def _ratio(what: str, value: Any, unit: str) -> float:
-    number = isinstance(value, Real) and not isinstance(value, bool)
     try:
-        times = float(value) if number else math.nan
+        times = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
     except OverflowError:  # an int too large for a float
         times = math.inf
     if not 0 < times < math.inf:
@@ -196,7 +192,7 @@ def _ratio(what: str, value: Any, unit: str) -> float:
 
 
 def _decimal(number: float) -> Decimal:
-    # The shortest decimal, so that 0.7 × 10 is 7: in floats it is more, and would round up to 8.
+    # As a decimal, so that 0.7 × 10 is 7. In floats it is slightly more and would round up to 8.
     return Decimal(repr(number))
 
 
@@ -246,10 +242,10 @@ def _from_phrase(
 ) -> Budget:
     of_source = times is not None
     if unit is None and not of_source:
-        raise ValueError(f"it names no unit, as 'at most 75 chars' does; the units are {', '.join(UNITS)}")
+        raise ValueError(f"the unit is missing; write for example 'at most 75 chars'; the units are {', '.join(UNITS)}")
     unit = _unit(unit or "chars")
     for number in filter(None, (low, high, aim)):
-        # Checked here, so that the error names the user's number and not the "low" or "target" that it becomes.
+        # Checked here, so that the error says "a length" and not "low" or "target".
         (_ratio if of_source else _count)("a length", _number(number), unit)
     if high is not None:
         budget = between(_number(low), _number(high), unit, of_source=of_source)
@@ -257,7 +253,7 @@ def _from_phrase(
         budget = _WORDS[word](_number(low), unit, of_source=of_source)
     else:
         choices = (f"'{form}{low} {unit}'" for form in ("at most ", "exactly ", "~"))
-        raise ValueError(f"a bare number may be a limit or an aim; write {', '.join(choices)}")
+        raise ValueError(f"a bare number may be a limit or a target; write {', '.join(choices)}")
     return replace(budget, target=_number(aim)) if aim else budget
 
 
@@ -270,12 +266,12 @@ def _unit(name: str) -> str:
 
 
 def _meant(text: str) -> str | None:
-    """Return the budget that a misspelt one probably meant, if each of its words resembles a known one."""
+    """Return the budget that a misspelt one probably means, if each of its words resembles a known one."""
     found = _ANY_PHRASE.fullmatch(" ".join(text.split()).lower())
     if found is None:
         return None
-    # The first letter must agree: "less than" resembles "no less than", its opposite.
-    # The cutoff is high: "no shorter than" resembles "no more than" by 0.81.
+    # The first letter must agree, because "less than" resembles its opposite "no less than".
+    # The cutoff is high, because "no shorter than" resembles "no more than" by 0.81.
     word = _near(found["word"], [word for word in _PHRASE_WORDS if word[0] == found["word"][0]], 0.86)
     unit = _near_unit(found["unit"])
     if word is None or (unit is None and found["unit"]):

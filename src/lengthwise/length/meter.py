@@ -3,7 +3,6 @@
 `Meter.running(ids)` returns, from token ids alone, how long the text is after every token. It looks up the cost of each
 token in a table. Some costs depend on the neighbouring tokens: a combining mark joins the letter before it, an emoji is
 split over three tokens. Only the rows that contain such tokens are decoded and measured.
-This file knows tokenizers. It knows nothing of models, and imports no torch.
 """
 
 import json
@@ -31,7 +30,7 @@ _CLUSTERING = regex.compile(
 
 
 def pieces(tokenizer: Tokenizer) -> list[bytes]:
-    """Return the bytes that every token adds in the middle of a text, by id; special tokens add none.
+    """Return the bytes that each token adds in the middle of a text, by id; special tokens add none.
 
     >>> pieces(gpt2)[284], pieces(marian)[77]
     (b' to', b' de')
@@ -49,7 +48,7 @@ def pieces(tokenizer: Tokenizer) -> list[bytes]:
 
 
 def _speller(tokenizer: Tokenizer) -> Callable[[str], bytes]:
-    """Return the function by which this tokenizer's decoder turns a token's name into bytes."""
+    """Return the function with which this tokenizer's decoder turns a token into bytes."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     decoder = json.dumps(json.loads(backend.to_str()).get("decoder")) if backend is not None else ""
     if '"ByteLevel"' in decoder:
@@ -77,7 +76,7 @@ def _spell_byte_level(token: str) -> bytes:
 
 @lru_cache
 def _byte_alphabet() -> dict[int, int]:
-    """Return GPT-2's printable stand-ins for the 256 bytes, by code point: 'Ġ' is a space, 'Ċ' a line break."""
+    """Return the byte for each code point of GPT-2's byte alphabet: 'Ġ' is a space, 'Ċ' a line break."""
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [b for b in range(256) if b not in plain]
     return {b: b for b in plain} | {256 + n: b for n, b in enumerate(hidden)}
@@ -112,7 +111,7 @@ def _nfc_may_change(text: str) -> bool:
 
 @lru_cache
 def _largest_costs(unit: Unit) -> dict[bytes, int]:
-    """Return the largest cost of a character that NFC splits, by each proper beginning of its UTF-8 spelling."""
+    """Return the largest cost of a character that NFC splits, by each proper prefix of its UTF-8 bytes."""
     largest: dict[bytes, int] = {}
     for c in _expanding():
         for n in range(1, len(c.encode())):
@@ -121,36 +120,34 @@ def _largest_costs(unit: Unit) -> dict[bytes, int]:
 
 
 @lru_cache
-def _beginnings(characters: frozenset[str]) -> frozenset[bytes]:
-    """Return every proper beginning of the UTF-8 spelling of these characters."""
+def _prefixes(characters: frozenset[str]) -> frozenset[bytes]:
+    """Return every proper prefix of the UTF-8 bytes of these characters."""
     return frozenset(c.encode()[:n] for c in characters for n in range(1, len(c.encode())))
 
 
-_WIDE_SPACES = frozenset(
-    chr(c) for c in (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
-)
+_WIDE_SPACES = frozenset(c for c in map(chr, range(0x80, 0x3001)) if c.isspace())
 
 
 def ends_in_ascii(written: bytes) -> bool:
-    """Return whether the last character is ASCII and no white space."""
+    """Return whether the last character is ASCII and not white space."""
     return b" " < written[-1:] < b"\x7f"
 
 
 class Meter:
-    """The running length of a text in `unit`, read off token ids.
+    """The running length of a text in `unit`, computed from token ids.
 
-    Tables, one entry a token (vocabulary size):
-      cost      units the token adds in the middle of a text; the first byte pays for a character split over tokens
-      lead      units of white space at its start, free at the start of a text
-      trail     units of white space at its end, free at the end of a text
-      blank     it is free at both ends of a text: it is empty or, unless tokens are counted, white space only
-      white     it is empty or white space only
-      spaced    it starts with a space
-      solid     its last character is ASCII and no white space
-      joins     (words) it starts inside a word if the token before ends inside one
-      opens     (words) it ends inside a word
+    Tables, one entry per token (vocabulary size):
+      cost      units it adds in the middle of a text; of a character split over tokens, the first token has the cost
+      lead      units of white space at its start, which are not counted at the start of a text
+      trail     units of white space at its end, which are not counted at the end of a text
+      blank     whether it costs nothing at both ends of a text: empty or, unless tokens are counted, white space
+      white     whether it is empty or white space
+      spaced    whether it starts with a space
+      solid     whether its last character is ASCII and not white space
+      joins     (words) whether it starts inside a word if the token before ends inside one
+      opens     (words) whether it ends inside a word
       utf8      (states, vocabulary) the UTF-8 state after it; -1 where its bytes cannot follow
-      context_dependent  its cost may depend on its neighbours
+      context_dependent  whether its cost may depend on its neighbours
     """
 
     def __init__(self, tokenizer: Tokenizer, unit: str, vocabulary: int = 0) -> None:
@@ -190,19 +187,19 @@ class Meter:
         return cost, lead, trail, blank, self._depends_on_context(text, split, head)
 
     def _incomplete_cost(self, split: bytes) -> int:
-        """Return the most that a character can cost of which only the beginning `split` is written."""
+        """Return the largest cost of a character whose first bytes are `split`."""
         if self.unit.name in ("bytes", "words"):
             return len(split) if self.unit.name == "bytes" else 0
         usual = (2 if self.unit.name in ("cells", "tweet") else 1) if split else 0
         return max(usual, _largest_costs(self.unit).get(split, 0))
 
     def _depends_on_context(self, text: str, split: bytes, head: int) -> bool:
-        """Return whether this token's cost can depend on its neighbours; a wrong yes costs only time."""
-        if split in _beginnings(_WIDE_SPACES):  # may turn out to be white space
+        """Return whether this token's cost can depend on its neighbours. A false True only takes time."""
+        if split in _prefixes(_WIDE_SPACES):  # may become white space
             return True
         match self.unit.name:
             case "chars" | "chars-nospace":
-                return _nfc_may_change(text) or split in _beginnings(_changed_by_nfc())
+                return _nfc_may_change(text) or split in _prefixes(_changed_by_nfc())
             case "cells":
                 return bool(split or head)
             case "graphemes":
@@ -216,7 +213,7 @@ class Meter:
     def running(self, ids: Integers, start: Integers | None = None) -> Integers:
         """Return the units written after each token, as if more text followed: (rows, time) -> (rows, time).
 
-        `start` (rows,): the column of the first token that counts; the columns before it (a prompt) are free.
+        `start` (rows,): the column of the first token that counts; a prompt before it costs nothing.
         """
         counts: Integers = self.token_costs(ids, start).cumsum(1)
         dependent = self.context_dependent[ids]  # (rows, time)
@@ -252,9 +249,9 @@ class Meter:
     def measure(self, written: bytes, ended: bool = False) -> int:
         """Return the length of `written`, as if more text followed or, with `ended`, as a whole text.
 
-        Bytes that are no UTF-8 cost what the tables say: nothing, or themselves.
+        Bytes that are not UTF-8 cost the same as in the tables: 1 each in the unit bytes, else 0.
         """
-        _, whole, split = utf8.split(b"." + written)  # the dot: a leading continuation byte is no character
+        _, whole, split = utf8.split(b"." + written)  # behind a dot, leading continuation bytes are no character
         text = whole[1:].decode("utf-8", "ignore")
         stray = len(whole) - 1 - len(text.encode()) if self.unit.name == "bytes" else 0
         text = text.lstrip()
@@ -268,6 +265,6 @@ class Meter:
         """Return the UTF-8 state after the last token of each row, 0 between characters: (rows,)."""
         state = np.zeros(len(ids), np.int64)
         if self.splits_characters:
-            for column in ids[:, -3:].T:  # an incomplete character began at most three bytes ago
+            for column in ids[:, -3:].T:  # an incomplete character has at most three bytes
                 state = np.maximum(self.utf8[state, column], 0)
         return state

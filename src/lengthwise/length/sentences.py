@@ -1,10 +1,9 @@
 """Sentences: where a text ends as a finished sentence.
 
-One pass from left to right finds every place where a reader would accept that the text stops: after final punctuation
-that ends a sentence, with every bracket, quotation and code fence closed. The text after a place can only disqualify
-it, so each prefix that `finished_ends` returns is also `finished` by itself. In doubt the answer is no: a missed end
-loses a sentence, a false one shows the reader a truncated text.
-This file knows punctuation and a few abbreviations; it knows nothing of models, tokenizers, budgets or grammar.
+One pass from left to right finds every place where the text may stop: after final punctuation that ends a sentence,
+with every bracket, quotation and code fence closed. Later text can only rule out a place, so each prefix that
+`finished_ends` returns is also `finished` by itself. In doubt the answer is no: a missed end loses a sentence, a false
+one shows the reader a truncated text.
 """
 
 from collections import Counter
@@ -18,7 +17,7 @@ def _words(*lines: str) -> frozenset[str]:
 
 # An abbreviation in lower case also stands for its capitalised form ("approx", "Approx"); one with a capital stands for
 # itself only ("Gen", not "gen"). Abbreviations that are mostly words ("art", "sun", "may", "in") are left out.
-# A word must follow these, so no sentence ends here.
+# A word must follow these, so no sentence ends after them.
 _LEADING = _words(
     # English
     "Mr Mrs Ms Dr Prof Rev Hon Gen Col Lt Sgt Capt Sen Rep Gov Mt Messrs vs approx cf viz e.g i.e w.r.t eg ie esp incl",
@@ -51,11 +50,7 @@ _CLOSES = {
     ")": "(", "]": "[", "}": "{", "）": "（(", "］": "［", "｝": "｛", "」": "「", "』": "『", "】": "【", "〉": "〈",
     "》": "《", "〕": "〔", "”": "“„”", "“": "„", "»": "«»", "«": "»", "›": "‹", "’": "‘‚", "‘": "‚", '"': '"„“',
 }  # fmt: skip
-_CLOSED_BY: dict[str, tuple[str, ...]] = {mark: tuple(openers) for mark, openers in _CLOSES.items()} | {
-    "**": ("**",),
-    "``": ("``",),
-    "''": ("``",),
-}
+_CLOSED_BY = {mark: tuple(openers) for mark, openers in _CLOSES.items()} | {"**": ("**",), "``": ("``",), "''": ("``",)}
 _OPENING = "([{（［｛「『【〈《〔“„«‹‚‘"
 _OPENS = regex.compile(
     r"[\[{（［｛「『【〈《〔„‹‚]"
@@ -83,7 +78,7 @@ _EVENT = regex.compile(
     r"|(?P<final>(?:[\p{STerm}…]|(?<=\p{Greek})[ \u00a0]?;)+(?:[ \u00a0\u202f][.!?…]+(?=\s|\Z|[)\"'”’»]))*)"
     r"|(?P<mark>\*\*+|``|''|[\[\](){}（）［］｛｝「」『』【】〈〉《》〔〕“”„«»‹›‚‘’\"])"
 )
-# One thing that may stand between final punctuation and the end: a closing mark, a note's number, an emphasis.
+# What may follow final punctuation before the end: a closing mark, the number of a note, an emphasis.
 _CLOSING = regex.compile(
     r"(?P<space>[^\S\n]?)(?P<mark>\*\*|``|''|[\])}）］｝」』】〉》〕”“»«›’‘\"])"
     r"|\[\d{1,3}\]|[¹²³⁴-⁹]|['*_~](?!\w)|[\u200e\u200f\u202c\u2069]"
@@ -124,11 +119,11 @@ def finished_ends(text: str) -> list[int]:
     ends: list[int] = []
     opened: Counter[str] = Counter()  # marks opened and not yet closed; no zeros, so empty means balanced
     at = searched = 0
-    worded = False  # there is a word since the last end: "..." alone is no sentence
+    worded = False  # whether there is a word since the last end: "..." alone is no sentence
     while event := _EVENT.search(text, at):
         start, at = event.span()
         if event["paragraph"]:
-            opened.clear()  # a mark left open at the end of a paragraph is an error, or the next one opens it again
+            opened.clear()  # a mark left open in a paragraph is an error, or the next paragraph opens it again
         elif event["bold"]:
             opened["**"] += 1
         elif event["mark"]:
@@ -193,7 +188,7 @@ def _belongs_to_word(text: str, dot: int, end: int) -> bool:
     """Return whether the full stop at `dot` belongs to an abbreviation, an initial or an ordinal."""
     if text[dot - 1].isspace():
         return False
-    # a window: a text without spaces may be long
+    # Only the last 60 characters: a text without spaces may be long.
     earlier, before, word = ["", "", *text[max(0, dot - 60) : dot].split()][-3:]
     word = word.lstrip(_OPENING + "\"'*_")
     forms = {word, word[:1].lower() + word[1:]}

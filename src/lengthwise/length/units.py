@@ -1,7 +1,6 @@
 """Units: how long a text is.
 
-A unit measures a text and names its rule (its signature). Every verdict on a length comes from `measure`.
-This file knows nothing of models or tokenizers; `meter.py` counts token by token.
+A unit measures a text; its signature names the counting rule. Whether a text fits is always decided by `measure`.
 """
 
 import unicodedata
@@ -56,7 +55,7 @@ def _cells(text: str) -> int:
 
 # X's rule (twitter-text v3): NFC; code points in these ranges weigh 1, all others 2; a link weighs 23, an emoji 2.
 _LIGHT = ((0, 4351), (8192, 8205), (8208, 8223), (8242, 8247))
-# A bare example.com is a link if its ending is on X's list: the countries' and 1,200 others, here the common ones.
+# A bare example.com is a link if its ending is on X's list: those of countries and 1,200 others, here the common ones.
 # After http:// any ending is accepted: rare endings of X's list count as on X, endings that do not exist count less.
 _COUNTRIES = (
     "ac ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bm bn bo br bs bt bw by bz ca cc "
@@ -105,8 +104,7 @@ def _url() -> "regex.Pattern[str]":
 
 
 def _tweet(text: str) -> int:
-    text = _url().sub(_as_weight, unicodedata.normalize("NFC", text))
-    text = _EMOJI.sub("xx", text)
+    text = _EMOJI.sub("xx", _url().sub(_as_weight, unicodedata.normalize("NFC", text)))
     return sum(1 if any(a <= ord(c) <= b for a, b in _LIGHT) else 2 for c in text)
 
 
@@ -123,14 +121,14 @@ def _as_weight(url: regex.Match[str]) -> str:
 
 
 def _is_label(label: str) -> bool:
-    """Return whether this may stand between two dots of a host name: at most 63 letters, as DNS encodes them."""
+    """Return whether a host name may have this between two dots: at most 63 letters, as DNS encodes them."""
     if len(label) > 63 or label[0] in "-_" or label[-1] in "-_":
         return False
     return label.isascii() or (not label.startswith("xn--") and len(label.encode("punycode")) <= 63 - len("xn--"))
 
 
 def _tokens(text: str) -> int:
-    raise ValueError("a bare text has no length in tokens; name the tokenizer: measure(text, 'tokens', tokenizer=...)")
+    raise ValueError("lengths in tokens need a tokenizer: measure(text, 'tokens', tokenizer=...)")
 
 
 UNITS: dict[str, Unit] = {

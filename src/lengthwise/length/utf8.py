@@ -1,7 +1,7 @@
-"""UTF-8 over tokens: byte-level vocabularies split characters over tokens, and only some tokens may follow each other.
+"""UTF-8 over tokens: byte-level vocabularies split characters, so only some tokens may follow others.
 
-An automaton over bytes, lifted to tokens: `transitions(pieces)[state, token]` is the next state, or -1 where the bytes
-would not be UTF-8. This file knows bytes only.
+`transitions(pieces)[state, token]` is the next state of an automaton over bytes, or -1 where the bytes would not be
+UTF-8.
 """
 
 from functools import reduce
@@ -25,7 +25,7 @@ _AFTER_LEAD = {0xE0: 4, 0xED: 5, 0xF0: 6, 0xF4: 7}
 
 
 def step(state: int, byte: int) -> int:
-    """Return the state after one more byte; -1 if the byte is not allowed there, and after that."""
+    """Return the state after one more byte: -1 if the byte is not allowed, and after that."""
     if state < 0:
         return -1
     missing, least, greatest = STATES[state]

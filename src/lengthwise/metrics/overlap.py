@@ -20,7 +20,13 @@ from .texts import Array, Texts
 
 def bleu(texts: Texts, tokenize: str = "", *, lowercase: bool = False, star: bool = False) -> Tally:
     """Return BLEU; `tokenize` is one of sacreBLEU's tokenizers (13a, zh, ja-mecab, char, ...)."""
-    metric = library("sacrebleu.metrics").BLEU(lowercase=lowercase, tokenize=tokenize or None)
+    kind = library("sacrebleu.metrics").BLEU
+    if tokenize and tokenize not in kind.TOKENIZERS:
+        raise ValueError(f"unknown tokenizer {tokenize!r} for BLEU; there are {', '.join(kind.TOKENIZERS)}")
+    try:
+        metric = kind(lowercase=lowercase, tokenize=tokenize or None)
+    except RuntimeError as error:  # the tokenizer needs a library that is not installed
+        raise ValueError(f"cannot load the tokenizer {tokenize!r} for BLEU: {error}") from None
     return _tally(metric, texts, partial(bleu_formula, star=star), "|bp:off" if star else "", per_item=False)
 
 

@@ -228,9 +228,9 @@ def test_no_network(tmp_path, apt, monkeypatch):
 
 def test_no_apt(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DataError, match=r"there is no apt-get on this machine(.|\n)*run this on Debian or Ubuntu"):
+    with pytest.raises(DataError, match=r"this machine has no apt-get(.|\n)*run this on Debian or Ubuntu"):
         debian.build("en-it", tmp_path / "out")
-    with pytest.raises(DataError, match="should be a folder"):
+    with pytest.raises(DataError, match="indices must be a folder of Translation files"):
         debian.build("en-it", tmp_path / "out", indices=tmp_path / "none")
 
 

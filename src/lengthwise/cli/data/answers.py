@@ -1,4 +1,4 @@
-"""`lengthwise data answers`: sample a model's answers to prompts, to train it on."""
+"""`lengthwise data answers`: sample a model's answers to prompts, as training data."""
 
 from functools import partial
 from pathlib import Path
@@ -7,24 +7,24 @@ from typing import Annotated, Any
 from .. import options
 from ..loading import load
 from ..options import argument, integer
-from ..terminal import UsageError, print_json, progress_bar
+from ..terminal import print_json, progress_bar
 
 
 def answers(
     prompts: Annotated[Path, argument('JSON Lines with a field "prompt", or text with one prompt per line.')],
-    out: Annotated[Path, argument("The .jsonl file to write, or to resume.")],
+    out: options.JsonlOut,
     model: options.Model = "smollm2-plain",
     samples: Annotated[int, integer("Answers sampled per prompt.")] = 1,
     temperature: options.Temperature = 0.8,
     top_p: options.TopP = 0.95,
-    max_tokens: Annotated[int, integer("Maximum tokens of an answer; longer ones are cut.")] = 448,
-    min_tokens: Annotated[int, integer("Minimum tokens of an answer.", 0)] = 0,
-    batch_size: Annotated[int | None, integer("Answers at a time. [default: GPU 512, else 32]")] = None,
+    max_tokens: Annotated[int, integer("Maximum tokens per answer; longer ones are cut.")] = 448,
+    min_tokens: Annotated[int, integer("Minimum tokens per answer.", 0)] = 0,
+    batch_size: Annotated[int | None, integer("Answers per batch. [default: GPU 512, else 32]")] = None,
     seed: options.Seed = 0,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
-    """Sample a model's answers, to train it on.
+    """Sample a model's answers to prompts, as training data.
 
     \b
     lengthwise data answers prompts.jsonl answers.jsonl --model smollm2-plain
@@ -34,8 +34,6 @@ def answers(
     """
     from ...distill.prompts import questions
 
-    if out.suffix != ".jsonl":
-        raise UsageError(f"rows are added to OUT one by one, so it should be a .jsonl file; got {out}")
     asked = questions(prompts, samples)
     writer = load(model, device)
     from ...distill.answers import answer
@@ -51,6 +49,6 @@ def answers(
     if as_json:
         print_json(report)
         return
-    print(f"{out}: {report['kept']:,} answers, {report['finished']:,} as they ended and {report['cut']:,} cut")
+    print(f"{out}: {report['kept']:,} answers, {report['finished']:,} complete and {report['cut']:,} cut")
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in report["reasons"].items())
     print(f"left out: {report['dropped']:,}" + (f" ({reasons})" if reasons else ""))

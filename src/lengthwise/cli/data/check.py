@@ -1,6 +1,6 @@
-"""`lengthwise data check`: read a corpus to its end and print what it contains."""
+"""`lengthwise data check`: read a whole corpus and print what it contains."""
 
-import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -15,7 +15,7 @@ def check(
     fields: options.Fields = None,
     as_json: options.Json = False,
 ) -> None:
-    """Count the pairs, malformed rows and lengths of a corpus.
+    """Print the pairs, malformed rows and lengths of a corpus.
 
     \b
     lengthwise data check corpus.jsonl.gz
@@ -32,7 +32,7 @@ def check(
         documents = read(files, fields=options.field_names(fields), limits=Limits(max_malformed=1), report=report)
         lengths = length_statistics(documents, progress=lambda: bar.update(task, completed=report.kept))
     if as_json:
-        print_json({**json.loads(report.json()), "characters": lengths})
+        print_json({**asdict(report), "characters": lengths})
     else:
         print(report)
         print(f"\n{'characters':<14}" + "".join(f"{name:>10}" for name in lengths["source"]))

@@ -1,4 +1,4 @@
-"""`lengthwise data debian`: build corpora from the package descriptions that apt serves."""
+"""`lengthwise data debian`: build corpora from Debian's package descriptions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ def debian(
     out: Annotated[Path, argument("The folder to write to.")],
     pair: Annotated[str, option("English and another language: en-it, en-pt_BR, ...")],
     indices: Annotated[Path | None, option("Use the Translation files in this folder instead of apt's.", "DIR")] = None,
-    rebuild: Annotated[bool, flag("--rebuild", "Build again what is there already.")] = False,
+    rebuild: Annotated[bool, flag("--rebuild", "Build the corpora again, even if they are complete.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Build corpora of package descriptions.
@@ -20,8 +20,9 @@ def debian(
     \b
     lengthwise data debian --pair en-it corpus
 
-    One corpus has the descriptions and their translations, the other has titles; both come from files that apt serves.
-    The system is not changed and no privileges are needed. The same command resumes an interrupted build.
+    One corpus has descriptions and their translations, the other has descriptions and their titles. Both are made from
+    files that apt fetches, without privileges and without a change to the system. The same command resumes an
+    interrupted build.
     """
     from ...corpora.debian.build import build
 
@@ -31,7 +32,7 @@ def debian(
         else:
             status.update(message)
 
-    with console().status("looking") as status:
+    with console().status("reading") as status:
         report = build(pair, out, progress=show, rebuild=rebuild, indices=indices)
     if as_json:
         print_json(report)

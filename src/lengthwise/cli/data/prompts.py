@@ -1,4 +1,4 @@
-"""`lengthwise data prompts`: combine topics and templates to prompts."""
+"""`lengthwise data prompts`: make prompts from topics and templates."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,9 +7,9 @@ from ..options import argument, integer, option
 
 
 def prompts(
-    out: Annotated[Path, argument("The file to write: .jsonl, .jsonl.gz, or text, a prompt per line.")],
+    out: Annotated[Path, argument("The file to write: .jsonl, .jsonl.gz, or text with one prompt per line.")],
     topics: Annotated[Path, option("Topics, one per line, under [headings].", "FILE")],
-    templates: Annotated[Path, option("Prompts with a {topic}, one per line, likewise.", "FILE")],
+    templates: Annotated[Path, option("Prompts with a {topic}, one per line, under [headings].", "FILE")],
     count: Annotated[int, integer("Number of prompts.")] = 20000,
     seed: Annotated[int, integer("Seed for the selection and the order.", 0)] = 0,
 ) -> None:
@@ -19,8 +19,8 @@ def prompts(
     lengthwise data prompts prompts.jsonl --topics recipes/prompts/topics.txt \\
       --templates recipes/prompts/templates.txt
 
-    A template is combined with the topics under the same [heading]; one under [any] with all topics. All prompts are
-    different.
+    A template is combined with the topics under the same [heading]; one under [any], with all topics. No prompt
+    occurs twice.
     """
     from ...distill.prompts import combine, write_prompts
 

@@ -1,7 +1,7 @@
 """apt: fetch the package descriptions of the machine's Debian or Ubuntu sources, in two languages.
 
-`apt-get update` runs on a state folder of its own: the system's apt does not change, no privilege is needed, and
-signatures are checked. This module knows which files apt writes, not what is in them.
+`apt-get update` runs on a state folder of its own, so the system's apt does not change and no privilege is needed.
+Signatures are checked.
 """
 
 import os
@@ -44,7 +44,7 @@ Acquire::IndexTargets::deb::Translations
 class Indices:
     """The English descriptions of one component of one release, and their translations."""
 
-    name: str  # debian_dists_bookworm_main, say
+    name: str  # such as debian_dists_bookworm_main
     english: Path
     translated: Path
 
@@ -59,7 +59,7 @@ def fetch(language: str, folder: Path, progress: Callable[[str], None], apt: str
     progress(f"asking apt for the English and {language} package descriptions ...")
     status, errors = _run(command, lambda: progress(_fetched(folder / "lists")))
     complaints = [line for line in errors if line.startswith(("E:", "W:"))]
-    for line in complaints:  # no error yet: a broken third-party source does not matter if the other files are there
+    for line in complaints:  # no error yet: a broken third-party source does not matter if the indices are found
         progress(line)
     try:
         return find(language, folder / "lists")
@@ -99,18 +99,17 @@ def _command(language: str, folder: Path, apt: str) -> list[str]:
     program = shutil.which(apt)
     if program is None:
         raise DataError(
-            f"the Debian corpus is fetched with apt, and there is no {apt} on this machine.\n"
-            "What to do: run this on Debian or Ubuntu (a container will do) and copy the result; or copy the "
-            "Translation-* files from such a machine's /var/lib/apt/lists into a folder and give that as `indices`."
+            f"the Debian corpus is fetched with apt, but this machine has no {apt}.\n"
+            "What to do: run this on Debian or Ubuntu, for example in a container, and copy the result; or copy the "
+            "Translation-* files of such a machine's /var/lib/apt/lists into a folder and give that as `indices`."
         )
     folder = folder.absolute()
     for made in ("lists/partial", "cache/archives/partial", "log"):
         (folder / made).mkdir(parents=True, exist_ok=True)
-    config = folder / "apt.conf"
-    config.write_text(_CONFIG.replace("LANGUAGE", language, 1), encoding="utf-8")
+    (folder / "apt.conf").write_text(_CONFIG.replace("LANGUAGE", language, 1), encoding="utf-8")
     own = {"State": "", "State::lists": "lists", "Cache": "cache", "Log": "log"}
     options = [f"-oDir::{key}={folder / place}" for key, place in own.items()]
-    return [program, "-q", "-c", str(config), *options, "update"]
+    return [program, "-q", "-c", str(folder / "apt.conf"), *options, "update"]
 
 
 def find(language: str, folder: Path) -> list[Indices]:
@@ -133,10 +132,10 @@ def find(language: str, folder: Path) -> list[Indices]:
         offered = offered.union(_OFFERED.findall(path.read_text(encoding="utf-8", errors="replace")))
     others = sorted(offered - {"en"})
     if missing := sorted({"en", language} & offered - fetched):
-        said = f"apt's sources offer Translation-{missing[0]}, but it was not fetched"
-        raise DataError(f"{said}.\nWhat to do: check the network and try again.")
+        problem = f"apt's sources list Translation-{missing[0]}, but it was not fetched"
+        raise DataError(f"{problem}.\nWhat to do: check the network and try again.")
     if others and language not in others:
-        said = f"no package descriptions in {language!r}; the languages found are {', '.join(others)}"
-        raise UnknownLanguage(f"{said}.\nWhat to do: ask for one of these, as in en-{others[0]}.")
+        problem = f"no package descriptions in {language!r}; the languages found are {', '.join(others)}"
+        raise UnknownLanguage(f"{problem}.\nWhat to do: choose one of these, for example en-{others[0]}.")
     advice = "check that apt has a Debian or Ubuntu source (/etc/apt/sources.list, /etc/apt/sources.list.d)"
     raise DataError(f"no translated package descriptions in {folder}.\nWhat to do: {advice}.")

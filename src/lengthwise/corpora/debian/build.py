@@ -25,8 +25,8 @@ from .descriptions import Description, descriptions, readable, reject_reason
 Progress = Callable[[str], None]
 
 SPLITS = ("train", "dev", "test")
-HELD_OUT = 600  # documents in each of dev and test, if so many share no segment with others
-MIN_TEXT, MIN_TITLE = 120, 12  # characters; below these, the long and the short description say the same
+HELD_OUT = 600  # documents in each of dev and test, at most
+MIN_TEXT, MIN_TITLE = 120, 12  # characters; shorter descriptions repeat their title
 SIBLINGS = 200  # characters that siblings share (libfoo, libfoo-dev, libfoo-doc); one of them is kept
 _PROGRESS_EVERY = 500  # entries
 
@@ -38,7 +38,7 @@ translations of them by the volunteers of the Debian Description Translation Pro
 part of the free section of the archive, under free licences: each description under that of its package's `debian/`
 folder, which its copyright file (`/usr/share/doc/PACKAGE/copyright`) states.
 
-Lengthwise only joined, cut and split them. Whoever passes on the data should pass on this note.
+Lengthwise only joined, cut and split them. Please pass on this note with the data.
 """
 
 
@@ -70,7 +70,7 @@ def build(
     # Train, dev and test of a corpus are always rebuilt together: a new train file could contain an old test document.
     for name in todo:
         progress(f"building debian.{name} ...")
-        _record(out, name, None)  # until all files are written, it counts as unfinished, also if an older one was there
+        _record(out, name, None)  # until all files are written, the corpus counts as unfinished
         counts: Counter[str] = Counter()
         documents = []
         for document in _titles(found, counts) if name == "titles" else _parallel(found, language, counts):
@@ -88,20 +88,17 @@ def build(
 def _language(pair: str) -> str:
     found = re.fullmatch(r"en-([a-z]{2,3})(?:[_-]([A-Za-z]{2}))?", pair)
     if found is None or found[1] == "en":
-        raise DataError(
-            f"a pair is English and one other language, as in en-it or en-pt_BR; got {pair!r}. (The descriptions are "
-            "translated from English; for the other direction, swap the sides when reading.)"
-        )
+        advice = "the descriptions are translated from English; for the other direction, swap the sides when reading"
+        raise DataError(f"a pair is English and one other language, as in en-it or en-pt_BR; got {pair!r}; {advice}")
     return found[1] + (f"_{found[2].upper()}" if found[2] else "")
 
 
 def _indices(language: str, own: Path, given: Path | None, progress: Progress, apt: str) -> list[apt_.Indices]:
     if given is not None:
-        if not Path(given).is_dir():
-            raise DataError(f"indices should be a folder of Translation files; {str(given)!r} is none")
-        return apt_.find(language, Path(given))
-    done = own / "fetched"
-    if done.exists():
+        if not given.is_dir():
+            raise DataError(f"indices must be a folder of Translation files; {str(given)!r} is not a folder")
+        return apt_.find(language, given)
+    if (done := own / "fetched").exists():
         progress(f"using the indices fetched before, in {own}")
         return apt_.find(language, own / "lists")
     try:
@@ -130,7 +127,7 @@ def _stanzas(path: Path, language: str, counts: Counter[str]) -> Iterator[Descri
 
 
 def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) -> Iterator[Document]:
-    """Yield the documents that correspond segment by segment, each text once. A description's md5 is its version."""
+    """Yield the documents that correspond segment by segment, each text once. The md5 is the version."""
     seen: set[str | tuple[tuple[str, str], ...]] = set()  # ids, since releases overlap, and texts
     for index in found:
         english = {(d.package, d.md5): d for d in _stanzas(index.english, "en", counts)}
@@ -151,7 +148,7 @@ def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) ->
 
 
 def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Document]:
-    """Yield (long, short) descriptions, one for each beginning of the long one."""
+    """Yield (long, short) descriptions; of those with the same beginning, the first."""
     seen: set[str] = set()
     for index in found:
         for description in _stanzas(index.english, "en", counts):
@@ -219,15 +216,11 @@ def _finished(out: Path, name: str, options: dict[str, int]) -> bool:
 
 def _write(out: Path, name: str, documents: list[Document], options: dict[str, int]) -> dict[str, Any]:
     if not documents:
-        raise DataError(f"no document is left for debian.{name}: none of its descriptions could be used")
+        raise DataError(f"no document for debian.{name}: no description could be used")
     kept: dict[str, Any] = {}
     for part, members in split(documents, **options).items():
-        write_jsonl(_file(out, name, part), map(_title_row if name == "titles" else Document.row, members))
+        titles = ({"id": one.id, "text": one.segments[0][0], "title": one.segments[0][1]} for one in members)
+        write_jsonl(_file(out, name, part), titles if name == "titles" else members)
         kept[part] = {"documents": len(members), "segments": sum(len(member.segments) for member in members)}
     source, target = (sum(len(pair[side]) for d in documents for pair in d.segments) for side in (0, 1))
     return {**kept, "target_to_source_characters": round(target / source, 3)}
-
-
-def _title_row(document: Document) -> dict[str, str]:
-    text, title = document.segments[0]
-    return {"id": document.id, "text": text, "title": title}

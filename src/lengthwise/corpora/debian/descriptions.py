@@ -9,8 +9,7 @@
      .                                the end of a paragraph
      Per tutti.
 
-This module knows the format, and when two descriptions correspond segment by segment. It does not know where indices
-come from, nor what is done with the documents.
+Two descriptions are parallel if their segments correspond one by one.
 """
 
 import re
@@ -33,7 +32,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """One stanza. `md5` is of the English description in every language; translations are joined on it."""
+    """One stanza. `md5` is the hash of the English description in every language, which joins the translations."""
 
     package: str
     md5: str
@@ -50,8 +49,8 @@ _MD5 = re.compile(r"[0-9a-f]{32}")
 
 def descriptions(lines: Iterable[bytes], language: str) -> Iterator[Description | None]:
     """Yield the stanzas of an index; None for a stanza with a missing field or an invalid md5."""
-    # Bytes in another encoding become lone surrogates, which `reject_reason` finds. (Not U+FFFD: some descriptions
-    # contain that character on purpose.)
+    # Bytes in another encoding become lone surrogates, which `reject_reason` finds. Not U+FFFD: some descriptions
+    # contain that character on purpose.
     decoded = (raw.decode("utf-8", "surrogateescape").rstrip("\r\n") for raw in lines)
     return (_description(stanza, language) for is_stanza, stanza in groupby(decoded, key=bool) if is_stanza)
 
