@@ -48,10 +48,7 @@ class LengthTokens(Control):
 
     @classmethod
     def from_corpus(
-        cls,
-        pairs: Iterable[tuple[str, str]],
-        names: Sequence[str] = ("short", "normal", "long"),
-        unit: str = "chars",
+        cls, pairs: Iterable[tuple[str, str]], names: Sequence[str] = ("short", "normal", "long"), unit: str = "chars"
     ) -> "LengthTokens":
         """Return a control whose thresholds sort the (source, target) pairs of a corpus into classes of equal size."""
         ratios = [measure(target, unit) / max(1, measure(source, unit)) for source, target in pairs]

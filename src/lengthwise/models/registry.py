@@ -144,5 +144,5 @@ def _smollm2(folder: Path, say: Say) -> None:
 
 
 KNOWN: dict[str, Source] = {
-    "smollm2-plain": Source("SmolLM2-135M-Instruct, English, 4-bit weights", "Apache-2.0", 92_871_040, _smollm2),
+    "smollm2-plain": Source("SmolLM2-135M-Instruct, English, 4-bit weights", "Apache-2.0", 92_871_040, _smollm2)
 }
