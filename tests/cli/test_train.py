@@ -151,10 +151,10 @@ def test_ctrl_c_leaves_a_checkpoint_to_go_on_from(cli, recipe, tmp_path, workers
     step = step_of(left)
     assert 4 <= step < 25
     first, last = err.splitlines()[-2:]
-    assert first == "stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once"
+    assert first == "stopping: the current step is completed and a checkpoint written; Ctrl-C again quits at once"
     assert last.startswith(f"lengthwise: stopped after step {step}, with a checkpoint in {run}; run the same command")
     code, _, err = cli("train", recipe, *long)
-    assert (code, f"going on from step {step}\n" in err) == (0, True)
+    assert (code, f"resuming from step {step}\n" in err) == (0, True)
     assert cli("train", recipe, *long, "--out", tmp_path / "whole")[0] == 0
     assert [path.name for path in checkpoints(run)] == [path.name for path in checkpoints(tmp_path / "whole")]
     for mine, other in zip(checkpoints(run), checkpoints(tmp_path / "whole"), strict=True):

@@ -16,10 +16,9 @@ from lengthwise.training import train
 from lengthwise.training.batches import Batch
 from lengthwise.training.fresh_model import fresh_model
 from lengthwise.training.layers import compile_layers, compile_settings, trainable
-from lengthwise.training.loss import response_logits
 from lengthwise.training.recipe import Fresh, parse_recipe
 from lengthwise.training.run_state import checkpoints, read_weights
-from toy_training import NO_DROPOUT, in_two_processes, losses, values
+from toy_training import NO_DROPOUT, in_two_processes, losses, response_logits, values
 
 SEVEN = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 7, "num_attention_heads": 2}
 SEVEN |= {"num_key_value_heads": 1}
@@ -111,7 +110,7 @@ import json, sys, torch, torch.distributed as dist
 from pathlib import Path
 from accelerate import Accelerator
 from copy import deepcopy
-from lengthwise.training.loss import response_logits, summed_loss
+from lengthwise.training.loss import summed_loss, unbiased_logits
 from lengthwise.training.layers import shard, trainable
 from lengthwise.training.model import build
 from lengthwise.training.recipe import parse_recipe
@@ -129,7 +128,8 @@ shard(model)
 optimizers = {m: torch.optim.AdamW(trainable(m), lr=1e-2) for m in (plain, model)}
 
 def step(model):
-    loss = summed_loss(response_logits(model, batch), batch.labels)
+    logits, bias = unbiased_logits(model, batch)
+    loss = summed_loss(logits, batch.labels, bias=bias)
     (loss / batch.responses).backward()
     optimizers[model].step()
     optimizers[model].zero_grad()

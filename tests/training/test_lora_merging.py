@@ -8,8 +8,8 @@ import torch
 from families import tiny
 from lengthwise.training.batches import collate
 from lengthwise.training.lora_merging import merge_in_forward
-from lengthwise.training.loss import response_logits, summed_loss
-from toy_training import examples_for, layout_for
+from lengthwise.training.loss import summed_loss
+from toy_training import examples_for, layout_for, response_logits
 
 
 def test_merged_lora_is_lora(byte_bpe: Any) -> None:

@@ -49,9 +49,9 @@ def test_least_recipe() -> None:
         ({"shift": {}, "model": {"fresh": {}}}, "shift moves the count of a 'difference' encoding"),
         ({"unit": "parsecs"}, "unknown unit 'parsecs'"),
         ({"controls": [{"control": "encoding", "at_most": True}]}, "at_most: true is taught by a shift"),
-        ({"shift": {"share": 0.5}, "controls": [{"control": "encoding"}]}, "a control must tell them: at_most: true"),
+        ({"shift": {"share": 0.5}, "controls": [{"control": "encoding"}]}, "add at_most: true to a control"),
         ({"unit": "words", "controls": [{"control": "encoding", "unit": "chars"}]}, "give the unit once"),
-        ({"batch": {"tokens": 100}}, "lower the one or raise the other"),
+        ({"batch": {"tokens": 100}}, "raise the first or lower the second"),
         ({"batch": {"packing": True}, "controls": [{"control": "encoding", "scale": "frobenius"}]}, "norm over one"),
     ],
 )

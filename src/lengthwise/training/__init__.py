@@ -12,17 +12,17 @@ _HOME = {
     "load_recipe": "recipe",
     "Plan": "estimate",
     "plan": "estimate",
-    "TrainingError": "errors",
+    "TrainingError": "run_folder",
     "train": "loop",
 }
 
 __all__ = ["Plan", "Recipe", "RecipeError", "TrainingError", "load_recipe", "plan", "train"]
 
 if TYPE_CHECKING:
-    from .errors import TrainingError
     from .estimate import Plan, plan
     from .loop import train
     from .recipe import Recipe, RecipeError, load_recipe
+    from .run_folder import TrainingError
 
 
 def __getattr__(name: str) -> Any:

@@ -1,17 +1,17 @@
-"""Recipes: everything that decides what a training run makes, as one typed value.
+"""Recipes: every setting that decides the result of a training run, as one typed value.
 
 A recipe is a YAML file. An unknown key is an error that names the nearest known one. Overrides are written
-`train.lr=3e-4`. This file knows which settings there are; it opens no corpus and builds no model.
+`train.lr=3e-4`. No corpus is opened and no model is built here.
 """
 
 import difflib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml  # type: ignore[import-untyped]
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from ..controls import CONTROLS, Control, control_from, with_new_names
 from ..corpora import Limits
@@ -26,17 +26,16 @@ class RecipeError(ValueError):
 
 
 class Section(BaseModel):
-    """A part of a recipe. It is frozen, and refuses unknown keys by name."""
+    """A part of a recipe, immutable. An error names each unknown key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _known(cls, values: Any) -> Any:
-        if isinstance(values, dict):
-            for key in values:
-                if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}; {_nearest(str(key), cls.model_fields)}")
+        for key in values if isinstance(values, dict) else ():
+            if key not in cls.model_fields:
+                raise ValueError(f"unknown key {key!r}; {_nearest(str(key), cls.model_fields)}")
         return values
 
 
@@ -110,9 +109,7 @@ class DataSection(Section):
     train: Corpora
     dev: Corpora | None = None
     dev_documents: Positive = 2_000
-    dev_texts: Annotated[int, Field(ge=0)] = (
-        32  # of the dev documents, generated at each evaluation for the mean length error
-    )
+    dev_texts: Annotated[int, Field(ge=0)] = 32  # generated at each evaluation, for the mean length error
     documents_per_epoch: Positive | None = None  # drawn by weight, with repetition; None: each document once
     shuffle: Positive = 10_000  # documents in the shuffling buffer
     max_tokens: Positive = 1024  # of source and target; longer examples are left out and counted
@@ -122,12 +119,7 @@ class DataSection(Section):
     duplicates: bool = False
 
     def limits(self) -> Limits:
-        return Limits(
-            max_chars=self.max_chars,
-            max_ratio=self.max_ratio,
-            max_malformed=self.max_malformed,
-            duplicates=self.duplicates,
-        )
+        return Limits(**self.model_dump(include={"max_chars", "max_ratio", "max_malformed", "duplicates"}))
 
 
 class LengthsSection(Section):
@@ -135,13 +127,13 @@ class LengthsSection(Section):
 
     `prefixes`: as `sentences`, but a target ends at one of its sentence ends, drawn in each epoch: one text gives as
     many lengths as it has sentences. A model that misjudges the remaining length is inside a sentence when the budget
-    ends, which such texts never show. So a share `anywhere` of them is cut at any token, and only their end is trained.
+    ends, which never happens in such texts. So a share `anywhere` is cut at any token, and only their end is trained.
     """
 
     kind: Literal["sentences", "prefixes", "documents", "dynamic", "resolutions"] = "sentences"
-    maximum: Positive = 512  # tokens a side
+    maximum: Positive = 512  # tokens per side
     gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
-    tick: Positive | None = None  # dynamic: so many documents advance the schedule as an epoch does
+    tick: Positive | None = None  # dynamic: the documents that advance the schedule as an epoch does
     separator: str = " "
     anywhere: Share = 0.0  # prefixes
 
@@ -158,9 +150,7 @@ class ShiftSection(Section):
     start: Annotated[float, Field(gt=0)] = 0.1
     end: Annotated[float, Field(gt=0)] = 2048.0
     maximum: Positive = 1024
-    share: Annotated[float, Field(gt=0, le=1)] = (
-        1.0  # of the examples are upper limits; the others keep their exact length
-    )
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the lengths are upper limits; the others are exact
     cut: Annotated[float, Field(ge=0)] = 0.2  # the largest shift of a truncated text, as a share of its length
 
 
@@ -185,8 +175,11 @@ class BatchSection(Section):
     workers: Annotated[int, Field(ge=0)] = 1
 
 
+Precision = Annotated[Literal["bf16", "no"], BeforeValidator(lambda value: "no" if value is False else value)]
+
+
 class TrainSection(Section):
-    """The optimiser, and when to stop: after so many `epochs` or `steps`."""
+    """The optimiser, and the number of `epochs` or `steps`."""
 
     epochs: Positive | None = None
     steps: Positive | None = None
@@ -200,15 +193,13 @@ class TrainSection(Section):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     clip: Annotated[float, Field(gt=0)] | None = 1.0
     label_smoothing: Share = 0.0
-    precision: Annotated[Literal["bf16", "no"], BeforeValidator(lambda value: "no" if value is False else value)] = (
-        "bf16"
-    )
+    precision: Precision = "bf16"
     compile: bool = False
     checkpointing: bool = False  # gradient checkpointing: slower, less memory
     evaluate_every: Positive = 500
     save_every: Positive = 500
     log_every: Positive = 20
-    keep: Positive = 2  # of the last checkpoints; the best is kept as well
+    keep: Positive = 2  # of the last checkpoints; the best one is always kept
     patience: Positive | None = None  # dev evaluations without a better loss
     average: Positive | None = None  # average the last checkpoints; None: the best on dev is the final model
     half: bool = False  # store the final model in float16
@@ -222,6 +213,14 @@ class TrainSection(Section):
         return self
 
 
+Units = Annotated[
+    list[str],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    AfterValidator(lambda value: [unit_named(name).name for name in value]),
+]
+Controls = Annotated[list[dict[str, Any]], AfterValidator(lambda value: [with_new_names(config) for config in value])]
+
+
 class Recipe(Section):
     """One training run."""
 
@@ -229,9 +228,9 @@ class Recipe(Section):
     paper: str = ""
     out: Path
     seed: int = 0
-    unit: list[str] = ["chars"]  # one, or several: each example draws its own
+    unit: Units = ["chars"]  # one, or several: each example draws its own
     model: ModelSection
-    controls: list[dict[str, Any]] = []
+    controls: Controls = []
     data: DataSection
     lengths: LengthsSection = LengthsSection()
     shift: ShiftSection | None = None
@@ -239,48 +238,36 @@ class Recipe(Section):
     batch: BatchSection = BatchSection()
     train: TrainSection
 
-    @field_validator("unit", mode="before")
-    @classmethod
-    def _unit(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
-
-    @field_validator("unit")
-    @classmethod
-    def _unit_names(cls, value: list[str]) -> list[str]:
-        return [unit_named(name).name for name in value]
-
-    @field_validator("controls")
-    @classmethod
-    def _control_names(cls, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [with_new_names(config) for config in value]
-
     @model_validator(mode="after")
     def _agree(self) -> "Recipe":
         controls = self.build_controls()
-        for control in controls:
-            if control.units and list(control.units) != self.unit:
-                own, ours = (", ".join(units) for units in (control.units, self.unit))
-                raise ValueError(f"a control counts {own}, the recipe {ours}; give the unit once, on top")
         known = controls or self.model.fresh  # otherwise the base may have controls of its own
-        if self.shift and known and not any(getattr(control, "kind", "") == "difference" for control in controls):
-            raise ValueError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
+        if known:
+            self.check_controls(controls)
         limits = any(getattr(control, "at_most", False) for control in controls)
         if limits and not self.shift:
             raise ValueError("at_most: true is taught by a shift; add shift: {share: 0.33}, or leave at_most out")
         if self.shift and self.shift.share < 1 and known and not limits:
-            raise ValueError("shift.share < 1 mixes limits and exact lengths; a control must tell them: at_most: true")
+            raise ValueError("shift.share < 1 mixes limits and exact lengths; add at_most: true to a control")
         if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
-            raise ValueError("scale 'frobenius' is a norm over one example; several in a row (batch.packing) would mix")
+            raise ValueError("scale 'frobenius' is a norm over one example; batch.packing puts several in a row")
         if self.batch.packing and any(control.positions == "replace" for control in controls):
-            raise ValueError("batch.packing tells examples apart by their positions; no control may replace them")
+            raise ValueError("batch.packing separates examples by their positions; no control may replace these")
         if self.batch.tokens < self.data.max_tokens:
-            raise ValueError(
-                f"an example may have data.max_tokens = {self.data.max_tokens} tokens, "
-                f"but a batch only batch.tokens = {self.batch.tokens}; lower the one or raise the other"
-            )
+            found = f"batch.tokens = {self.batch.tokens} is below data.max_tokens = {self.data.max_tokens}"
+            raise ValueError(f"{found}; raise the first or lower the second")
         if self.train.patience and not self.data.dev:
             raise ValueError("train.patience waits for a better dev loss; name data.dev files")
         return self
+
+    def check_controls(self, controls: Sequence[Control]) -> None:
+        """Raise an error if these controls, the recipe's or those of its base model, do not fit `unit` and `shift`."""
+        for control in controls:
+            if control.units and list(control.units) != self.unit:
+                own, ours = (", ".join(units) for units in (control.units, self.unit))
+                raise RecipeError(f"a control counts {own}, the recipe {ours}; write unit: [{own}] at the top")
+        if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
+            raise RecipeError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
 
     def build_controls(self) -> list[Control]:
         """Return new controls that count in the recipe's unit."""
@@ -291,7 +278,7 @@ class Recipe(Section):
         if name not in CONTROLS:
             raise ValueError(f"unknown control {name!r}; {_nearest(str(name), CONTROLS)}")
         counts = "unit" in inspect.signature(CONTROLS[name].__init__).parameters
-        return {"unit": self.unit, **config} if counts else dict(config)
+        return {"unit": self.unit, **config} if counts else config
 
     def text(self) -> str:
         """Return the recipe as YAML, with every value."""
@@ -335,7 +322,7 @@ def _plain(fault: Any) -> str:
 def _override(values: dict[str, Any], override: str) -> None:
     keys, equals, text = override.partition("=")
     if not equals or not keys.strip():
-        raise RecipeError(f"an override is written section.key=value, as train.lr=3e-4; got {override!r}")
+        raise RecipeError(f"an override has the form section.key=value, for example train.lr=3e-4; got {override!r}")
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -355,9 +342,6 @@ def _key_in(place: Any, key: str, override: str, parents: list[str]) -> Any:
         return key
     if isinstance(place, list) and key.isdigit() and int(key) < len(place):
         return int(key)
-    found = (
-        f"a list of {len(place)}; use 0 to {len(place) - 1}"
-        if isinstance(place, list)
-        else f"a single value, {place!r}"
-    )
+    listed = isinstance(place, list)
+    found = f"a list of {len(place)}; use 0 to {len(place) - 1}" if listed else f"a single value, {place!r}"
     raise RecipeError(f"cannot set {override!r}: {'.'.join(parents) or 'the recipe'} is {found}")
