@@ -49,7 +49,7 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(cli, recipe, tmp_path):
     assert "without the dev set" in json.loads(with_dev)["basis"]
     assert cost["warning"] == ""
     out = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--set", "train.warmup=7")[1]
-    assert re.search(r"^  steps +7; train.warmup = 7 is not over then", out, re.MULTILINE)
+    assert re.search(r"^  steps +7; train.warmup = 7 is not over", out, re.MULTILINE)
     longer = json.loads(cli("train", recipe, "--dry-run", "--set", "train.steps=7000", "--json")[1])
     assert 50 < longer["seconds"] / cost["seconds"] < 20_000  # a thousand times as many steps, on a noisy machine
     assert not (tmp_path / "run").exists()

@@ -1,6 +1,6 @@
 """Training: recipes, batches, and the loop that turns them into a model folder.
 
-Each name imports its module when it is first used: reading a recipe needs no training loop.
+Each module is imported when one of its names is first used: reading a recipe does not import the training loop.
 """
 
 from importlib import import_module

@@ -8,7 +8,7 @@ does not use keep the values of an earlier one, without labels.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,15 +19,8 @@ from .batches import IGNORED, Batch, round_up
 # Takes a batch on the device and a factor, adds to the gradients, returns the loss.
 Step = Callable[[Batch, Tensor], Tensor]
 Replay = Callable[[], None]
+_Captured = tuple[Replay, Batch, Tensor, Tensor]  # and the batch, the factor and the loss whose tensors it uses
 MAX_GRAPHS = 256  # each takes some memory
-
-
-@dataclass
-class _Captured:
-    replay: Replay
-    batch: Batch  # whose tensors the graph reads
-    factor: Tensor
-    loss: Tensor
 
 
 class Graphs:
@@ -51,11 +44,11 @@ class Graphs:
             self._capture(key, static)
         if key not in self.captured:
             return self.step(batch.to(self.device), torch.tensor(factor, device=self.device))
-        captured = self.captured[key]
-        fill(captured.batch, batch)
-        captured.factor.fill_(factor)
-        captured.replay()
-        return captured.loss.clone()
+        replay, static, static_factor, loss = self.captured[key]
+        fill(static, batch)
+        static_factor.fill_(factor)
+        replay()
+        return loss.clone()
 
     def _key(self, batch: Batch) -> Any:
         return tuple((name, *tensor.shape[1:]) for name, tensor in row_tensors(batch)), self._labels(batch)
@@ -78,7 +71,7 @@ class Graphs:
             why = next(iter(str(error).splitlines()), type(error).__name__)
             self.say(f"training continues without CUDA graphs, which failed: {why}")
             return
-        self.captured[key] = _Captured(replay, static, factor, loss)
+        self.captured[key] = (replay, static, factor, loss)
 
     def capture(self, batch: Batch, factor: Tensor) -> tuple[Replay, Tensor]:
         """Return a function that runs the step on the values then in `batch`, and the tensor that gets its loss."""

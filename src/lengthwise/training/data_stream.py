@@ -76,48 +76,47 @@ class Stream:
                 yield pool.batches[number], Place(pool.epoch, pool.number, number + 1, pool.before, share)
 
     def _pools(self, place: Place) -> Iterable[Pool]:
-        dataset = _Pools(self.recipe, self.maker, self.layout, place)
         if not (workers := self.recipe.batch.workers):
-            return dataset.of_worker()
+            return self.pools_of_worker(place)
         options: dict[str, Any] = {"prefetch_factor": 2, "worker_init_fn": _start_worker}
         options["generator"] = torch.Generator()  # the default one is dropout's, and each start would draw from it
-        return map(_as_tensors, DataLoader(dataset, batch_size=None, num_workers=workers, **options))
+        return map(_as_tensors, DataLoader(_Pools(self, place), batch_size=None, num_workers=workers, **options))
+
+    def pools_of_worker(self, place: Place, own: int = 0, workers: int = 1) -> Iterator[Pool]:
+        """Yield the pools from `place` on that worker `own` makes: each of n workers makes every nth pool.
+
+        The order of the pools is always the same. Each worker reads all documents, which is cheap, and starts the next
+        epoch without waiting for the others.
+        """
+        size, number, before, tick = self.recipe.batch.pool, place.pool, place.documents, self.recipe.lengths.tick
+        turns = cycle(range(workers))
+        for epoch in count(place.epoch):
+            documents = epoch_documents(self.recipe, epoch, consumed=number * size)
+            while chunk := list(islice(documents, size)):
+                if next(turns) == own:
+                    random = Random(f"{self.recipe.seed}/{epoch}/{number}")
+                    time = epoch if tick is None else 1 + before / tick
+                    examples, skipped = self.maker.examples(chunk, time, random)
+                    made = batches(examples, self.layout, random)
+                    yield Pool(epoch, number, before, len(chunk), made, skipped)
+                number, before = number + 1, before + len(chunk)
+            number = 0
 
 
+@dataclass
 class _Pools(IterableDataset[Pool | DataError]):
-    """The pools from a place on, epoch after epoch.
+    """The pools that the current worker process makes."""
 
-    Each of n workers makes every nth pool, so the order is always the same. Each reads all documents, which is cheap,
-    and starts the next epoch without waiting for the others.
-    """
-
-    def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, place: Place) -> None:
-        self.recipe, self.maker, self.layout, self.place = recipe, maker, layout, place
+    stream: Stream
+    place: Place
 
     def __iter__(self) -> Iterator[Pool | DataError]:
         info = get_worker_info()
         assert info is not None
         try:
-            yield from map(_as_arrays, self.of_worker(info.id, info.num_workers))
+            yield from map(_as_arrays, self.stream.pools_of_worker(self.place, info.id, info.num_workers))
         except DataError as error:
             yield error  # raised by the reader: an error that a worker raises arrives with tracebacks in its text
-
-    def of_worker(self, own: int = 0, workers: int = 1) -> Iterator[Pool]:
-        size, number, before = self.recipe.batch.pool, self.place.pool, self.place.documents
-        turns = cycle(range(workers))
-        for epoch in count(self.place.epoch):
-            documents = epoch_documents(self.recipe, epoch, consumed=number * size)
-            while chunk := list(islice(documents, size)):
-                if next(turns) == own:
-                    yield self._pool(epoch, number, before, chunk)
-                number, before = number + 1, before + len(chunk)
-            number = 0
-
-    def _pool(self, epoch: int, number: int, before: int, documents: list[Document]) -> Pool:
-        random = Random(f"{self.recipe.seed}/{epoch}/{number}")
-        tick = self.recipe.lengths.tick
-        examples, skipped = self.maker.examples(documents, epoch if tick is None else 1 + before / tick, random)
-        return Pool(epoch, number, before, len(documents), batches(examples, self.layout, random), skipped)
 
 
 def epoch_documents(recipe: Recipe, epoch: int, *, consumed: int = 0) -> Iterator[Document]:

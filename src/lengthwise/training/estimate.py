@@ -161,50 +161,16 @@ def _part(batch: Batch, share: float) -> Batch:
     )
 
 
-# ---- arithmetic
+# ---- estimated memory
 
 
-def training_flops(model: Any, batch: Batch) -> float:
-    """Return the floating point operations of one forward and backward pass over a batch, without padding.
-
-    A parameter takes 2 per token forward, 2 backward for the inputs, and 2 for its own gradient if it is trained.
-    """
-    core = core_of(model)
-    head = core.config.hidden_size * core.config.get_text_config().vocab_size * batch.responses
-    sides = _sides(core, batch)
-    body = sum(_body(module) * tokens for module, tokens, _ in sides)
-    attention = sum(2 * _layers(module) * core.config.hidden_size * width * tokens for module, tokens, width in sides)
-    if _only_head_trained(model):
-        return float(2 * (body + attention) + 4 * head)
-    factor = 4 if any("lora_" in name for name, _ in model.named_parameters()) else 6
-    return float(factor * (body + head) + 6 * attention)
-
-
-def _only_head_trained(model: Any) -> bool:
+def only_head_trained(model: Any) -> bool:
     """Return whether only controls behind the last layer are trained: then no gradient passes through the layers."""
     heads = {p for control in controls_of(model) if control.edits_hidden for p in control.parameters()}
     return all(p in heads for p in trainable(model))
 
 
-def _sides(core: Any, batch: Batch) -> list[tuple[nn.Module, int, float]]:
-    """Return (module, tokens without padding, mean keys of a query) of encoder and decoder."""
-    rows = len(batch.names)
-    if not core.config.is_encoder_decoder:
-        return [(core.get_decoder(), batch.tokens, batch.tokens / rows / 2)]
-    source = batch.tokens - batch.responses
-    return [
-        (core.get_encoder(), source, source / rows),
-        (core.get_decoder(), batch.responses, batch.responses / rows / 2 + source / rows),
-    ]
-
-
-def _body(module: nn.Module) -> int:
-    """Return the number of parameters in matrix products: without embeddings, which are looked up, and adapters."""
-    looked_up = {id(p) for m in module.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
-    return sum(p.numel() for name, p in module.named_parameters() if id(p) not in looked_up and "lora_" not in name)
-
-
-def _layers(module: nn.Module) -> int:
+def layer_count(module: nn.Module) -> int:
     return max((len(m) for m in module.modules() if isinstance(m, nn.ModuleList)), default=0)
 
 
@@ -214,9 +180,10 @@ def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
     weights = sum(p.numel() * p.element_size() for p in model.parameters())
     learning = 12 * sum(p.numel() for p in trainable(model))
     size = 2 if recipe.train.precision == "bf16" else 4
-    layers = sum(_layers(module) for module, _, _ in _sides(core, batch))
+    stacks = [core.get_decoder(), *([core.get_encoder()] if core.config.is_encoder_decoder else [])]
+    layers = sum(map(layer_count, stacks))
     kept = 2 if recipe.train.checkpointing else 17  # values per token, layer and unit of width: Korthikanti et al. 2022
-    activations = 0 if _only_head_trained(model) else batch.padded * core.config.hidden_size * kept * size * layers
+    activations = 0 if only_head_trained(model) else batch.padded * core.config.hidden_size * kept * size * layers
     logits = batch.responses * core.config.get_text_config().vocab_size * (size + 8)
     return int(weights + learning + activations + logits)
 

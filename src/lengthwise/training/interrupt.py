@@ -1,7 +1,4 @@
-"""Interrupts: the first Ctrl-C is recorded, so that a loop can stop where it can be resumed; a second one quits.
-
-This file knows signals, not what is interrupted.
-"""
+"""Interrupts: the first Ctrl-C is recorded, so that a loop can stop where it can be resumed; a second one quits."""
 
 import os
 import signal
@@ -29,7 +26,7 @@ def interrupts(on_first: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     own, before = os.getpid(), signal.getsignal(signal.SIGINT)
 
     def receive(number: int, frame: Any) -> None:
-        if os.getpid() != own:  # a forked worker goes on: the current step needs its batches
+        if os.getpid() != own:  # a forked worker continues: the current step needs its batches
             return
         signal.signal(signal.SIGINT, signal.default_int_handler)
         received.append(number)

@@ -83,7 +83,8 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
         except torch.OutOfMemoryError as error:
             raise out_of_memory(recipe, error) from error
         finally:
-            run.close()
+            if run.log is not None:
+                run.log.close()
         if accelerator.is_main_process:
             finish(recipe)
     accelerator.wait_for_everyone()
@@ -142,10 +143,6 @@ class _Run:
         self.unread: list[tuple[list[str], int, Tensor]] = []  # (names, responses, loss) of batches since the last log
         self.throughput = Throughput()
 
-    def close(self) -> None:
-        if self.log is not None:
-            self.log.close()
-
     # ---- steps
 
     def train(self) -> None:
@@ -161,7 +158,7 @@ class _Run:
         for group, place in self._groups():
             self._step(group, place)
             step = self.progress.step
-            last = self._share() >= 1.0 or bool(train.steps and step >= train.steps)
+            last = self._share() >= 1.0
             if last or step % train.log_every == 0:
                 self._log_losses()
             if self.recipe.data.dev and (last or step % train.evaluate_every == 0):
@@ -193,10 +190,9 @@ class _Run:
     def _share(self) -> float:
         """Return the share of the training that is done, from 0 to 1."""
         train, place = self.recipe.train, self.progress.place
-        if train.steps:
-            return min(self.progress.step / train.steps, 1.0)
-        assert train.epochs is not None
-        return min((place.epoch - 1 + place.share) / train.epochs, 1.0)
+        if train.epochs:
+            return min((place.epoch - 1 + place.share) / train.epochs, 1.0)
+        return min(self.progress.step / (train.steps or 1), 1.0)
 
     def _step(self, group: list[Batch], place: Place) -> None:
         self.throughput.data_ready()
@@ -217,8 +213,7 @@ class _Run:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=self.graphs is None)  # graphs need gradients at fixed addresses
         tokens = sum(batch.tokens for batch in group)
-        self.progress.step += 1
-        self.progress.place = place
+        self.progress.step, self.progress.place = self.progress.step + 1, place
         self.progress.tokens += tokens
         self.throughput.step_done(tokens)
 

@@ -15,8 +15,7 @@ from .batches import Layout
 from .data_stream import with_thresholds
 from .examples import ExampleMaker
 from .fresh_model import fresh_model, fresh_tokenizer
-from .layers import trainable
-from .lora_merging import merge_in_forward
+from .layers import merge_in_forward, trainable
 from .recipe import Recipe, RecipeError
 
 

@@ -271,14 +271,13 @@ class Recipe(Section):
 
     def build_controls(self) -> list[Control]:
         """Return new controls that count in the recipe's unit."""
-        return [control_from(self._with_unit(config)) for config in self.controls]
-
-    def _with_unit(self, config: dict[str, Any]) -> dict[str, Any]:
-        name = config.get("control")
-        if name not in CONTROLS:
-            raise ValueError(f"unknown control {name!r}; {_nearest(str(name), CONTROLS)}")
-        counts = "unit" in inspect.signature(CONTROLS[name].__init__).parameters
-        return {"unit": self.unit, **config} if counts else config
+        built = []
+        for config in self.controls:
+            if (name := config.get("control")) not in CONTROLS:
+                raise ValueError(f"unknown control {name!r}; {_nearest(str(name), CONTROLS)}")
+            counts = "unit" in inspect.signature(CONTROLS[name].__init__).parameters
+            built.append(control_from({"unit": self.unit, **config} if counts else config))
+        return built
 
     def text(self) -> str:
         """Return the recipe as YAML, with every value."""

@@ -5,7 +5,6 @@ A folder is complete or absent. Frozen weights are not stored: the recipe rebuil
 """
 
 import json
-import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +23,6 @@ from torch.distributed.checkpoint.state_dict import (
 from .. import atomic
 from .data_stream import Place
 
-_NAME = re.compile(r"step-(\d{8})")
 Weights = dict[str, Tensor]
 
 
@@ -45,8 +43,7 @@ class Progress:
 
 def checkpoints(run: Path) -> list[Path]:
     """Return the complete checkpoints of a run, oldest first."""
-    folder = run / "checkpoints"
-    return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)) if folder.is_dir() else []
+    return sorted((run / "checkpoints").glob("step-" + "[0-9]" * 8))
 
 
 def step_of(checkpoint: Path) -> int:
