@@ -1,8 +1,7 @@
-"""What every control is: one way of giving a model the length that its text should have.
+"""The base class of controls: ways of giving a model the length that its text should have.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
-hidden states (`edit_hidden`), or several of these. It knows counts and vectors. It does not know which model it is
-attached to (`attach.py`), nor how tokens are counted (`length/meter.py`).
+hidden states (`edit_hidden`), or several of these. `attach.py` connects it to a model, `length/meter.py` counts tokens.
 """
 
 import inspect
