@@ -129,7 +129,7 @@ def test_files_of_other_runs_are_refused(engine, tmp_path):
     out = file(tmp_path / "a.jsonl", '{"id": "0", "prompt": "Who?", "response": "He.", "finished": true}\n')
     with pytest.raises(DataError, match=r"answer to another prompt as id '0'.+found 'Who"):
         answer(engine, ASKED, out)
-    with pytest.raises(DataError, match=r"a\.jsonl:1 is no row of answers"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1 is not a row of answers"):
         answer(engine, ASKED, file(out, '{"text": "Hello."}\n'))
 
 
@@ -170,7 +170,7 @@ def test_other_files_are_not_changed(engine, tmp_path):
     asked = [Prompt("1", "Hello there")]
     for other in ('{"my": "precious"}', '{"id": "1", "prompt": "Hello there"}\n', "no newline at all"):
         file(tmp_path / "out.jsonl", other)
-        with pytest.raises(DataError, match=r"name another"):
+        with pytest.raises(DataError, match=r"give another"):
             answer(engine, asked, tmp_path / "out.jsonl", max_tokens=4)
         assert (tmp_path / "out.jsonl").read_text() == other
 

@@ -1,8 +1,7 @@
 """Answers: sampled from a model for each prompt; bad examples are left out and counted.
 
-A model's own answers teach it length and change little else. Rows are written as they come, so that an interrupted run
-can be continued. This module knows when an answer is a bad example. It does not sample (`engines.continuous`) and does
-not know whether an answer is true.
+Training on a model's own answers teaches it length and changes little else. Rows are written one by one, so that an
+interrupted run can be continued. Whether an answer is true is not checked.
 
     answers.jsonl            {"id", "prompt", "response", "finished"}
     answers.dropped.jsonl    {"id", "prompt", "response", "reason"}
