@@ -53,13 +53,9 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`, without waiting for the transfer."""
-
-        def move(tensor: Tensor) -> Tensor:
-            # A copy from pageable memory would wait until the GPU has finished its queue.
-            pinned = tensor.pin_memory() if device.type == "cuda" else tensor
-            return pinned.to(device, non_blocking=True)
-
-        return self.map_tensors(move)
+        # Pinned: a copy from pageable memory would wait until the GPU has finished its queue.
+        cuda = device.type == "cuda"
+        return self.map_tensors(lambda t: (t.pin_memory() if cuda else t).to(device, non_blocking=True))
 
     def map_tensors(self, change: Callable[[Any], Any]) -> "Batch":
         """Return the batch with `change` applied to each of its tensors."""
@@ -88,14 +84,12 @@ class Batch:
 
 def batches(examples: Sequence[Example], layout: Layout, random: Random) -> list[Batch]:
     """Return the examples in batches, in an order that `random` decides."""
-    if layout.packing:
-        per_batch = max(1, layout.tokens // layout.packing)
-        packs = _packs(examples, layout.packing)
-        _shuffle(packs, random)
-        return [pack(packs[n : n + per_batch], layout) for n in range(0, len(packs), per_batch)]
-    groups = _groups(examples, layout)
+    groups = _packs(examples, layout.packing) if layout.packing else _groups(examples, layout)
     _shuffle(groups, random)
-    return [collate(group, layout) for group in groups]
+    if not layout.packing:
+        return [collate(group, layout) for group in groups]
+    per_batch = max(1, layout.tokens // layout.packing)
+    return [pack(groups[n : n + per_batch], layout) for n in range(0, len(groups), per_batch)]
 
 
 def _shuffle(items: list[Any], random: Random) -> None:
@@ -117,10 +111,7 @@ def _groups(examples: Sequence[Example], layout: Layout) -> list[list[Example]]:
 
 
 def _stratified(examples: Sequence[Example], count: int, layout: Layout) -> list[Example]:
-    """Return the examples by source length in `count` strata, each sorted by target length.
-
-    Target lengths fall and rise in turn, so neighbours at the border of two strata are similar.
-    """
+    """Return the examples by source length in `count` strata, each sorted by target length, down and up in turn."""
     ordered = sorted(examples, key=lambda e: (*_sizes(e, layout), e.name), reverse=True)
     if count == 1:
         return ordered
@@ -262,7 +253,10 @@ def pack(packs: Sequence[Sequence[Example]], layout: Layout) -> Batch:
         for example in row:
             places.append(number * width + used + len(example.source) - 1)
             used += len(example.source) + len(example.target)
-        cells = [*map(_cells, row), *([_padding(width - used, layout)] if used < width else [])]
+        cells = [_cells(example) for example in row]
+        if rest := width - used:  # padding is one more example, without a loss
+            padding = _cells(Example("", [], [layout.pad] * rest, [0] * rest, []))
+            cells.append(padding | {"length": [1] * rest, "column": [0] * rest, "live": [0] * rest})
         for key in cells[0]:
             columns.setdefault(key, []).append([value for cell in cells for value in cell[key]])
     tensors = {key: torch.tensor(rows) for key, rows in columns.items()}  # (packs, width)
@@ -287,9 +281,3 @@ def _cells(example: Example) -> dict[str, Sequence[float]]:
         "uniform": [example.uniform] * size,
         "max_shift": [example.max_shift] * size,
     }
-
-
-def _padding(size: int, layout: Layout) -> dict[str, Sequence[float]]:
-    """Return the cells of padding, which is one more example, without a loss."""
-    padding = Example("", [], [layout.pad] * size, [0] * size, [])
-    return _cells(padding) | {"length": [1] * size, "column": [0] * size, "live": [0] * size}

@@ -1,10 +1,9 @@
 """Steps as CUDA graphs: a fast GPU does not wait for the CPU to launch some thousand kernels per step.
 
-There are few widths of batches (`batches.round_up`), so shapes recur: a few dozen in the training of a decoder, a few
-hundred in that of an encoder-decoder, which has two widths. The first batch of a shape is padded to the rows of its
-future graph and trained on eagerly, so that kernels are compiled for that shape. The second batch is captured. It and
-all later ones are replayed: their values are copied into the graph's tensors. Rows of the graph that a smaller batch
-does not use keep the values of an earlier one, without labels.
+There are few widths of batches (`batches.round_up`), so shapes recur: a few dozen for a decoder, a few hundred for an
+encoder-decoder, which has two widths. The first batch of a shape is padded to the rows of its future graph and trained
+on eagerly, so that kernels are compiled for that shape. The second batch is captured. It and all later ones are
+replayed: their values are copied into the graph's tensors. Rows that a smaller batch does not use have no labels.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +34,7 @@ class Graphs:
 
     def __call__(self, batch: Batch, factor: float) -> Tensor:
         """Return the summed loss of `batch`, a batch on the CPU, and add its gradients times `factor`."""
-        key = self._key(batch)
+        key = tuple((name, *tensor.shape[1:]) for name, tensor in row_tensors(batch)), self._labels(batch)
         if key not in self.captured and len(self.captured) < MAX_GRAPHS and not self.failed:
             static = widened(batch, self._rows(batch), self._labels(batch)).to(self.device)
             if key not in self.seen:  # kernels for this shape are compiled now
@@ -49,9 +48,6 @@ class Graphs:
         static_factor.fill_(factor)
         replay()
         return loss.clone()
-
-    def _key(self, batch: Batch) -> Any:
-        return tuple((name, *tensor.shape[1:]) for name, tensor in row_tensors(batch)), self._labels(batch)
 
     def _rows(self, batch: Batch) -> int:
         return max(len(batch.uniform), self.tokens // (batch.padded // len(batch.uniform)))

@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ..controls.length_tokens import QUANTILES, LengthTokens
-from ..corpora import DataError, Document, Report, mix, read
+from ..corpora import DataError, Document, Limits, Report, mix, read
 from ..corpora.document import NoFile
 from ..corpora.readers import missing
 from .batches import Batch, Layout, batches
@@ -114,7 +114,11 @@ class _Pools(IterableDataset[Pool | DataError]):
         info = get_worker_info()
         assert info is not None
         try:
-            yield from map(_as_arrays, self.stream.pools_of_worker(self.place, info.id, info.num_workers))
+            for pool in self.stream.pools_of_worker(self.place, info.id, info.num_workers):
+                # Arrays, because each tensor would need a file handle.
+                yield replace(
+                    pool, batches=[batch.map_tensors(lambda tensor: tensor.numpy()) for batch in pool.batches]
+                )
         except DataError as error:
             yield error  # raised by the reader: an error that a worker raises arrives with tracebacks in its text
 
@@ -148,7 +152,8 @@ def with_thresholds(recipe: Recipe) -> Recipe:
 
 def read_corpus(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
     options = corpus.model_dump(exclude={"files", "weight"})
-    return read(corpus.files, **options, limits=recipe.data.limits(), report=report)
+    limits = Limits(**recipe.data.model_dump(include={"max_chars", "max_ratio", "max_malformed", "duplicates"}))
+    return read(corpus.files, **options, limits=limits, report=report)
 
 
 def check_corpora(recipe: Recipe) -> None:
@@ -188,17 +193,10 @@ def _no_examples(corpora: Corpora, skipped: Skipped, recipe: Recipe) -> DataErro
     )
 
 
-# ---- between processes: arrays, because each tensor would need a file handle
-
-
 def _start_worker(number: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl-C the loop completes its step, which needs batches
-
-
-def _as_arrays(pool: Pool) -> Pool:
-    return replace(pool, batches=[batch.map_tensors(lambda tensor: tensor.numpy()) for batch in pool.batches])
 
 
 def _as_tensors(pool: Pool | DataError) -> Pool:

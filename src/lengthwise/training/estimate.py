@@ -47,13 +47,15 @@ class Plan:
     warning: str = ""
 
     def __str__(self) -> str:
+        s = self.seconds
+        time = f"{s:.0f} s" if s < 90 else f"{s / 60:.0f} min" if s < 5400 else f"{s / 3600:.1f} h"
         rows = [
             ("parameters", f"{self.parameters:,} ({self.trainable:,} trained, {self.trainable / self.parameters:.1%})"),
             ("documents", f"{self.documents:,} per epoch"),
             ("steps", f"{self.steps:,}" + (f"; {self.warning}" if self.warning else "")),
             ("tokens", f"{self.tokens:,} (without padding, which is {self.padding:.0%} of all)"),
             ("memory", f"about {self.memory / 2**30:.1f} GiB at the peak"),
-            ("time", f"about {_duration(self.seconds)} on {self.device}"),
+            ("time", f"about {time} on {self.device}"),
             ("basis", self.basis),
         ]
         return f"{self.recipe}\n" + "\n".join(f"  {name:<11}{value}" for name, value in rows)
@@ -148,8 +150,6 @@ def _part(batch: Batch, share: float) -> Batch:
     """Return the first rows of a batch, at least one."""
     height = len(batch.inputs["input_ids"])
     kept = max(1, round(share * height))
-    if kept == height:
-        return batch
     ids = batch.inputs.get("decoder_input_ids", batch.inputs["input_ids"])
     inside = batch.rows < kept * ids.shape[1]
     return replace(
@@ -186,9 +186,3 @@ def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
     activations = 0 if only_head_trained(model) else batch.padded * core.config.hidden_size * kept * size * layers
     logits = batch.responses * core.config.get_text_config().vocab_size * (size + 8)
     return int(weights + learning + activations + logits)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -87,7 +87,12 @@ class ExampleMaker:
             for draft, ids in zip(drafts, self._target_ids([draft.target for draft in drafts]), strict=True)
         ]
         counts = self._counts(targets, [draft.unit for draft in drafts])
-        sources = self._source_ids([self._edited_source(*pair) for pair in zip(drafts, counts, strict=True)])
+        edited = [draft.source for draft in drafts]
+        for n, (draft, count) in enumerate(zip(drafts, counts, strict=True)):
+            for control in self.controls:
+                length, unit = max(count[-1] if count else 0, 1), self.meters[draft.unit].unit.name
+                edited[n] = control.prefix(edited[n], length, unit, self.tokenizer)
+        sources = self._source_ids(edited)
         found, skipped = [], Skipped()
         for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
             if not count or count[-1] < 1 or not source:
@@ -114,12 +119,6 @@ class ExampleMaker:
         # In tokens every prompt token counts, also special ones, as in Butcher et al.
         meter = self.meters[unit]
         return [1] * len(source) if meter.unit.name == "tokens" else meter.cost[source].tolist()
-
-    def _edited_source(self, draft: _Draft, counts: Ids) -> str:
-        source, length = draft.source, max(counts[-1] if counts else 0, 1)
-        for control in self.controls:
-            source = control.prefix(source, length, self.meters[draft.unit].unit.name, self.tokenizer)
-        return source
 
     def _max_shift(self, draft: _Draft, length: int) -> int:
         """Return the largest shift: only a complete text may have any limit above its length."""

@@ -41,11 +41,8 @@ def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
     width, inner, heads, layers = SIZES[fresh.size]
-    special = {
-        "pad_token_id": tokenizer.pad_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "decoder_start_token_id": tokenizer.pad_token_id,
-    }
+    pad = tokenizer.pad_token_id
+    special = {"pad_token_id": pad, "eos_token_id": tokenizer.eos_token_id, "decoder_start_token_id": pad}
     side = {"ffn_dim": inner, "attention_heads": heads, "layers": layers}
     config = MarianConfig(
         **{f"{name}_{key}": value for name in ("encoder", "decoder") for key, value in side.items()},
@@ -65,7 +62,7 @@ def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
     # Marian's 0.02, multiplied by √width in the forward pass, would make embeddings half as large as positions.
     nn.init.normal_(model.get_input_embeddings().weight, std=width**-0.5)
     with torch.no_grad():
-        model.get_input_embeddings().weight[tokenizer.pad_token_id].zero_()
+        model.get_input_embeddings().weight[pad].zero_()
     model.generation_config = GenerationConfig(**special, num_beams=5, bos_token_id=tokenizer.bos_token_id)
     return model
 

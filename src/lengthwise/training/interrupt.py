@@ -16,14 +16,13 @@ class Interrupted(KeyboardInterrupt):
 def interrupts(on_first: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether there was a Ctrl-C. At the first one `on_first` is called.
 
-    In a thread that is not the main one, and where SIGINT is ignored, nothing is changed.
+    In a thread that is not the main one, and where SIGINT is ignored (a script's background), nothing is changed.
     """
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as in the background of a script
-    if ignored or threading.current_thread() is not threading.main_thread():
+    own, before = os.getpid(), signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     received: list[int] = []
-    own, before = os.getpid(), signal.getsignal(signal.SIGINT)
 
     def receive(number: int, frame: Any) -> None:
         if os.getpid() != own:  # a forked worker continues: the current step needs its batches

@@ -43,8 +43,8 @@ ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 def global_state_restored() -> Iterator[None]:
     """Restore PyTorch's random state, and its use of oneDNN, when the block ends.
 
-    On an ARM CPU without bfloat16 instructions, PyTorch disables oneDNN for the whole process at the first product in
-    bfloat16. Later float32 products then use other kernels, whose sums differ in the last digit.
+    On an ARM CPU without bfloat16 instructions, the first bfloat16 product disables oneDNN for the whole process, and
+    later float32 products, from other kernels, differ in the last digit.
     """
     onednn = torch.backends.mkldnn.enabled
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
@@ -67,10 +67,9 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
     tell = say if accelerator.is_main_process else lambda text: None
     claim(recipe, resume, accelerator)
     if finished(recipe):
-        longer = "train.steps" if recipe.train.steps else "train.epochs"
         tell(
             f"this run is finished: the model is in {recipe.out / 'model'}\n"
-            f"to start again, or to train longer ({longer}), give another folder as --out or delete {recipe.out}; "
+            f"to start again, or to train longer, give another folder as --out or delete {recipe.out}; "
             "to continue from this model, make it the model.base of another recipe"
         )
         return recipe.out / "model"
@@ -155,8 +154,10 @@ class _Run:
 
     def _train(self, interrupted: Callable[[], bool]) -> None:
         train = self.recipe.train
-        for group, place in self._groups():
-            self._step(group, place)
+        epochs = train.epochs or math.inf
+        batches = takewhile(lambda item: item[1].epoch <= epochs, self.stream.from_(self.progress.place))
+        while group := list(islice(batches, self.recipe.batch.accumulate * self.world)):
+            self._step([batch for batch, _ in group], group[-1][1])
             step = self.progress.step
             last = self._share() >= 1.0
             if last or step % train.log_every == 0:
@@ -180,13 +181,6 @@ class _Run:
                 )
         self._save(done=True)  # the last documents gave no batch
 
-    def _groups(self) -> Iterator[tuple[list[Batch], Place]]:
-        """Yield the batches of each step, those of all processes, with the place after them."""
-        epochs = self.recipe.train.epochs or math.inf
-        batches = takewhile(lambda item: item[1].epoch <= epochs, self.stream.from_(self.progress.place))
-        while group := list(islice(batches, self.recipe.batch.accumulate * self.world)):
-            yield [batch for batch, _ in group], group[-1][1]
-
     def _share(self) -> float:
         """Return the share of the training that is done, from 0 to 1."""
         train, place = self.recipe.train, self.progress.place
@@ -195,6 +189,7 @@ class _Run:
         return min(self.progress.step / (train.steps or 1), 1.0)
 
     def _step(self, group: list[Batch], place: Place) -> None:
+        """Train on the batches of a step, those of all processes; `place` is after them."""
         self.throughput.data_ready()
         share, responses = self._share(), sum(batch.responses for batch in group)
         rate = learning_rate(self.recipe.train, self.progress.step, share)
@@ -268,7 +263,14 @@ class _Run:
         total, count = self._over_processes(sums).tolist()
         if not math.isfinite(total):
             bad = (~losses.isfinite()).nonzero().flatten().tolist()
-            raise self._loss_not_finite(self.unread[bad[0]][0] if bad else [])
+            names = self.unread[bad[0]][0] if bad else []
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            where = f"The first such batch holds {shown}." if bad else "Another process had the batch."
+            raise TrainingError(
+                f"the loss is not a number in the {len(self.unread)} batches up to step {self.progress.step}. {where}\n"
+                "What to do: check those examples; or lower train.lr, lengthen train.warmup, set train.clip, or train "
+                f"with train.precision=no. The checkpoints in {self.recipe.out} are from before it."
+            )
         self.unread = []
         seen, self.throughput = self.throughput, Throughput()
         seconds = self.throughput.began - seen.began
@@ -280,16 +282,6 @@ class _Run:
             tokens=self.progress.tokens,
             tokens_per_second=seen.tokens / max(seconds, 1e-9),
             waiting_for_data=seen.waiting / max(seconds, 1e-9),
-        )
-
-    def _loss_not_finite(self, names: list[str]) -> TrainingError:
-        """Return an error that names the examples of the first such batch; no names: another process had it."""
-        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        where = f"The first such batch holds {shown}." if names else "Another process had the batch."
-        return TrainingError(
-            f"the loss is not a number, in the {len(self.unread)} batches up to step {self.progress.step}. {where}\n"
-            "What to do: check those examples; or lower train.lr, lengthen train.warmup, set train.clip, or train "
-            f"with train.precision=no. The checkpoints in {self.recipe.out} are from before it."
         )
 
     def _write(self, **values: Any) -> None:

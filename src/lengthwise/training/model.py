@@ -16,7 +16,7 @@ from .data_stream import with_thresholds
 from .examples import ExampleMaker
 from .fresh_model import fresh_model, fresh_tokenizer
 from .layers import merge_in_forward, trainable
-from .recipe import Recipe, RecipeError
+from .recipe import Lora, Recipe, RecipeError
 
 
 @dataclass
@@ -43,7 +43,7 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
     if recipe.train.checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if recipe.model.lora:
-        model = _with_lora(model, recipe, tokenizer)
+        model = _with_lora(model, recipe.model.lora, tokenizer)
     if recipe.model.frozen:
         _freeze(model)
     config, attached = core_of(model).config, controls_of(model)
@@ -101,8 +101,7 @@ def _end(model: Any, tokenizer: Any) -> int:
 
 
 def _base(recipe: Recipe) -> tuple[Any, Any]:
-    name = recipe.model.base
-    assert name is not None
+    name = str(recipe.model.base)
     frozen_in_bf16 = (recipe.model.lora or recipe.model.frozen) and recipe.train.precision == "bf16"
     model, tokenizer = load_model(resolve(name), dtype=torch.bfloat16 if frozen_in_bf16 else torch.float32)
     if core_of(model) is not model:
@@ -114,18 +113,19 @@ def _base(recipe: Recipe) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
+def _with_lora(model: Any, lora: Lora, tokenizer: Any) -> Any:
     from peft import LoraConfig, get_peft_model
 
-    lora = recipe.model.lora
-    assert lora is not None
     tokens = [tokenizer.convert_tokens_to_ids(t) for control in controls_of(model) for t in control.tokens]
+    # The module that embeds the source: an encoder may have one of its own, with the shared weights.
+    embedding = (model.get_encoder() if model.config.is_encoder_decoder else model).get_input_embeddings()
+    name = next(name for name, module in model.named_modules() if module is embedding)
     config = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
         target_modules=lora.targets,
-        trainable_token_indices={_source_embedding(model): tokens} if tokens else None,
+        trainable_token_indices={name: tokens} if tokens else None,
     )
     adapted = get_peft_model(model, config)
     for control in controls_of(adapted):
@@ -133,13 +133,6 @@ def _with_lora(model: Any, recipe: Recipe, tokenizer: Any) -> Any:
     if not lora.dropout:
         merge_in_forward(adapted)
     return adapted
-
-
-def _source_embedding(model: Any) -> str:
-    """Return the name of the module that embeds the source: an encoder may have one with the shared weights."""
-    core = core_of(model)
-    embedding = (core.get_encoder() if core.config.is_encoder_decoder else core).get_input_embeddings()
-    return next(name for name, module in core.named_modules() if module is embedding)
 
 
 def _freeze(model: Any) -> None:

@@ -14,7 +14,6 @@ import yaml  # type: ignore[import-untyped]
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from ..controls import CONTROLS, Control, control_from, with_new_names
-from ..corpora import Limits
 from ..length.units import unit_named
 
 Positive = Annotated[int, Field(ge=1)]
@@ -118,9 +117,6 @@ class DataSection(Section):
     max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.01  # share of a file's rows; above it the run stops
     duplicates: bool = False
 
-    def limits(self) -> Limits:
-        return Limits(**self.model_dump(include={"max_chars", "max_ratio", "max_malformed", "duplicates"}))
-
 
 class LengthsSection(Section):
     """How documents become examples: `dynamic_length_sampling.py` (Zhang et al. 2023).
@@ -155,13 +151,10 @@ class ShiftSection(Section):
 
 
 class LossSection(Section):
-    """Which tokens of a response have a loss: the `last` ones, and a share of those `before` them, drawn in each epoch.
-
-    The length of a text is decided at its end; most tokens before carry little information about it.
-    """
+    """The tokens of a response that have a loss: the `last` ones, and a share of those `before`, drawn in each epoch."""
 
     last: Positive
-    before: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    before: Annotated[float, Field(gt=0, lt=1)] = 0.25  # most of these carry little information about the length
 
 
 class BatchSection(Section):
@@ -308,14 +301,13 @@ def parse_recipe(values: dict[str, Any], where: str = "the recipe") -> Recipe:
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
-        faults = [f"  {'.'.join(map(str, fault['loc'])) or '(top)'}: {_plain(fault)}" for fault in error.errors()]
-        raise RecipeError(f"{where} cannot be used:\n" + "\n".join(faults)) from None
-
-
-def _plain(fault: Any) -> str:
-    text = str(fault["msg"]).removeprefix("Value error, ")
-    own = fault["type"] == "value_error" or isinstance(fault["input"], dict)
-    return text if own else f"{text[:1].lower()}{text[1:]}; got {fault['input']!r}"
+        lines = [f"{where} cannot be used:"]
+        for fault in error.errors():
+            text = fault["msg"].removeprefix("Value error, ")
+            if fault["type"] != "value_error" and not isinstance(fault["input"], dict):
+                text = f"{text[:1].lower()}{text[1:]}; got {fault['input']!r}"
+            lines.append(f"  {'.'.join(map(str, fault['loc'])) or '(top)'}: {text}")
+        raise RecipeError("\n".join(lines)) from None
 
 
 def _override(values: dict[str, Any], override: str) -> None:
@@ -339,8 +331,8 @@ def _key_in(place: Any, key: str, override: str, parents: list[str]) -> Any:
     """Return `key` as a key of a section, or as an index of a list."""
     if isinstance(place, dict):
         return key
-    if isinstance(place, list) and key.isdigit() and int(key) < len(place):
-        return int(key)
     listed = isinstance(place, list)
+    if listed and key.isdigit() and int(key) < len(place):
+        return int(key)
     found = f"a list of {len(place)}; use 0 to {len(place) - 1}" if listed else f"a single value, {place!r}"
     raise RecipeError(f"cannot set {override!r}: {'.'.join(parents) or 'the recipe'} is {found}")

@@ -16,12 +16,9 @@ def learning_rate(train: TrainSection, step: int, progress: float) -> float:
     """
     if step < train.warmup:
         return train.warmup_from + (train.lr - train.warmup_from) * step / train.warmup
-    match train.schedule:
-        case "linear":
-            return train.lr * max(0.0, 1.0 - progress)
-        case "inverse_sqrt":
-            return train.lr * math.sqrt(train.warmup / step)
-    return train.lr
+    if train.schedule == "linear":
+        return train.lr * max(0.0, 1.0 - progress)
+    return train.lr * math.sqrt(train.warmup / step) if train.schedule == "inverse_sqrt" else train.lr
 
 
 def too_short(train: TrainSection, steps: int) -> str:
