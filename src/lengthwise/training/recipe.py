@@ -151,7 +151,7 @@ class ShiftSection(Section):
 
 
 class LossSection(Section):
-    """The tokens of a response that have a loss: the `last` ones, and a share of those `before`, drawn in each epoch."""
+    """The tokens of a response that have a loss: the `last`, and a share of those `before`, drawn in each epoch."""
 
     last: Positive
     before: Annotated[float, Field(gt=0, lt=1)] = 0.25  # most of these carry little information about the length
