@@ -69,7 +69,7 @@ def test_trains_a_model_that_writes(cli, recipe, tmp_path):
     assert (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns == made
     code, _, err = cli("train", recipe, "--out", tmp_path / "other", "--no-resume")
     assert code == 2
-    assert re.search(r"^lengthwise: .+ holds a run already", err, re.MULTILINE)
+    assert re.search(r"^lengthwise: .+ has a run already", err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

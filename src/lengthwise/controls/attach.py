@@ -271,7 +271,9 @@ def _forward(model: Model, original: Callable[..., Any], *args: Any, **kwargs: A
             raise ValueError(
                 f"{cached} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
             )
-        signal = _signal(model, ids, lengths, kwargs.get(mask_key), position, cached)
+        if lengths["start"] is None and model.config.is_encoder_decoder:
+            lengths["start"] = torch.full_like(lengths["length"], 1 - cached)
+        signal = _signal(model, ids, lengths, kwargs.get(mask_key), position)
         kwargs[embeds_key] = embed(model, ids, signal)
     with _hooked(model, signal) if signal is not None else nullcontext():
         return original(*args, **kwargs)
@@ -341,14 +343,9 @@ def _keys(model: Model) -> tuple[str, str, str]:
 
 
 def _signal(
-    model: Model,
-    ids: Tensor,
-    lengths: dict[str, Tensor | None],
-    mask: Tensor | None,
-    position: Tensor | None = None,
-    cached: int = 0,
+    model: Model, ids: Tensor, lengths: dict[str, Any], mask: Tensor | None, position: Tensor | None = None
 ) -> Signal:
-    """Return the signal at each step of `ids` (batch, time), which follow `cached` tokens in the KV cache."""
+    """Return the signal at each step of `ids` (batch, time)."""
     length, start, unit, at_most = (None if value is None else value.to(ids.device) for value in lengths.values())
     assert length is not None
     if length.shape != ids.shape[:1]:
@@ -356,7 +353,7 @@ def _signal(
     if start is None:
         if not model.config.is_encoder_decoder:
             raise ValueError("decoder_start is missing: the column of the first answer token, one number per row")
-        start = torch.full_like(length, 1 - cached)
+        start = torch.ones_like(length)
     column = _columns(ids, start)
     if mask is not None and mask.dim() == 2:
         live = mask[:, -ids.shape[1] :].to(ids.device).bool()

@@ -6,8 +6,10 @@ OUT.settings.json    how the rows were made
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -55,16 +57,10 @@ class RowFiles:
 
     def resume(self, path: Path, fields: Iterable[str], keep: Callable[[Row], bool] = lambda _: True) -> list[Row]:
         """Return the rows up to the first that `keep` refuses, and truncate the file after them."""
-        found, end = [], 0
-        for row, row_end in self.rows(path, fields):
-            if not keep(row):
-                break
-            found.append(row)
-            end = row_end
+        found = list(takewhile(lambda item: keep(item[0]), self.rows(path, fields)))
         if path.exists():
-            with path.open("r+b") as stream:
-                stream.truncate(end)
-        return found
+            os.truncate(path, found[-1][1] if found else 0)
+        return [row for row, _ in found]
 
     def known(self, path: Path, fields: tuple[str, ...], asked: Iterable[Prompt], what: str, kind: str) -> set[str]:
         """Return the ids in `path`; raise if it has another text, the second of `fields`, than `asked` under an id."""

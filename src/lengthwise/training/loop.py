@@ -236,8 +236,7 @@ class _Run:
         """Return graphs if one process holds all weights, and no part of a step is recomputed, exchanged or skipped."""
         train, config = self.recipe.train, core_of(unwrapped(self.model)).config
         drawn = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))  # in Python
-        several = self.world > 1 or sharded
-        if not train.compile or self.device.type != "cuda" or several or train.checkpointing or drawn:
+        if not train.compile or self.device.type != "cuda" or self.world > 1 or sharded or train.checkpointing or drawn:
             return None
         for parameter in self.trained:
             parameter.grad = torch.zeros_like(parameter)
