@@ -46,7 +46,7 @@ def unit_names(unit: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of one unit, or of several different ones."""
     units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
     if not units or len(set(units)) < len(units):
-        raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
+        raise ValueError(f"unit must be one unit or several different ones; got {unit!r}")
     return units
 
 

@@ -23,7 +23,7 @@ from .prompts import Prompt
 from .row_files import RowFiles, append
 
 MAX_REPEATED = 0.2  # share of the four-word sequences of an answer that may be repetitions
-MAX_SAME_LINES = 2  # how often a line of three words or more may come
+MAX_SAME_LINES = 2  # how often a line of three words or more may occur
 _BROKEN = ("Cc", "Cn", "Co", "Cs")  # control characters and code points without a character
 _ROLE = re.compile(r"(?m)^\W*(?:user|assistant|system)\W*$", re.IGNORECASE)
 _FIELDS = ("id", "prompt", "response")
@@ -49,7 +49,7 @@ def answer(
     `rows`, or in a continued run, sums are rounded in another order, which changes a few answers.
     """
     if engine.encoder_decoder:
-        raise ValueError(f"{engine.name} translates; answers are written by a decoder alone")
+        raise ValueError(f"{engine.name} is an encoder-decoder; answers need a decoder-only model")
     files = RowFiles(out, "answers")
     settings = {"model": engine.name, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
     settings |= {"seed": seed} | ({"min_tokens": min_tokens} if min_tokens else {})  # older files have no minimum

@@ -27,7 +27,7 @@ class Sampler:
     def __init__(self, writer: Writer, *, temperature: float = 0.7, top_p: float = 0.95) -> None:
         engine = writer.engine
         if not engine.encoder_decoder:
-            raise ValueError(f"{engine.name} answers prompts and is no translator; an encoder-decoder is needed")
+            raise ValueError(f"{engine.name} is a decoder-only model; translations need an encoder-decoder")
         if engine.units and UNIT not in engine.units:
             raise ValueError(f"{engine.name} counts {', '.join(engine.units)}; lengths are given in {UNIT} here")
         self.writer, self.engine = writer, engine

@@ -24,7 +24,7 @@ class Layout:
     """The form of a model's batches."""
 
     tokens: int  # of both sides at most, padding included
-    multiple: int  # of which every width is one
+    multiple: int  # every width is a multiple of this
     encoder_decoder: bool
     pad: int
     end: int

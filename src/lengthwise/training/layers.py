@@ -1,4 +1,4 @@
-"""The layers of a model: which parameters are trained; layers that are compiled, sharded, or merged with their LoRA."""
+"""The layers of a model: which parameters are trained, and how layers are compiled, sharded, or merged with LoRA."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -163,7 +163,7 @@ class BatchSection(Section):
     tokens: Positive = 16_384  # of source and target together, padding included
     accumulate: Positive = 1  # batches of a process in one step
     pool: Positive = 8_192  # documents that are sorted by length together
-    multiple: Positive = 8  # of which every width is one
+    multiple: Positive = 8  # every width is a multiple of this
     packing: bool = False  # decoder-only: several examples in a row
     workers: Annotated[int, Field(ge=0)] = 1
 
