@@ -93,7 +93,7 @@ def recipes(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, An
 
 def tokenizer_of(data: str, vocabulary: int) -> Any:
     from lengthwise.corpora import read
-    from lengthwise.training.tokenizer import train_tokenizer
+    from lengthwise.training.fresh_model import train_tokenizer
 
     texts = (text for document in islice(read(data), 5_000) for pair in document.segments for text in pair)
     return train_tokenizer(texts, vocabulary)
@@ -146,7 +146,6 @@ def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[st
     from transformers import Trainer, TrainingArguments
 
     from lengthwise.training.data_stream import Place, Stream
-    from lengthwise.training.estimate import training_flops
     from lengthwise.training.loop import ATTENTION
     from lengthwise.training.model import build
     from lengthwise.training.recipe import parse_recipe
@@ -198,6 +197,45 @@ def theirs(values: dict[str, Any], warm: int, compiled: bool = False) -> dict[st
         "flops_per_token": sum(training_flops(built.model, batch) for batch in timed) / tokens,
         "padding": 1 - tokens / sum(batch.padded for batch in timed),
     }
+
+
+def training_flops(model: Any, batch: Any) -> float:
+    """Return the floating point operations of one forward and backward pass over a batch, without padding.
+
+    A parameter takes 2 per token forward, 2 backward for the inputs, and 2 for its own gradient if it is trained.
+    """
+    from lengthwise.controls.attach import core_of
+    from lengthwise.training.estimate import layer_count, only_head_trained
+
+    core = core_of(model)
+    head = core.config.hidden_size * core.config.get_text_config().vocab_size * batch.responses
+    sides = _sides(core, batch)
+    body = sum(_body(module) * tokens for module, tokens, _ in sides)
+    attention = sum(
+        2 * layer_count(module) * core.config.hidden_size * width * tokens for module, tokens, width in sides
+    )
+    if only_head_trained(model):
+        return float(2 * (body + attention) + 4 * head)
+    factor = 4 if any("lora_" in name for name, _ in model.named_parameters()) else 6
+    return float(factor * (body + head) + 6 * attention)
+
+
+def _sides(core: Any, batch: Any) -> list[tuple[Any, int, float]]:
+    """Return (module, tokens without padding, mean keys of a query) of encoder and decoder."""
+    rows = len(batch.names)
+    if not core.config.is_encoder_decoder:
+        return [(core.get_decoder(), batch.tokens, batch.tokens / rows / 2)]
+    source = batch.tokens - batch.responses
+    return [
+        (core.get_encoder(), source, source / rows),
+        (core.get_decoder(), batch.responses, batch.responses / rows / 2 + source / rows),
+    ]
+
+
+def _body(module: Any) -> int:
+    """Return the number of parameters in matrix products: without embeddings, which are looked up, and adapters."""
+    looked_up = {id(p) for m in module.modules() if isinstance(m, torch.nn.Embedding) for p in m.parameters()}
+    return sum(p.numel() for name, p in module.named_parameters() if id(p) not in looked_up and "lora_" not in name)
 
 
 def _unfold(model: Any) -> None:

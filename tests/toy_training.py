@@ -11,11 +11,13 @@ from random import Random
 from typing import Any
 
 import yaml
+from torch import Tensor
 
 from lengthwise.corpora import Document
 from lengthwise.length.meter import Meter
-from lengthwise.training.batches import Layout
+from lengthwise.training.batches import Batch, Layout
 from lengthwise.training.examples import Example, ExampleMaker
+from lengthwise.training.loss import unbiased_logits
 from lengthwise.training.recipe import Recipe, ShiftSection, load_recipe, parse_recipe
 from toy_corpora import corpus, rows
 
@@ -70,6 +72,12 @@ def examples_for(model: Any, tokenizer: Any, *units: str, count: int = 12) -> li
     maker = maker_for(tokenizer, *units, encoder_decoder=model.config.is_encoder_decoder, shift=shift)
     maker = replace(maker, controls=[c for c in controls if c.name == "encoding"])
     return maker.examples(documents(count), 1, Random(0))[0]
+
+
+def response_logits(model: Any, batch: Batch) -> Tensor:
+    """The logits at `batch.rows`: (responses, vocabulary)."""
+    logits, bias = unbiased_logits(model, batch)
+    return logits if bias is None else logits + bias
 
 
 def in_two_processes(script: str, *arguments: str, folder: Path) -> None:

@@ -44,13 +44,13 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(cli, recipe, tmp_path):
     code, out, _ = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--json")
     cost = json.loads(out)
     assert (code, cost["steps"]) == (0, 7)
-    assert re.match(r"time from \d steps of [\d,]+ tokens timed here", cost["basis"])
+    assert re.match(r"time from \d steps of [\d,]+ tokens on this machine", cost["basis"])
     assert "dev set" not in cost["basis"]
     with_dev = cli("train", recipe, "--dry-run", "--set", f"data.dev={tmp_path / 'train.jsonl'}", "--json")[1]
     assert "without the dev set" in json.loads(with_dev)["basis"]
     assert cost["warning"] == ""
     out = cli("train", recipe, "--dry-run", "--set", "train.steps=7", "--set", "train.warmup=7")[1]
-    assert re.search(r"^  steps +7; train.warmup = 7 is not over then", out, re.MULTILINE)
+    assert re.search(r"^  steps +7; train.warmup = 7 is not over", out, re.MULTILINE)
     longer = json.loads(cli("train", recipe, "--dry-run", "--set", "train.steps=7000", "--json")[1])
     assert longer["seconds"] > 10 * cost["seconds"]  # a thousand times as many steps, on a noisy machine
     assert not (tmp_path / "run").exists()
@@ -65,12 +65,12 @@ def test_trains_a_model_that_writes(cli, recipe, tmp_path):
     made = (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns
     code, again, err = cli("train", recipe, "--out", tmp_path / "other", "--json")  # all of it is done
     assert (code, json.loads(again)) == (0, {"model": out.strip()})
-    assert err.startswith(f"this run is finished: the model is in {out}")
-    assert "from step" not in err
+    assert err.startswith(f"this run is finished: the model is in {out}to start again, or to train longer, ")
+    assert "resuming from" not in err
     assert (tmp_path / "other" / "model" / "model.safetensors").stat().st_mtime_ns == made
     code, _, err = cli("train", recipe, "--out", tmp_path / "other", "--no-resume")
     assert code == 2
-    assert re.search(r"^lengthwise: .+ holds a run already", err, re.MULTILINE)
+    assert re.search(r"^lengthwise: .+ has a run already", err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_ctrl_c_leaves_a_checkpoint_to_resume_from(cli, recipe, tmp_path, worker
     assert (running.returncode, out) == (130, "")
     assert [step_of(left) for left in checkpoints(run)] == [3]
     first, last = err.splitlines()[-2:]
-    assert first.startswith("stopping: ")
+    assert first == "stopping: the current step is completed and a checkpoint written; Ctrl-C again quits at once"
     assert last.startswith(f"lengthwise: stopped after step 3, with a checkpoint in {run}; ")
     code, _, err = cli(*ask)
-    assert (code, " from step 3\n" in err) == (0, True)
+    assert (code, "resuming from step 3\n" in err) == (0, True)
     assert cli(*ask, "--out", whole)[0] == 0
     assert [step_of(path) for path in checkpoints(run)] == [step_of(path) for path in checkpoints(whole)] == [5, 8]
     for mine, other in zip(checkpoints(run), checkpoints(whole), strict=True):

@@ -132,7 +132,7 @@ def test_only_the_head_is_trained(byte_bpe: Any, tmp_path: Path) -> None:
     ("changes", "match"),
     [
         ({"controls": [{"control": "prompt"}]}, "nothing to learn"),
-        ({"controls": [*HEAD, {"control": "length_tokens"}]}, "cannot teach length tokens"),
+        ({"controls": [*HEAD, {"control": "length_tokens"}]}, "cannot train length tokens"),
         ({"controls": HEAD, "batch": {"packing": True}}, "packing"),
         ({"controls": HEAD, "model": {"lora": {"rank": 4}}}, "leave fresh and lora out"),
     ],

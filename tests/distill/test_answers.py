@@ -129,7 +129,7 @@ def test_files_of_other_runs_are_refused(engine, tmp_path):
     out = file(tmp_path / "a.jsonl", '{"id": "0", "prompt": "Who?", "response": "He.", "finished": true}\n')
     with pytest.raises(DataError, match=r"answer to another prompt as id '0'.+found 'Who"):
         answer(engine, ASKED, out)
-    with pytest.raises(DataError, match=r"a\.jsonl:1 is no row of answers"):
+    with pytest.raises(DataError, match=r"a\.jsonl:1 is not a row of answers"):
         answer(engine, ASKED, file(out, '{"text": "Hello."}\n'))
 
 
@@ -142,7 +142,7 @@ def test_a_prompt_without_room_for_the_answer_is_dropped(engine, tmp_path):
 
 def test_a_translator_is_refused(sp_unigram, tmp_path):
     translator = TransformersEngine(tiny("marian", sp_unigram), sp_unigram, "marian")
-    with pytest.raises(ValueError, match="a causal model of transformers; marian is none"):
+    with pytest.raises(ValueError, match="a decoder-only model of transformers; marian is none"):
         answer(translator, ASKED, tmp_path / "a.jsonl")
 
 
@@ -170,7 +170,7 @@ def test_other_files_are_not_changed(engine, tmp_path):
     asked = [Prompt("1", "Hello there")]
     for other in ('{"my": "precious"}', '{"id": "1", "prompt": "Hello there"}\n', "no newline at all"):
         file(tmp_path / "out.jsonl", other)
-        with pytest.raises(DataError, match=r"name another"):
+        with pytest.raises(DataError, match=r"give another"):
             answer(engine, asked, tmp_path / "out.jsonl", max_tokens=4)
         assert (tmp_path / "out.jsonl").read_text() == other
 

@@ -65,7 +65,7 @@ def test_prompts_are_read_from_rows_and_from_lines(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"id": 1, "prompt": "Why?"}\n{"id": 1, "prompt": "Who?"}\n', "a.jsonl:2: the id '1' was there"),
+        ('{"id": 1, "prompt": "Why?"}\n{"id": 1, "prompt": "Who?"}\n', "a.jsonl:2: the id '1' occurs twice"),
         ('{"question": "Why?"}\n', "a.jsonl:1: expected an object"),
         ("Why?\n", "a.jsonl:1: not JSON"),
         ("\n", "holds no prompts"),
@@ -94,10 +94,10 @@ def test_sentences_are_read_from_rows_and_from_lines(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"id": 1, "source": "A."}\n{"id": 1, "source": "B."}\n', "a.jsonl:2: the id '1' was there"),
-        ('{"text": "A."}\n', 'a.jsonl:1: expected an object with "source"'),
-        ('{"segs": [[1, 2]]}\n', "a.jsonl:1: expected an object"),
-        ("[1]\n", "a.jsonl:1: expected an object"),
+        ('{"id": 1, "source": "A."}\n{"id": 1, "source": "B."}\n', "a.jsonl:2: the id '1' occurs twice"),
+        ('{"text": "A."}\n', 'a.jsonl:1: expected "source"'),
+        ('{"segs": [[1, 2]]}\n', 'a.jsonl:1: expected "source"'),
+        ("[1]\n", 'a.jsonl:1: expected "source"'),
         ("A.\n", "a.jsonl:1: not JSON"),
         ("\n", "holds no sentences"),
     ],

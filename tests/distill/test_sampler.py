@@ -117,7 +117,7 @@ class SpyOn:
 
 
 def test_models_that_cannot_draw_are_refused(byte_bpe, sp_unigram):
-    with pytest.raises(ValueError, match="gpt answers prompts and is no translator"):
+    with pytest.raises(ValueError, match="gpt is a decoder-only model"):
         Sampler(Writer(tiny("llama", byte_bpe), byte_bpe, name="gpt"))
     model = attach(tiny("marian", sp_unigram), EncodingControl(unit="words"), sp_unigram)
     with pytest.raises(ValueError, match="counts words; lengths are given in chars"):

@@ -154,12 +154,12 @@ def test_other_files_are_not_changed(book, tmp_path):
     out = tmp_path / "t.jsonl"
     for text in ('{"my": "precious"}\n', '{"id": "n0.0", "source": "s", "target": "t", "ratio": 1}\n', "precious"):
         file(out, text)
-        with pytest.raises(DataError, match="name another file"):
+        with pytest.raises(DataError, match="give another file"):
             gather(book, Judge(), ASKED, out, SETTINGS)
         assert out.read_text() == text
     for text in ('{"my": "precious"}\n', "precious"):
         file(tmp_path / "t.dropped.jsonl", text)
-        with pytest.raises(DataError, match="is no row of translations"):
+        with pytest.raises(DataError, match="is not a row of translations"):
             gather(book, Judge(), ASKED, out, SETTINGS)
     out, other = tmp_path / "u.jsonl", [Prompt("n0", "Another.")]
     gather(book, Judge(), ASKED[:1], out, SETTINGS)

@@ -206,11 +206,11 @@ DAMAGE: dict[str, tuple[Any, str]] = {
     "future": (lambda f: edit(f / "lengthwise.json", format=99), "has format 99"),
     "unknown control": (
         lambda f: edit(f / "lengthwise.json", controls=[{"control": "telepathy"}]),
-        "cannot build: unknown control 'telepathy'",
+        "cannot build the controls in .*: unknown control 'telepathy'",
     ),
     "unknown option": (
         lambda f: edit(f / "lengthwise.json", controls=[{"control": "encoding", "tone": 1}]),
-        "cannot build: control 'encoding' does not take these options",
+        "cannot build the controls in .*: control 'encoding' does not take these options",
     ),
     "other rule": (lambda f: edit(f / "lengthwise.json", units={"chars": "unit:chars|v0"}), "counts chars by the rule"),
     "no control weights": (lambda f: (f / "lengthwise.safetensors").unlink(), "safetensors is missing or damaged"),
@@ -267,7 +267,7 @@ def test_damaged_adapters_are_refused(world: World, byte_bpe: Any, tmp_path: Pat
     with pytest.raises(ValueError, match=r"adapter_model.safetensors is missing"):
         load_model(folder)
     shutil.rmtree(tmp_path / "base")
-    with pytest.raises(ValueError, match=r"belongs to the base model .*base', which cannot be found"):
+    with pytest.raises(ValueError, match=r"needs its base model .*base', which cannot be found"):
         load_model(folder)
 
 

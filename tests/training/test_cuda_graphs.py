@@ -13,9 +13,9 @@ from lengthwise.controls.attach import attach
 from lengthwise.training import loop, train
 from lengthwise.training.batches import Batch, collate
 from lengthwise.training.cuda_graphs import Graphs, fill, widened
-from lengthwise.training.loss import response_logits, summed_loss
+from lengthwise.training.loss import summed_loss
 from lengthwise.training.recipe import parse_recipe
-from toy_training import NO_DROPOUT, examples_for, layout_for, losses, values
+from toy_training import NO_DROPOUT, examples_for, layout_for, losses, response_logits, values
 
 
 def loss_and_gradients(model: Any, batch: Batch) -> tuple[float, dict[str, torch.Tensor]]:

@@ -22,5 +22,5 @@ def test_plan(tmp_path: Path, toy_base: Path) -> None:
     steps = int(checkpoints(tmp_path / "run")[-1].name.removeprefix("step-"))
     assert cost.steps == pytest.approx(steps, abs=1)
     assert cost.memory > 4 * cost.parameters
-    for word in ("parameters", "steps", "tokens", "memory", "timed here"):
+    for word in ("parameters", "steps", "tokens", "memory", "on this machine"):
         assert word in str(cost)

@@ -12,9 +12,9 @@ from lengthwise.corpora import Document
 from lengthwise.length.meter import Meter
 from lengthwise.training.batches import Layout, collate
 from lengthwise.training.examples import running_counts, spell
+from lengthwise.training.fresh_model import train_tokenizer
 from lengthwise.training.max_new_tokens_pp import shifts
 from lengthwise.training.recipe import LengthsSection, ShiftSection
-from lengthwise.training.tokenizer import train_tokenizer
 from toy_corpora import sentence
 from toy_training import documents, layout_for, maker_for
 

@@ -1,4 +1,4 @@
-"""Compiled layers compute the same with few programs; sharded weights are saved and restored."""
+"""Compiled layers, and layers with merged LoRA, compute the same; sharded weights are saved and restored."""
 
 import json
 import shutil
@@ -13,13 +13,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from families import tiny
 from lengthwise.training import train
-from lengthwise.training.batches import Batch
+from lengthwise.training.batches import Batch, collate
 from lengthwise.training.fresh_model import fresh_model
-from lengthwise.training.layers import compile_layers, compile_settings, trainable
-from lengthwise.training.loss import response_logits
+from lengthwise.training.layers import compile_layers, compile_settings, merge_in_forward, trainable
+from lengthwise.training.loss import summed_loss
 from lengthwise.training.recipe import Fresh, parse_recipe
 from lengthwise.training.run_state import checkpoints, read_weights
-from toy_training import NO_DROPOUT, in_two_processes, losses, values
+from toy_training import NO_DROPOUT, examples_for, in_two_processes, layout_for, losses, response_logits, values
 
 SEVEN = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 7, "num_attention_heads": 2}
 SEVEN |= {"num_key_value_heads": 1}
@@ -111,7 +111,7 @@ import json, sys, torch, torch.distributed as dist
 from pathlib import Path
 from accelerate import Accelerator
 from copy import deepcopy
-from lengthwise.training.loss import response_logits, summed_loss
+from lengthwise.training.loss import summed_loss, unbiased_logits
 from lengthwise.training.layers import shard, trainable
 from lengthwise.training.model import build
 from lengthwise.training.recipe import parse_recipe
@@ -129,7 +129,8 @@ shard(model)
 optimizers = {m: torch.optim.AdamW(trainable(m), lr=1e-2) for m in (plain, model)}
 
 def step(model):
-    loss = summed_loss(response_logits(model, batch), batch.labels)
+    logits, bias = unbiased_logits(model, batch)
+    loss = summed_loss(logits, batch.labels, bias=bias)
     (loss / batch.responses).backward()
     optimizers[model].step()
     optimizers[model].zero_grad()
@@ -157,3 +158,20 @@ def test_sharded_weights_are_saved_and_restored(tmp_path: Path) -> None:
     whole = read_weights(next(path for path in tmp_path.glob("step-*")))
     sharded = read_weights(checkpoints(tmp_path / "run")[-1])
     assert {name: w.shape for name, w in whole.items()} == {name: w.shape for name, w in sharded.items()}
+
+
+def test_merged_lora_is_lora(byte_bpe: Any) -> None:
+    model = tiny("llama", byte_bpe)
+    config = LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
+    model = get_peft_model(model, config)
+    batch = collate(examples_for(model.get_base_model(), byte_bpe), layout_for(model.get_base_model()))
+
+    def gradients() -> list[torch.Tensor]:
+        model.zero_grad()
+        summed_loss(response_logits(model, batch), batch.labels).backward()
+        return [p.grad.clone() for p in model.parameters() if p.requires_grad]
+
+    plain = gradients()
+    assert merge_in_forward(model) == 14
+    for expected, found in zip(plain, gradients(), strict=True):
+        assert torch.allclose(expected, found, atol=1e-4, rtol=1e-3)

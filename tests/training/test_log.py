@@ -24,8 +24,8 @@ def test_lines_where_stderr_is_no_terminal(
 
 def test_a_progress_bar_in_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    shown = log.Log(tmp_path, 0, show=True)
-    [task] = shown.line.bar.tasks
+    shown = log.Log(tmp_path, 0)
+    [task] = shown.bar.tasks
     shown.write(4, 0.5, loss=2.0)
     assert (task.description, task.completed) == ("step 4  loss 2.0000", 0.5)
     shown.status(4, "reading the dev set")

@@ -208,7 +208,7 @@ def test_malformed_rows(tmp_path: Path) -> None:
 def test_a_run_that_ends_in_its_warm_up_says_so(tmp_path: Path) -> None:
     said: list[str] = []
     train(small(tmp_path, train={"steps": 2, "warmup": 2}), say=said.append)
-    assert "the run ends after 2 steps: train.warmup = 2 is not over then" in "\n".join(said)
+    assert "the run ends after 2 steps: train.warmup = 2 is not over" in "\n".join(said)
     said.clear()
     train(small(tmp_path, out=str(tmp_path / "longer"), train={"steps": 3, "warmup": 2}), say=said.append)
     assert "warmup" not in "\n".join(said)

@@ -10,8 +10,8 @@ from families import CONTROLS, tiny
 from lengthwise.controls.attach import attach
 from lengthwise.training.batches import batches, collate
 from lengthwise.training.examples import Example
-from lengthwise.training.loss import response_logits, summed_loss
-from toy_training import examples_for, layout_for
+from lengthwise.training.loss import summed_loss
+from toy_training import examples_for, layout_for, response_logits
 
 
 def hugging_face_loss(model: Any, examples: list[Example]) -> torch.Tensor:

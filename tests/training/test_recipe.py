@@ -49,9 +49,9 @@ def test_least_recipe() -> None:
         ({"shift": {}, "model": {"fresh": {}}}, "shift moves the count of a 'difference' encoding"),
         ({"unit": "parsecs"}, "unknown unit 'parsecs'"),
         ({"controls": [{"control": "encoding", "at_most": True}]}, "at_most: true is taught by a shift"),
-        ({"shift": {"share": 0.5}, "controls": [{"control": "encoding"}]}, "a control must tell them: at_most: true"),
-        ({"unit": "words", "controls": [{"control": "encoding", "unit": "chars"}]}, "give the unit once"),
-        ({"batch": {"tokens": 100}}, "lower the one or raise the other"),
+        ({"shift": {"share": 0.5}, "controls": [{"control": "encoding"}]}, "add at_most: true to a control"),
+        ({"unit": "words", "controls": [{"control": "encoding", "unit": "chars"}]}, "write unit: [chars] at the top"),
+        ({"batch": {"tokens": 100}}, "raise the first or lower the second"),
         ({"batch": {"packing": True}, "controls": [{"control": "encoding", "scale": "frobenius"}]}, "norm over one"),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_header_says_where_the_data_come_from(recipe: Path) -> None:
 def test_separator_must_be_a_token(tmp_path: Path, toy_base: Path) -> None:
     recipe = next(path for path in RECIPES if path.stem == "smollm2-ldpe")
     odd = toy_recipe(recipe, tmp_path, str(toy_base), ["lengths.kind=documents", "lengths.separator=<sep>"])
-    with pytest.raises(RecipeError, match="no token of this model"):
+    with pytest.raises(RecipeError, match="not a token of this model"):
         train(odd, say=mute)
 
 

@@ -17,7 +17,7 @@ def test_resuming_another_recipe_is_refused(tmp_path: Path) -> None:
     train(small(tmp_path))
     with pytest.raises(TrainingError, match=r"train\.lr \(0\.002 → 0\.01\)"):
         train(small(tmp_path, train={"lr": 1e-2}))
-    with pytest.raises(TrainingError, match="holds a run already"):
+    with pytest.raises(TrainingError, match="has a run already"):
         train(small(tmp_path), resume=False)
     train(small(tmp_path, batch={"workers": 0}, train={"log_every": 3}))  # changes no result
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from lengthwise.training.tokenizer import train_tokenizer
+from lengthwise.training.fresh_model import train_tokenizer
 from toy_corpora import sentence
 
 

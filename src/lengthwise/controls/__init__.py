@@ -32,7 +32,7 @@ __all__ = [
 
 
 def control_from(config: dict[str, Any]) -> Control:
-    """Return the control that `config()` described."""
+    """Return the control that a `config()` describes."""
     options = with_new_names(config)
     name = options.pop("control", None)
     if name not in CONTROLS:
@@ -44,7 +44,7 @@ def control_from(config: dict[str, Any]) -> Control:
 
 
 def with_new_names(config: dict[str, Any]) -> dict[str, Any]:
-    """Return `config` with the names that its control and options have now."""
+    """Return `config` with the current names of its control and options."""
     renamed = {OLD_NAMES.get(key, key): value for key, value in config.items()}
     if "control" in renamed:
         renamed["control"] = OLD_NAMES.get(renamed["control"], renamed["control"])

@@ -1,13 +1,13 @@
 """Attach controls to a model of transformers, and detach them.
 
-Outside `engines/`, this is the only file that knows the internals of transformers. There is no subclass, and no hook
-outlives a call: three methods of the one model object are wrapped.
+Outside `engines/`, only this file depends on the internals of transformers. There is no subclass, and no hook outlives
+a call: three methods of the one model object are wrapped.
   forward                        takes `decoder_length`: replaces token ids by embeddings + length vectors, and lets
                                  controls edit the decoder's last hidden states
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
-Without `decoder_length` the model behaves as the plain model. The controls decide what is added, not this file.
+Without `decoder_length` the model behaves as the plain model.
 
 Arguments of a controlled call:
   decoder_length    (batch,)       units to write
@@ -20,11 +20,11 @@ Arguments of a controlled call:
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import partial, update_wrapper
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ from ..length.meter import Meter
 from . import Control, Signal
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
+_PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
 class LengthControl(nn.Module):
@@ -49,7 +50,7 @@ class LengthControl(nn.Module):
         self._meters: dict[str, Meter] = {}
 
     def meter(self, unit: str) -> Meter:
-        """Return the meter of one unit. It is made on first use: a caller may count the units itself."""
+        """Return the meter of one unit, made on first use: a caller may count the units itself."""
         if unit not in self._meters:
             self._meters[unit] = Meter(self._tokenizer, unit, self._rows)
         return self._meters[unit]
@@ -67,7 +68,7 @@ class LengthControl(nn.Module):
 
 def _counted(meter: Meter, ids: Tensor, start: Tensor, live: Tensor) -> Tensor:
     prompt = live & (_columns(ids, start) < 0)
-    # In tokens every prompt token counts, special ones too, as in Butcher et al.
+    # In tokens every prompt token counts, also special ones, as in Butcher et al.
     numbers = ids.cpu().numpy()
     each = np.ones_like(numbers) if meter.unit.name == "tokens" else meter.cost[numbers]
     costs = torch.from_numpy(each).to(ids.device) * prompt
@@ -136,17 +137,16 @@ def controls_of(model: Model) -> list[Control]:
 
 
 def _check(model: Model, controls: list[Control]) -> None:
-    """Raise an error if these controls cannot work together, or not on this model."""
+    """Raise an error if these controls cannot be combined, or not attached to this model."""
     units_of(controls)
+    name = type(model).__name__
     for control in controls:
         if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
-            raise ValueError(
-                f"placement 'decoder' needs an encoder-decoder; {type(model).__name__} has only a decoder: use 'answer'"
-            )
+            raise ValueError(f"placement 'decoder' needs an encoder-decoder; {name} has only a decoder: use 'answer'")
         if control.positions == "replace" and _positions(model) is None:
             raise ValueError(
-                f"positions='replace' needs a decoder with absolute positions (Marian, BART, M2M100, GPT-2); "
-                f"{type(model).__name__} has none: use positions='add'"
+                "positions='replace' needs a decoder with absolute positions (Marian, BART, M2M100, GPT-2); "
+                f"{name} has none: use positions='add'"
             )
 
 
@@ -180,7 +180,7 @@ def _unshare_embedding(encoder: Model) -> None:
 
 
 def _initialise(model: Model, controls: list[Control]) -> None:
-    """Give the controls the width and the row norm of this decoder's embeddings."""
+    """Pass the row norm and the width of this decoder's embeddings to the controls."""
     decoder = model.get_decoder()
     embedding = decoder.get_input_embeddings()
     with torch.no_grad():
@@ -207,7 +207,7 @@ def _positions(model: Model) -> nn.Module | None:
 
 @contextmanager
 def _hooked(model: Model, signal: Signal) -> Iterator[None]:
-    """Run the decoder as the controls need it: without its own positions, with its last hidden states edited."""
+    """Run the decoder as the controls require: without its own positions, with its last hidden states edited."""
     controls, handles = controls_of(model), []
     if any(control.positions == "replace" for control in controls):
         module = _positions(model)
@@ -229,69 +229,60 @@ def _hooked(model: Model, signal: Signal) -> Iterator[None]:
 
 
 def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
-    """Let `ours(model, original, …)` handle a method of this one object; return what was set on the object before.
+    """Replace a method of this one object by `ours(model, original, …)`; return what was set on the object before.
 
-    It is a bound method, so that a deep copy of the model is bound to the copy.
+    The new method is bound, so that a deep copy of the model calls its own.
     """
     original, before = getattr(type(model), name), vars(model).get(name)  # before: e.g. accelerate's own wrapper
+    signature = inspect.signature(original)
+    parameters = list(signature.parameters.values())
+    end = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
+    names = [f"decoder_{name}" for name in (*_PER_ROW, "position", "signal")]
+    own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
 
     def method(self: Model, *args: Any, **kwargs: Any) -> Any:
         return ours(self, partial(original, self) if before is None else before, *args, **kwargs)
 
     update_wrapper(method, original)
-    method.__signature__ = _extended(original, ours)  # type: ignore[attr-defined]  # transformers reads it to check kwargs
+    extended = signature.replace(parameters=[*parameters[:end], *own, *parameters[end:]])
+    method.__signature__ = extended  # type: ignore[attr-defined]  # transformers reads it to check arguments
     setattr(model, name, MethodType(method, model))
     return before
-
-
-def _extended(original: Callable[..., Any], ours: Callable[..., Any]) -> inspect.Signature:
-    """Return the original's signature with our arguments."""
-    signature = inspect.signature(original)
-    own = [p for name, p in inspect.signature(ours).parameters.items() if name.startswith("decoder_")]
-    parameters = list(signature.parameters.values())
-    end = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    return signature.replace(parameters=[*parameters[:end], *own, *parameters[end:]])
 
 
 # ---- the three methods
 
 
-def _forward(
-    model: Model,
-    original: Callable[..., Any],
-    *args: Any,
-    decoder_length: Tensor | None = None,
-    decoder_position: Tensor | None = None,
-    decoder_start: Tensor | None = None,
-    decoder_unit: Tensor | None = None,
-    decoder_at_most: Tensor | None = None,
-    decoder_signal: Signal | None = None,  # from `_prepare_inputs`, which has encoded it already
-    **kwargs: Any,
-) -> Any:
-    if decoder_length is not None and length_control(model).units:
+def _forward(model: Model, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    lengths, position = _popped(kwargs), kwargs.pop("decoder_position", None)
+    signal = kwargs.pop("decoder_signal", None)  # from `_prepare_inputs`, which has added the vectors already
+    if lengths["length"] is not None and length_control(model).units:
         kwargs |= dict(zip(inspect.signature(original).parameters, args, strict=False))
         args = ()
-        given = LengthInputs(decoder_length, decoder_start, decoder_unit, decoder_at_most)
-        decoder_signal = _encode_call(model, kwargs, given, decoder_position)
-    if decoder_signal is None:
-        return original(*args, **kwargs)
-    with _hooked(model, decoder_signal):
+        ids_key, embeds_key, mask_key = _keys(model)
+        ids = kwargs.pop(ids_key, None)
+        if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
+            ids = model.prepare_decoder_input_ids_from_labels(labels=kwargs["labels"])
+        if ids is None:
+            raise ValueError(f"decoder_length needs token ids to count; give {ids_key}")
+        cache = kwargs.get("past_key_values")
+        cached = int(cache.get_seq_length()) if cache is not None else 0
+        if cached and position is None:
+            raise ValueError(
+                f"{cached} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
+            )
+        if lengths["start"] is None and model.config.is_encoder_decoder:
+            lengths["start"] = torch.full_like(lengths["length"], 1 - cached)
+        signal = _signal(model, ids, lengths, kwargs.get(mask_key), position)
+        kwargs[embeds_key] = embed(model, ids, signal)
+    with _hooked(model, signal) if signal is not None else nullcontext():
         return original(*args, **kwargs)
 
 
-def _prepare_inputs(
-    model: Model,
-    original: Callable[..., Any],
-    input_ids: Tensor,
-    *args: Any,
-    decoder_length: Tensor | None = None,
-    decoder_start: Tensor | None = None,
-    decoder_unit: Tensor | None = None,
-    decoder_at_most: Tensor | None = None,
-    **kwargs: Any,
-) -> dict[str, Any]:
+def _prepare_inputs(model: Model, original: Callable[..., Any], input_ids: Tensor, *args: Any, **kwargs: Any) -> Any:
+    lengths = _popped(kwargs)
     inputs: dict[str, Any] = original(input_ids, *args, **kwargs)
-    if decoder_length is None:
+    if lengths["length"] is None:
         return inputs
     ids_key, embeds_key, mask_key = _keys(model)
     new_ids, mask = inputs[ids_key], kwargs.get(mask_key)
@@ -300,58 +291,45 @@ def _prepare_inputs(
     if mask is not None and mask.shape[-1] != input_ids.shape[1]:
         raise ValueError(
             f"length control needs all token ids so far: got {input_ids.shape[1]} of {mask.shape[-1]}; "
-            "generate without prefill_chunk_size, and with the whole prompt beside a cache"
+            "generate without prefill_chunk_size, and give the whole prompt if you give a KV cache"
         )
     ids = input_ids.to(new_ids.device)  # `generate` may keep them on another device
-    given = LengthInputs(decoder_length, decoder_start, decoder_unit, decoder_at_most)
-    signal = _signal(model, ids, given, None, mask).last(new_ids.shape[1])
+    signal = _signal(model, ids, lengths, mask).last(new_ids.shape[1])
     return inputs | {ids_key: None, embeds_key: embed(model, new_ids, signal), "decoder_signal": signal}
 
 
+def _popped(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Remove the arguments with one value per row from `kwargs` and return them by their names in `_PER_ROW`."""
+    return {name: kwargs.pop(f"decoder_{name}", None) for name in _PER_ROW}
+
+
 def _generate(
-    model: Model,
-    original: Callable[..., Any],
-    inputs: Tensor | None = None,
-    *args: Any,
-    decoder_length: Any = None,
-    decoder_start: Tensor | None = None,
-    **kwargs: Any,
+    model: Model, original: Callable[..., Any], inputs: Tensor | None = None, *args: Any, **kwargs: Any
 ) -> Any:
-    if decoder_length is None or not length_control(model).units:
-        kwargs = {name: value for name, value in kwargs.items() if name not in ("decoder_unit", "decoder_at_most")}
+    given, units = _popped(kwargs), length_control(model).units
+    if given["length"] is None or not units:
         return original(inputs, *args, **kwargs)
-    prompt, units = inputs if inputs is not None else kwargs.get("input_ids"), length_control(model).units
-    kwargs["decoder_length"] = decoder_length
-    for name, kind in (("decoder_length", torch.long), ("decoder_unit", torch.long), ("decoder_at_most", torch.bool)):
-        if kwargs.get(name) is not None:
-            values = torch.as_tensor(kwargs[name], dtype=kind, device=model.device)
-            kwargs[name] = values if prompt is None else _one_a_row(name, values, len(prompt))  # (batch,)
-    lengths = kwargs["decoder_length"]
-    for row, length in enumerate(lengths.tolist()):
+    prompt = inputs if inputs is not None else kwargs.get("input_ids")
+    for name, kind in (("length", torch.long), ("unit", torch.long), ("at_most", torch.bool)):
+        if given[name] is not None:
+            values = torch.as_tensor(given[name], dtype=kind, device=model.device)
+            if prompt is not None and values.dim() == 0:
+                values = values.expand(len(prompt))  # (batch,)
+            elif prompt is not None and len(values) != len(prompt):
+                raise ValueError(f"decoder_{name} needs one value per row: got {len(values)} for {len(prompt)} rows")
+            given[name] = values
+    for row, length in enumerate(given["length"].tolist()):
         if length < 1:
             raise ValueError(f"decoder_length must be at least 1; got {length} for row {row}")
-    if (numbers := kwargs.get("decoder_unit")) is not None and not all(0 <= n < len(units) for n in numbers.tolist()):
-        raise ValueError(f"decoder_unit numbers the units {', '.join(units)} from 0; got {numbers.tolist()}")
-    if decoder_start is None and not model.config.is_encoder_decoder:
-        decoder_start = torch.full_like(lengths, prompt.shape[1] if prompt is not None else 1)
-    if decoder_start is not None:
-        kwargs["decoder_start"] = decoder_start
+    if given["unit"] is not None and not all(0 <= n < len(units) for n in given["unit"].tolist()):
+        raise ValueError(f"decoder_unit numbers the units {', '.join(units)} from 0; got {given['unit'].tolist()}")
+    if given["start"] is None and not model.config.is_encoder_decoder:
+        given["start"] = torch.full_like(given["length"], prompt.shape[1] if prompt is not None else 1)
+    kwargs |= {f"decoder_{name}": value for name, value in given.items() if value is not None}
     return original(inputs, *args, **kwargs)
 
 
-def _one_a_row(name: str, values: Tensor, rows: int) -> Tensor:
-    if values.dim() == 0:
-        return values.expand(rows)
-    if len(values) != rows:
-        raise ValueError(f"{name} needs one value a row: got {len(values)} for {rows} rows")
-    return values
-
-
-_METHODS: dict[str, Callable[..., Any]] = {
-    "forward": _forward,
-    "prepare_inputs_for_generation": _prepare_inputs,
-    "generate": _generate,
-}
+_METHODS = {"forward": _forward, "prepare_inputs_for_generation": _prepare_inputs, "generate": _generate}
 
 
 # ---- from ids to embeddings with length
@@ -364,45 +342,17 @@ def _keys(model: Model) -> tuple[str, str, str]:
     return "input_ids", "inputs_embeds", "attention_mask"
 
 
-class LengthInputs(NamedTuple):
-    """The length arguments of a call, one number a row."""
-
-    length: Tensor
-    start: Tensor | None
-    unit: Tensor | None
-    at_most: Tensor | None
-
-
-def _encode_call(model: Model, kwargs: dict[str, Any], given: LengthInputs, position: Tensor | None) -> Signal:
-    """Replace the decoder's token ids by embeddings with length in the arguments of a forward call."""
-    ids_key, embeds_key, mask_key = _keys(model)
-    ids = kwargs.pop(ids_key, None)
-    if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
-        ids = model.prepare_decoder_input_ids_from_labels(labels=kwargs["labels"])
-    if ids is None:
-        raise ValueError(f"decoder_length needs token ids to count; give {ids_key}")
-    cache = kwargs.get("past_key_values")
-    cached = int(cache.get_seq_length()) if cache is not None else 0
-    if cached and position is None:
-        raise ValueError(
-            f"{cached} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
-        )
-    if given.start is None and model.config.is_encoder_decoder:
-        given = given._replace(start=torch.full_like(given.length, 1 - cached))
-    signal = _signal(model, ids, given, position, kwargs.get(mask_key))
-    kwargs[embeds_key] = embed(model, ids, signal)
-    return signal
-
-
-def _signal(model: Model, ids: Tensor, given: LengthInputs, position: Tensor | None, mask: Tensor | None) -> Signal:
+def _signal(
+    model: Model, ids: Tensor, lengths: dict[str, Any], mask: Tensor | None, position: Tensor | None = None
+) -> Signal:
     """Return the signal at each step of `ids` (batch, time)."""
-    length, start, unit, at_most = (None if value is None else value.to(ids.device) for value in given)
+    length, start, unit, at_most = (None if value is None else value.to(ids.device) for value in lengths.values())
     assert length is not None
     if length.shape != ids.shape[:1]:
-        raise ValueError(f"decoder_length needs one length a row, shape ({len(ids)},); got {tuple(length.shape)}")
+        raise ValueError(f"decoder_length needs one length per row, shape ({len(ids)},); got {tuple(length.shape)}")
     if start is None:
         if not model.config.is_encoder_decoder:
-            raise ValueError("decoder_start is missing: the column of the first answer token, one number a row")
+            raise ValueError("decoder_start is missing: the column of the first answer token, one number per row")
         start = torch.ones_like(length)
     column = _columns(ids, start)
     if mask is not None and mask.dim() == 2:

@@ -1,8 +1,7 @@
-"""What every control is: one way of giving a model the length that its text should have.
+"""The base class of controls: ways of giving a model the length that its text should have.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
-hidden states (`edit_hidden`), or several of these. It knows counts and vectors. It does not know which model it is
-attached to (`attach.py`), nor how tokens are counted (`length/meter.py`).
+hidden states (`edit_hidden`), or several of these. `attach.py` connects it to a model, `length/meter.py` counts tokens.
 """
 
 import inspect
@@ -47,7 +46,7 @@ def unit_names(unit: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names of one unit, or of several different ones."""
     units = tuple(unit_named(name).name for name in ([unit] if isinstance(unit, str) else unit))
     if not units or len(set(units)) < len(units):
-        raise ValueError(f"unit is a unit or several different ones; got {unit!r}")
+        raise ValueError(f"unit must be one unit or several different ones; got {unit!r}")
     return units
 
 

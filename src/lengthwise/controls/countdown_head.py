@@ -3,8 +3,7 @@
 A length that is added to the decoder's input has to pass through all layers before it can change a choice of tokens.
 Small models learnt from it where to stop, and no more (docs/LOG.md). The countdown head sits behind the last layer. It
 reads the last hidden state and the units that remain, and is trained to raise the probability of tokens after which the
-text can still end in time. The pretrained model below it can stay frozen. It does not know tokens: positions come
-counted.
+text can still end in time. The pretrained model below it can stay frozen.
 """
 
 import math
@@ -16,7 +15,7 @@ from torch.nn.functional import embedding, linear, rms_norm, silu
 
 from .base import Control, Signal, unit_names
 
-_LARGEST = 127  # larger counts are clamped to this one: training has none that is further from the end
+_LARGEST = 127  # larger counts are clamped to this one
 _STATES = 40  # states for the counts 0 to 127; the last one begins at 120
 
 
@@ -29,11 +28,11 @@ class CountdownHead(Control):
     at_most    a length can also be an upper limit, before which a text may end
     hidden     hidden units of the network
 
-    Each count below 16 has a state of its own; the larger ones share eight states an octave, up to 120.
+    Each count below 16 has its own state; larger ones share eight states per octave, up to 120.
     """
 
     name = "countdown_head"
-    kind = "difference"  # it reads what remains, as that encoding does
+    kind = "difference"  # it depends on what remains, as that encoding does
     edits_hidden = True
 
     def __init__(self, unit: str | Sequence[str] = "chars", at_most: bool = False, hidden: int = 512) -> None:

@@ -1,7 +1,7 @@
 """Length encodings: at every step the decoder receives how much is left to write.
 
-Turns a signal into vectors by one of the formulas of `sinusoids.py`, at the steps that a placement names, at a scale
-that suits the model's embeddings. It does not know tokens: positions come counted.
+A signal becomes vectors by one of the formulas of `sinusoids.py`, at the steps that a placement names, at a scale that
+suits the model's embeddings.
 """
 
 import math
@@ -56,23 +56,18 @@ class EncodingControl(Control):
         reader: int = 0,
     ) -> None:
         super().__init__()
-        self.kind = _one_of("kind", kind, KINDS)
-        self.units = unit_names(unit)
-        self.unit = self.units[0] if len(self.units) == 1 else self.units
-        self.at_most = at_most
-        self.gain = gain
-        self.reader = reader
-        self.inner: Tensor | None = None  # (reader, dim)
-        self.outer: Tensor | None = None  # (dim, reader)
-        self.placement = _one_of("placement", placement, tuple(PLACEMENTS))
-        self.end_index = _end_index(end_index, kind)
-        self.scale = scale if isinstance(scale, int | float) else _one_of("scale", scale, ("constant", "frobenius"))
-        self.positions = _one_of("positions", positions, ("add", "replace"))
-        self.steps = steps
-        self.layout = layout
-        self.cosine = cosine
-        known = float(scale) if isinstance(scale, int | float) else math.nan
-        self.register_buffer("factor", torch.tensor(known, dtype=torch.float32))
+        for option, value, choices in (
+            ("kind", kind, KINDS),
+            ("placement", placement, tuple(PLACEMENTS)),
+            ("scale", scale if isinstance(scale, str) else "constant", ("constant", "frobenius")),
+            ("positions", positions, ("add", "replace")),
+        ):
+            if value not in choices:
+                raise ValueError(f"{option} must be one of {', '.join(choices)}; got {value!r}")
+        if end_index not in (0, 1, 2):
+            raise ValueError(f"end_index must be 0, 1 or 2; got {end_index}")
+        if end_index and kind != "difference":
+            raise ValueError(f"end_index shifts what remains, which {kind!r} does not encode; leave it at 0")
         if min(gain, reader) < 0 or not (gain or reader):
             raise ValueError(f"an encoding needs a gain or a reader above 0; got {gain} and {reader}")
         if scale == "frobenius" and (reader or gain != 1):
@@ -80,6 +75,15 @@ class EncodingControl(Control):
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
         sinusoids.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not in training
+
+        self.units = unit_names(unit)
+        self.unit = self.units[0] if len(self.units) == 1 else self.units
+        self.kind, self.placement, self.end_index, self.positions = kind, placement, end_index, positions
+        self.scale, self.gain, self.reader, self.at_most = scale, gain, reader, at_most
+        self.steps, self.layout, self.cosine = steps, layout, cosine
+        self.register_buffer("factor", torch.tensor(math.nan if isinstance(scale, str) else scale, dtype=torch.float32))
+        self.inner: Tensor | None = None  # (reader, dim)
+        self.outer: Tensor | None = None  # (dim, reader)
 
     def on_attach(self, row_norm: float, dim: int) -> None:
         if self.scale == "constant" and self.factor.isnan():
@@ -113,7 +117,7 @@ class EncodingControl(Control):
     def index(self, signal: Signal) -> Tensor:
         """Return what remains, plus `end_index`: (batch, time).
 
-        It is clamped at 0: a negative index never occurs in training, and a text that overran would not end.
+        What remains is at least 0: training has no negative counts, and a text that overran would not end.
         """
         return (signal.length.unsqueeze(-1) - signal.position).clamp(min=0) + self.end_index
 
@@ -133,17 +137,3 @@ class EncodingControl(Control):
             limit = sinusoids.tag(torch.full_like(signal.length, len(self.units)), dim)
             tags = tags + _TAG_GAIN * limit * signal.at_most.unsqueeze(-1)
         return tags.unsqueeze(1) if isinstance(tags, Tensor) else tags
-
-
-def _one_of(option: str, value: str, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise ValueError(f"{option} must be one of {', '.join(choices)}; got {value!r}")
-    return value
-
-
-def _end_index(end_index: int, kind: str) -> int:
-    if end_index not in (0, 1, 2):
-        raise ValueError(f"end_index must be 0, 1 or 2; got {end_index}")
-    if end_index and kind != "difference":
-        raise ValueError(f"end_index shifts what remains, which {kind!r} does not encode; leave it at 0")
-    return end_index

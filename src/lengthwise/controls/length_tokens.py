@@ -1,7 +1,6 @@
-"""Length tokens: one token before the source says short, normal or long.
+"""Length tokens: one token before the source states whether the target is short, normal or long.
 
-Lakew, Di Gangi & Federico 2019. Each class of the ratio target / source has a token. This file does not know
-embeddings: `attach.py` gives the new tokens their rows.
+Lakew, Di Gangi & Federico 2019. Each class of the ratio target / source has a token; `attach.py` adds their embeddings.
 """
 
 from bisect import bisect_left
@@ -14,6 +13,7 @@ from ..length.units import measure
 from .base import Control
 
 QUANTILES = "quantiles"
+NAMES = ("short", "normal", "long")
 
 
 class LengthTokens(Control):
@@ -28,9 +28,7 @@ class LengthTokens(Control):
     name = "length_tokens"
 
     def __init__(
-        self,
-        thresholds: Sequence[float] | Literal["quantiles"] = (1.0, 1.2),
-        names: Sequence[str] = ("short", "normal", "long"),
+        self, thresholds: Sequence[float] | Literal["quantiles"] = (1.0, 1.2), names: Sequence[str] = NAMES
     ) -> None:
         super().__init__()
         self.names = tuple(names)
@@ -42,21 +40,17 @@ class LengthTokens(Control):
         if any(low >= high for low, high in zip(self.thresholds, self.thresholds[1:], strict=False)):
             raise ValueError(f"thresholds must increase; got {self.thresholds}: ask for fewer classes")
         if len(set(self.names)) != len(self.thresholds) + 1:
-            raise ValueError(
-                f"{len(self.thresholds)} thresholds make {len(self.thresholds) + 1} classes; got {self.names}"
-            )
+            count = len(self.thresholds)
+            raise ValueError(f"{count} thresholds make {count + 1} classes; got {self.names}")
 
     @classmethod
     def from_corpus(
-        cls,
-        pairs: Iterable[tuple[str, str]],
-        names: Sequence[str] = ("short", "normal", "long"),
-        unit: str = "chars",
+        cls, pairs: Iterable[tuple[str, str]], names: Sequence[str] = NAMES, unit: str = "chars"
     ) -> "LengthTokens":
         """Return a control whose thresholds sort the (source, target) pairs of a corpus into classes of equal size."""
         ratios = [measure(target, unit) / max(1, measure(source, unit)) for source, target in pairs]
         if not ratios:
-            raise ValueError("thresholds come from a corpus of (source, target) pairs; got none")
+            raise ValueError("thresholds need a corpus of (source, target) pairs; got none")
         shares = [n / len(names) for n in range(1, len(names))]
         return cls([round(float(q), 4) for q in numpy.quantile(ratios, shares)], names)
 
@@ -64,7 +58,7 @@ class LengthTokens(Control):
         """Return the class of a target of this length for a source of that length, both in one unit."""
         if isinstance(self.thresholds, str):
             raise ValueError(
-                "the thresholds are quantiles of a corpus that has not been read; use LengthTokens.from_corpus"
+                "thresholds are quantiles of a corpus that has not been read; use LengthTokens.from_corpus"
             )
         return self.names[bisect_left(self.thresholds, target / max(1, source))]
 

@@ -1,6 +1,6 @@
 """The length in words: "Answer in 120 characters: …".
 
-The baseline: it needs no training, and can be trained like the others. It knows text only.
+The baseline: it needs no training, and can be trained like the others.
 """
 
 from string import Formatter

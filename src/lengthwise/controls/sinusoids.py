@@ -1,8 +1,7 @@
 """Sinusoids of a length: counts in, vectors out.
 
-Pure functions that turn the units left to write, or written, into a vector that is added to a decoder's input. Vectors
-are computed, not looked up, so there is no largest count. This file does not know where counts come from, what they
-count, or which model receives the vectors.
+Pure functions that turn the units left to write, or written, into a vector (..., dim) that is added to a decoder's
+input. Vectors are computed, not looked up, so there is no largest count.
 
 Options of all three: `layout="fairseq"` puts the sines before the cosines and spaces the frequencies as fairseq and
 Takase's code do, exponent k/(d/2 − 1) in place of 2k/d; `cosine="lakew"` gives the cosines the exponent (2k+1)/d that
@@ -20,9 +19,7 @@ Layout = Literal["interleaved", "fairseq"]
 Cosine = Literal["shared", "lakew"]
 
 
-def difference(
-    remaining: Count, dim: int, *, layout: Layout = "interleaved", cosine: Cosine = "shared"
-) -> Tensor:  # (..., dim)
+def difference(remaining: Count, dim: int, *, layout: Layout = "interleaved", cosine: Cosine = "shared") -> Tensor:
     """Return a sinusoid of what is left to write: LDPE, LEabs, ORPE.
 
     Takase & Okazaki 2019 (eq. 2, 3); Lakew et al. 2019 (eq. 3, 4); Butcher et al. 2024.
@@ -34,12 +31,12 @@ def difference(
 
 def ratio(
     position: Count, length: Count, dim: int, *, layout: Layout = "interleaved", cosine: Cosine = "shared"
-) -> Tensor:  # (..., dim)
+) -> Tensor:
     """Return a sinusoid of what is written, at frequencies that depend on the length: LRPE.
 
     Takase & Okazaki 2019 (eq. 5, 6), with each row's own length (their code takes row 0's for all).
         v[2k] = sin(position / length^(2k/d)),  v[2k+1] = cos(position / length^(2k/d))
-    budget 5 → position 0 1 2 3 4 5; the first pair turns by 1 radian a unit, the last by about 1 in all.
+    budget 5 → position 0 1 2 3 4 5; the first pair turns by 1 radian per unit, the last by about 1 in all.
     `length` may lack the last dimensions of `position`: (batch,) goes with (batch, time).
     """
     position = torch.as_tensor(position)
@@ -54,7 +51,7 @@ def progress(
     *,
     layout: Layout = "interleaved",
     cosine: Cosine = "shared",
-) -> Tensor:  # (..., dim)
+) -> Tensor:
     """Return a sinusoid of the share that is written, in `steps` equal steps: LErel.
 
     Lakew et al. 2019 (eq. 5, 6).
@@ -76,8 +73,8 @@ def step_reached(position: Count, length: Count, steps: int = 5) -> Tensor:
     return torch.div(position.long() * steps, length.long(), rounding_mode="floor").clamp(0, steps)
 
 
-def tag(number: Count, dim: int) -> Tensor:  # (..., dim)
-    """Return a vector that names one of a few things (a unit, a kind of limit): a row of the cosine basis.
+def tag(number: Count, dim: int) -> Tensor:
+    """Return a vector (..., dim) for one of a few things (a unit, a kind of limit): a row of the cosine basis.
 
         v[k] = cos(π · (number + 1) · (k + ½) / d)
     Rows of different numbers are orthogonal, so the tags in a sum stay distinct. They have the norm of a sinusoid.
@@ -89,7 +86,7 @@ def tag(number: Count, dim: int) -> Tensor:  # (..., dim)
 def _lengths(length: Count, position: Tensor) -> Tensor:
     """Return `length` with as many dimensions as `position`; an error names the first row shorter than one unit.
 
-    Not checked on a GPU, where it would force a synchronisation in every step: `generate` and training check before.
+    Not checked on a GPU, where each step would wait for the result: `generate` and training have checked it before.
     """
     length = torch.as_tensor(length, device=position.device)
     rows = length.reshape(length.shape or (1,))
@@ -104,11 +101,8 @@ def _sinusoid(x: Tensor, base: float | Tensor, dim: int, layout: Layout, cosine:
     # Computed on the device of x, without a transfer; MPS has no float64.
     device = torch.device("cpu") if x.device.type == "mps" else x.device
     for_sin, for_cos = _exponents(dim, layout, cosine, device)
-    sin = _angle(x, base, for_sin).sin()  # (..., dim/2)
-    cos = _angle(x, base, for_cos).cos()
-    if layout == "fairseq":
-        return torch.cat((sin, cos), -1)
-    return torch.stack((sin, cos), -1).flatten(-2)
+    waves = _angle(x, base, for_sin).sin(), _angle(x, base, for_cos).cos()  # each (..., dim/2)
+    return torch.cat(waves, -1) if layout == "fairseq" else torch.stack(waves, -1).flatten(-2)
 
 
 def _exponents(dim: int, layout: str, cosine: str, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -130,6 +124,6 @@ def _exponents(dim: int, layout: str, cosine: str, device: torch.device) -> tupl
 
 def _angle(x: Tensor, base: float | Tensor, exponent: Tensor) -> Tensor:
     """Return x · base^(−exponent), reduced to one turn in float64, then rounded to float32: (..., dim/2)."""
-    device = x.device
-    x, base = x.to(exponent.device), base.to(exponent.device).double() if isinstance(base, Tensor) else base
-    return torch.remainder(x.double().unsqueeze(-1) * base**-exponent, 2 * math.pi).float().to(device)
+    base = base.to(exponent.device).double() if isinstance(base, Tensor) else base
+    angle = x.to(exponent.device).double().unsqueeze(-1) * base**-exponent
+    return torch.remainder(angle, 2 * math.pi).float().to(x.device)

@@ -1,8 +1,7 @@
 """Answers: sampled from a model for each prompt; bad examples are left out and counted.
 
-A model's own answers teach it length and change little else. Rows are written as they come, so that an interrupted run
-can be continued. This module knows when an answer is a bad example. It does not sample (`engines.continuous`) and does
-not know whether an answer is true.
+Training on a model's own answers teaches it length and changes little else. Rows are written one by one, so that an
+interrupted run can be continued. Whether an answer is true is not checked.
 
     answers.jsonl            {"id", "prompt", "response", "finished"}
     answers.dropped.jsonl    {"id", "prompt", "response", "reason"}
@@ -25,7 +24,7 @@ from .prompts import Prompt
 from .row_files import RowFiles, append
 
 MAX_REPEATED = 0.2  # share of the four-word sequences of an answer that may be repetitions
-MAX_SAME_LINES = 2  # how often a line of three words or more may come
+MAX_SAME_LINES = 2  # how often a line of three words or more may occur
 _BROKEN = ("Cc", "Cn", "Co", "Cs")  # control characters and code points without a character
 _ROLE = re.compile(r"(?m)^\W*(?:user|assistant|system)\W*$", re.IGNORECASE)
 _FIELDS = ("id", "prompt", "response")
@@ -51,7 +50,7 @@ def answer(
     `rows`, or in a continued run, sums are rounded in another order, which changes a few answers.
     """
     if engine.encoder_decoder or not isinstance(engine, TransformersEngine):
-        raise ValueError(f"answers are sampled from a causal model of transformers; {engine.name} is none")
+        raise ValueError(f"answers need a decoder-only model of transformers; {engine.name} is none")
     files = RowFiles(out, "answers")
     settings = {"model": engine.name, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
     settings |= {"seed": seed} | ({"min_tokens": min_tokens} if min_tokens else {})  # older files have no minimum

@@ -4,8 +4,7 @@ Each candidate is compared with the reference model's best translation. A revers
 given the candidate: a word that the candidate leaves out is improbable, wherever it was. The reference model gives
 log P of each token of the candidate given the source: a text that is cut off or clumsy is improbable. We cut opus-mt's
 best translations of 60 sentences, English to French, at a word to 0.9, 1.0 or 1.1 of the source. Half of the 308 cut
-texts lost 7 nats or more at some word, and none passed. This module knows texts and log-probabilities, not where
-translations come from.
+texts lost 7 nats or more at some word, and none passed.
 """
 
 from collections import Counter
@@ -98,16 +97,15 @@ def score(
     back, there = dict(reverse.log_probs(sources, targets)), dict(forward.log_probs(targets, sources))
     place, scored = 0, []
     for some in candidates:
-        best = back.get(place)  # the best translation is the first
         found = []
-        for one in some:
-            tokens = back[place][:-1]  # without the end, which is nearly certain after a full stop
+        for number, one in enumerate(some, place):
+            tokens = back[number][:-1]  # without the end, which is nearly certain after a full stop
             mean, tail = whole_and_tail(tokens) if len(tokens) else (0.0, 0.0)
-            worst = float((best[: len(tokens)] - tokens).max(initial=0.0)) if best is not None else 0.0
-            likelihood, lowest = float(there[place].mean()), float(there[place].min())
+            worst = float((back[place][: len(tokens)] - tokens).max(initial=0.0))  # the best translation is the first
+            likelihood, lowest = float(there[number].mean()), float(there[number].min())
             found.append(replace(one, score=mean, tail=tail, worst=worst, likelihood=likelihood, lowest=lowest))
-            place += 1
         scored.append(found)
+        place += len(some)
     return scored
 
 
@@ -129,7 +127,7 @@ def select(candidates: list[Candidate], margins: Margins, count: int, reasons: C
     best = next((one for one in candidates if one.best), None)
     if best is None:
         return []
-    good: dict[int, Candidate] = {}  # by length: of two with the same length, the one from which more is read back
+    good: dict[int, Candidate] = {}  # by length; of two with the same length, the better one by the reverse model
     for one in candidates:
         if not one.best and (reason := _behind(one, best, margins)):
             reasons[reason] += 1
@@ -149,7 +147,7 @@ def select(candidates: list[Candidate], margins: Margins, count: int, reasons: C
 
 
 def _behind(one: Candidate, best: Candidate, margins: Margins) -> str | None:
-    """Return in what a candidate is worse than the best translation, beyond the margins; None if in nothing."""
+    """Return why a candidate is worse than the best translation, beyond the margins; None if it is not."""
     if one.tail < best.tail - margins.tail_margin:
         return "says less at its end"
     if one.worst > margins.word_margin:

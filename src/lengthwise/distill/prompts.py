@@ -5,8 +5,7 @@
                                                                   [animal]
                                                                   What does {topic} eat?
 
-A template under [any] is combined with every topic, another one with the topics under the same heading. This module
-knows text files and no models.
+A template under [any] is combined with every topic, another one with the topics under the same heading.
 """
 
 import json
@@ -44,7 +43,7 @@ def combine(topics: Path, templates: Path, count: int, seed: int = 0) -> list[st
     if strange := sorted(set(subjects) - set(forms)) if ANY not in forms else []:
         raise DataError(f"no template in {templates} goes with the topics under [{strange[0]}] of {topics}")
     if lacking := [form for group in forms.values() for form in group if PLACE not in form]:
-        raise DataError(f"a template has a {PLACE} in it; {templates} has {lacking[0]!r}")
+        raise DataError(f"a template must contain {PLACE}; {templates} has {lacking[0]!r}")
     if unused := sorted(set(forms) - set(subjects) - {ANY}):
         raise DataError(f"no topic in {topics} goes with the templates under [{unused[0]}] of {templates}")
     made = dict.fromkeys(  # an ordered set: the same seed must select the same prompts
@@ -74,7 +73,7 @@ def sections(path: Path) -> dict[str, list[str]]:
 
 
 def write_prompts(path: Path, prompts: list[str]) -> None:
-    """Write JSON Lines with "id" and "prompt" if the file is named so, else a text with one prompt a line."""
+    """Write JSON Lines with "id" and "prompt" if the name ends so, else a text with one prompt per line."""
     if path.name.removesuffix(".gz").endswith(".jsonl"):
         write_jsonl(path, ({"id": str(number), "prompt": prompt} for number, prompt in enumerate(prompts, 1)))
     else:
@@ -82,7 +81,7 @@ def write_prompts(path: Path, prompts: list[str]) -> None:
 
 
 def questions(path: Path, each: int = 1) -> list[Prompt]:
-    """Return the prompts of a JSON Lines file ("prompt", and "id" if it is there) or of a text file, one a line.
+    """Return the prompts of a JSON Lines file ("prompt", and optionally "id") or of a text file, one per line.
 
     The id of a prompt without one is its line number. With `each` above 1, each is repeated with the ids 7.1, 7.2 …
     """
@@ -101,7 +100,7 @@ def questions(path: Path, each: int = 1) -> list[Prompt]:
 def sentences(path: Path) -> list[Prompt]:
     """Return the sentences of a JSON Lines file ("source", "prompt", or the sources of "segs") or of a text file.
 
-    The id of a sentence without one is its line number. A sentence that comes again is left out.
+    The id of a sentence without one is its line number. A repeated sentence is left out.
     """
 
     def found() -> Iterator[tuple[int, str, str]]:
@@ -113,8 +112,7 @@ def sentences(path: Path) -> list[Prompt]:
             else:
                 texts = [row.get("source", row.get("prompt"))]
             if not texts or not all(isinstance(text, str) for text in texts):
-                expected = 'expected an object with "source", "prompt" or "segs"'
-                raise DataError(f"{path}:{number}: {expected}; got {line[:60]!r}")
+                raise DataError(f'{path}:{number}: expected "source", "prompt" or "segs"; got {line[:60]!r}')
             for n, text in enumerate((" ".join(text.split()) for text in texts), 1):
                 if text not in seen:
                     seen.add(text)
@@ -138,7 +136,7 @@ def _unique(path: Path, kind: str, rows: Iterable[tuple[int, str, str]]) -> list
     found: dict[str, Prompt] = {}
     for number, id_, text in rows:
         if id_ in found:
-            raise DataError(f"{path}:{number}: the id {id_!r} was there before; each {kind} needs its own")
+            raise DataError(f"{path}:{number}: the id {id_!r} occurs twice; each {kind} needs its own")
         found[id_] = Prompt(id_, text)
     if not found:
         raise DataError(f"{path} holds no {kind}s")

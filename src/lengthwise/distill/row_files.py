@@ -1,13 +1,15 @@
 """Row files: JSON Lines that a run appends to, and that the next run continues after an interruption.
 
-    OUT.jsonl            the rows; the first field is "id"
-    OUT.dropped.jsonl    what was left out, and why
-    OUT.settings.json    how the rows were made
-This module does not know how rows are made.
+OUT.jsonl            the rows; the first field is "id"
+OUT.dropped.jsonl    what was left out, and why
+OUT.settings.json    how the rows were made
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,7 +32,7 @@ class RowFiles:
         self.dropped, self._settings = (out.with_name(f"{stem}.{end}") for end in ("dropped.jsonl", "settings.json"))
 
     def begin(self, settings: Mapping[str, Any], renamed: Mapping[str, str]) -> None:
-        """Write the settings; raise `SettingsMismatch` if rows are there that were made with others."""
+        """Write the settings; raise `SettingsMismatch` if there are rows that were made with others."""
         if self.out.exists():
             check_settings(self._settings, settings, renamed=renamed)
         atomic.write_text(self._settings, json.dumps(dict(settings)) + "\n")
@@ -42,41 +44,31 @@ class RowFiles:
         end = 0
         with path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                complete = line.endswith(b"\n")
+                complete, row = line.endswith(b"\n"), None
                 if not complete and _ROW_START.startswith(line[: len(_ROW_START)]):
                     return
-                try:
+                with suppress(ValueError):
                     row = json.loads(line) if complete else None
-                except ValueError:
-                    row = None
                 if not isinstance(row, dict) or not set(fields) <= set(row):
                     shown = line[:60].decode("utf-8", "replace")
-                    raise DataError(f"{path}:{number} is no row of {self.kind}: {shown!r}; name another file")
+                    raise DataError(f"{path}:{number} is not a row of {self.kind}: {shown!r}; give another file")
                 end += len(line)
                 yield row, end
 
     def resume(self, path: Path, fields: Iterable[str], keep: Callable[[Row], bool] = lambda _: True) -> list[Row]:
         """Return the rows up to the first that `keep` refuses, and truncate the file after them."""
-        found, end = [], 0
-        for row, row_end in self.rows(path, fields):
-            if not keep(row):
-                break
-            found.append(row)
-            end = row_end
+        found = list(takewhile(lambda item: keep(item[0]), self.rows(path, fields)))
         if path.exists():
-            with path.open("r+b") as stream:
-                stream.truncate(end)
-        return found
+            os.truncate(path, found[-1][1] if found else 0)
+        return [row for row, _ in found]
 
     def known(self, path: Path, fields: tuple[str, ...], asked: Iterable[Prompt], what: str, kind: str) -> set[str]:
         """Return the ids in `path`; raise if it has another text, the second of `fields`, than `asked` under an id."""
         found = {row["id"]: row[fields[1]] for row in self.resume(path, fields)}
         for prompt in asked:
             if found.get(prompt.id, prompt.text) != prompt.text:
-                raise DataError(
-                    f"{path} has {what} as id {prompt.id!r}: asked for is {prompt.text!r}, "
-                    f"found {found[prompt.id]!r}; give these {kind} a file of their own"
-                )
+                other = f"{path} has {what} as id {prompt.id!r}: asked for {prompt.text!r}, found {found[prompt.id]!r}"
+                raise DataError(f"{other}; give another file for these {kind}")
         return set(found)
 
 

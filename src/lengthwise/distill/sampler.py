@@ -1,8 +1,8 @@
 """Sampling translations: many translations per sentence, for many sentences in one batch.
 
-The encoder reads a sentence once for all translations of it that receive the same length, and a step costs no Python
-for a row. There is no budget; a model with a length control may receive a length for each translation. Each row has
-its own seed. This module knows token ids, not which translation is a good one.
+The encoder reads a sentence once for all translations of it that receive the same length, and a step runs no Python
+code per row. There is no budget; a model with a length control may receive a length for each translation. Each row has
+its own seed.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ UNIT = "chars"  # of lengths and costs
 
 
 class Sampler:
-    """An encoder-decoder that translates freely. None stands for a translation that did not end within its limit."""
+    """An encoder-decoder that translates without a budget. None: a translation that did not end within its limit."""
 
     def __init__(self, writer: Writer, *, temperature: float = 0.7, top_p: float = 0.95) -> None:
         engine = writer.engine
         if not engine.encoder_decoder:
-            raise ValueError(f"{engine.name} answers prompts and is no translator; an encoder-decoder is needed")
+            raise ValueError(f"{engine.name} is a decoder-only model; translations need an encoder-decoder")
         if engine.units and UNIT not in engine.units:
             raise ValueError(f"{engine.name} counts {', '.join(engine.units)}; lengths are given in {UNIT} here")
         self.writer, self.engine = writer, engine
@@ -49,10 +49,9 @@ class Sampler:
     def draw(
         self, texts: Sequence[str], lengths: Sequence[int], char_costs: Sequence[float], seeds: Sequence[int]
     ) -> list[str | None]:
-        """Return one sampled translation of each text; a text may come several times.
+        """Return one sampled translation of each text; a text may occur several times.
 
-        `lengths`: for a model that receives one. `char_costs`: nats by which a token is less likely for each of its
-        characters.
+        `lengths`: for a model that receives one. `char_costs`: nats that each character of a token costs.
         """
         engine = self.engine
         asked = [(self._prefixed(text, n), n if engine.units else 0) for text, n in zip(texts, lengths, strict=True)]

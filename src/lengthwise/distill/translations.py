@@ -1,10 +1,9 @@
 """Translations: several of each sentence, at different lengths and with the same meaning, made by a model.
 
-Training data decide what a model leaves out when room is short. Here the model samples many translations of each
-sentence. Kept are those from which a reverse model can read the sentence nearly as well as from the best translation,
-and that are nearly as probable; short ones are preferred. A model trained on them samples shorter ones in a next round.
-Rows are written as they come, so that an interrupted run can be continued. This module knows files and rounds. It does
-not sample (`sampler.py`) and does not judge examples (`candidates.py`).
+Training data decide what a model leaves out when the length is short. Here the model samples many translations of each
+sentence (`sampler.py`). Kept are those given which a reverse model assigns the sentence nearly the probability that it
+has given the best translation, and that are nearly as probable (`candidates.py`); short ones are preferred. A model
+trained on them samples shorter ones in the next round. Rows are written one by one: an interrupted run can be resumed.
 
     out.jsonl            {"id", "source", "target", "ratio", "score", "tail"}: the id is the sentence's and a number, 0
                          for the best translation; score and tail are those of `whole_and_tail`
@@ -26,13 +25,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ..corpora.document import DataError
 from ..length.units import measure
 from ..scoring.reverse import ReverseModel
-from .candidates import Candidate, Margins, score, select, well_formed
+from .candidates import Margins, score, select, well_formed
 from .prompts import Prompt
-from .row_files import RowFiles, append
+from .row_files import Row, RowFiles, append
 from .sampler import Sampler
 
 # Without cuDNN's attention, which is slow on every new shape: each sampling step has one.
 _ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+Scorers = tuple[ReverseModel, ReverseModel]  # log P of the source given a translation, and the other way round
 _FIELDS = ("id", "source", "target", "ratio")
 _JOURNAL_FIELDS = ("id", "source", "best", "kept", "reasons")
 _RENAMED = {  # in settings files of older versions
@@ -49,7 +49,7 @@ class Settings(Margins):
 
     each: int = 12  # samples of each sentence
     ratios: tuple[float, ...] = (0.8, 0.9, 1.0, 1.1)  # of the source's characters, for a model that receives a length
-    char_cost: tuple[float, ...] = (0.0, 0.15, 0.3)  # nats that a character costs, for a model that receives none
+    char_cost: tuple[float, ...] = (0.0, 0.15, 0.3)  # nats per character, for a model that receives no length
     beams: int = 5
     temperature: float = 0.7
     top_p: float = 0.95
@@ -79,7 +79,7 @@ def gather(
     models = {"model": sampler.writer.name, "reference_model": reference.writer.name, "reverse": reverse.name}
     files.begin(models | asdict(settings), _RENAMED)
     if out.exists() and not files.dropped.exists():
-        raise DataError(f"{out} is there and {files.dropped.name} is not, which tells what is done; name another file")
+        raise DataError(f"{out} cannot be resumed without {files.dropped.name}; give another file")
     done = files.known(files.dropped, _JOURNAL_FIELDS, sentences, "another sentence", "sentences")
     files.resume(out, _FIELDS, keep=lambda row: row["id"].rpartition(".")[0] in done)
     todo = [sentence for sentence in sentences if sentence.id not in done]
@@ -96,7 +96,7 @@ def gather(
 
 
 def _groups(todo: list[Prompt], size: int, seed: int) -> list[list[Prompt]]:
-    """Return groups of sentences of like length, to save padding, in random order: any part resembles the whole."""
+    """Return groups of sentences of similar length, to save padding, in random order: any part resembles the whole."""
     ordered = sorted(todo, key=lambda sentence: (len(sentence.text), sentence.id))
     groups = [ordered[at : at + size] for at in range(0, len(ordered), size)]
     random.Random(seed).shuffle(groups)
@@ -104,26 +104,26 @@ def _groups(todo: list[Prompt], size: int, seed: int) -> list[list[Prompt]]:
 
 
 def _translate(
-    sampler: Sampler,
-    reference: Sampler,
-    scorers: tuple[ReverseModel, ReverseModel],
-    group: list[Prompt],
-    settings: Settings,
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    sampler: Sampler, reference: Sampler, scorers: Scorers, group: list[Prompt], settings: Settings
+) -> tuple[list[Row], list[Row]]:
     """Return the rows of `out` and of the journal."""
     best = reference.best([sentence.text for sentence in group], settings.beams)
     drawn = _draw(sampler, group, settings)
     reasons: list[Counter[str]] = [Counter() for _ in group]
-    candidates: list[list[Candidate]] = []
+    candidates = []
     for place, sentence in enumerate(group):
         texts = [best[place], *(drawn[place * settings.each :][: settings.each] if best[place] else [])]
         candidates.append(well_formed(sentence.text, texts, reasons[place]))
     candidates = score(*scorers, [sentence.text for sentence in group], candidates)
-    examples, accounts = [], []
+    examples: list[Row] = []
+    accounts: list[Row] = []
     for sentence, some, why in zip(group, candidates, reasons, strict=True):
         chosen = select(some, settings, settings.keep, why)
         size = measure(sentence.text, "chars")
-        examples += [_row(sentence, size, number, one) for number, one in enumerate(chosen)]
+        for number, one in enumerate(chosen):
+            row = {"id": f"{sentence.id}.{number}", "source": sentence.text, "target": one.text}
+            numbers = {"ratio": one.length / size, "score": one.score, "tail": one.tail}
+            examples.append(row | {name: round(value, 3) for name, value in numbers.items()})
         ratio = next((round(one.length / size, 3) for one in some if one.best), None)
         about = {"best": ratio, "kept": len(chosen), "reasons": dict(why)}
         accounts.append({"id": sentence.id, "source": sentence.text, **about})
@@ -131,7 +131,7 @@ def _translate(
 
 
 def _draw(sampler: Sampler, group: list[Prompt], settings: Settings) -> list[str | None]:
-    """Return the samples of each sentence, which take the ratios, or the costs of a character, in turn."""
+    """Return the samples of each sentence, with the ratios, or the costs per character, in turn."""
     turns = [(sentence, turn) for sentence in group for turn in range(settings.each)]
     ratios = settings.ratios if sampler.receives_length else (1.0,)
     costs = (0.0,) if sampler.receives_length else settings.char_cost
@@ -141,11 +141,6 @@ def _draw(sampler: Sampler, group: list[Prompt], settings: Settings) -> list[str
         [costs[turn % len(costs)] for _, turn in turns],
         [sentence.seed(settings.seed) + turn for sentence, turn in turns],
     )
-
-
-def _row(sentence: Prompt, size: int, number: int, one: Candidate) -> dict[str, Any]:
-    numbers = {"ratio": round(one.length / size, 3), "score": round(one.score, 3), "tail": round(one.tail, 3)}
-    return {"id": f"{sentence.id}.{number}", "source": sentence.text, "target": one.text, **numbers}
 
 
 def _counts(files: RowFiles) -> dict[str, Any]:

@@ -1,7 +1,6 @@
-"""The user's cache of models: each is complete there, or not there at all.
+"""The user's cache of models: each is complete there, or absent.
 
-A model is built beside its place under a lock, then renamed. A manifest lists its files and their sizes. This file does
-not know the names of models, nor how they are built.
+A model is built beside its place under a lock, then renamed. A manifest lists its files and their sizes.
 """
 
 import json
@@ -41,8 +40,16 @@ def built_once(name: str, place: Path, build: Build, say: Say) -> Path:
     if is_complete(place):  # before the lock: a read-only cache works
         return place
     with _locked(name, place, say):
-        if not is_complete(place):  # it is if the process that held the lock has built it
-            _build(name, place, build, say)
+        if is_complete(place):  # the process that held the lock has built it
+            return place
+        for left_over in place.parent.glob(f".{place.name}-*.tmp"):  # of killed processes: this one holds the lock
+            shutil.rmtree(left_over, ignore_errors=True)
+        if place.exists():
+            say(f"{name} in {place} is damaged; making it again")
+        with atomic.folder(place, partial=place.with_name(f".{place.name}-{os.getpid()}.tmp")) as fresh:
+            build(fresh, say)
+            sizes = {f.relative_to(fresh).as_posix(): f.stat().st_size for f in sorted(fresh.rglob("*")) if f.is_file()}
+            (fresh / MANIFEST).write_text(json.dumps(sizes, indent=1), encoding="utf-8")
     return place
 
 
@@ -58,20 +65,8 @@ def _locked(name: str, place: Path, say: Say) -> Iterator[None]:
             lock.acquire()
     except OSError as error:
         problem = f"{name!r} is made on first use, but the cache folder {place.parent} cannot be written: {error}."
-        raise ModelNotFound(name, problem, "set LENGTHWISE_CACHE to a folder that can.") from error
+        raise ModelNotFound(name, problem, "set LENGTHWISE_CACHE to a folder that can be written.") from error
     try:
         yield
     finally:
         lock.release()
-
-
-def _build(name: str, place: Path, build: Build, say: Say) -> None:
-    """Build in a sibling folder, then rename. Under the lock, other siblings are left over from killed processes."""
-    for left_over in place.parent.glob(f".{place.name}-*.tmp"):
-        shutil.rmtree(left_over, ignore_errors=True)
-    if place.exists():
-        say(f"{name} in {place} is damaged; making it again")
-    with atomic.folder(place, partial=place.with_name(f".{place.name}-{os.getpid()}.tmp")) as fresh:
-        build(fresh, say)
-        sizes = {f.relative_to(fresh).as_posix(): f.stat().st_size for f in sorted(fresh.rglob("*")) if f.is_file()}
-        (fresh / MANIFEST).write_text(json.dumps(sizes, indent=1), encoding="utf-8")

@@ -5,8 +5,8 @@
   lengthwise.json                     the controls, the rules they count by, the base model of an adapter or of controls
                                       (with the base's vocabulary and width, to recognise it)
   lengthwise.safetensors              the controls' own weights
-A model that was trained with a control writes nonsense without it, and nothing else shows that. Such a folder loads
-completely or not at all. This file does not know what a control does, nor where models come from (`registry.py`).
+A model that was trained with a control works wrongly without it, and no error shows that. So such a folder loads
+completely or not at all.
 """
 
 import json
@@ -45,7 +45,7 @@ def save(model: Any, tokenizer: Any, folder: str | Path, *, base: str | None = N
 
     `base`: the name of an adapter's base model; default: the path it was loaded from, which may not exist elsewhere.
     `weights`: False writes only the controls, for a model that is otherwise its `base`.
-    The folder is complete or not there. Files in it that no save has written are kept.
+    The folder is complete or absent. Files in it that no save has written are kept.
     """
     folder = Path(folder).absolute()
     if folder.exists() and any(folder.iterdir()) and not (folder / DESCRIPTION).exists():
@@ -67,8 +67,7 @@ def _write(model: Any, tokenizer: Any, folder: Path, base: str | None, with_weig
     if not with_weights:
         if not base or not controls or core_of(model) is not model:
             raise ValueError("weights=False is for a plain model with controls; name it: save(…, base='name')")
-        vocabulary_and_width = list(model.get_input_embeddings().weight.shape)
-        description |= {"base_model": base, "base_size": vocabulary_and_width}
+        description |= {"base_model": base, "base_size": list(model.get_input_embeddings().weight.shape)}
     elif core_of(model) is model:
         weights = {k: v for k, v in model.state_dict().items() if not k.startswith("length_control.")}
         model.save_pretrained(folder, state_dict=weights)
@@ -77,7 +76,7 @@ def _write(model: Any, tokenizer: Any, folder: Path, base: str | None, with_weig
     else:
         description["base_model"] = base = base or model.active_peft_config.base_model_name_or_path
         if not base:
-            raise ValueError("an adapter is of use only with its base model, which has no name: save(…, base='name')")
+            raise ValueError("an adapter needs its base model, which has no name; give it: save(…, base='name')")
         model.save_pretrained(folder, save_embedding_layers=False)
         _edit(folder / "adapter_config.json", base_model_name_or_path=base)
     tokenizer.save_pretrained(folder)
@@ -95,7 +94,7 @@ def _keep_other_files(old: Path, new: Path) -> None:
     """Move files that no save has written from the `old` folder to the `new` one, before the old one is deleted."""
     for path in list(old.iterdir()):
         written = (new / path.name).exists() or any(fnmatchcase(path.name, name) for name in _OURS)
-        if not written or path.name == "README.md":  # PEFT writes an empty form, which the user may have filled in
+        if not written or path.name == "README.md":  # PEFT writes a template, which the user may have filled in
             path.replace(new / path.name)
 
 
@@ -113,11 +112,9 @@ def load_model(
     whole, adapter = (folder / "config.json").exists(), (folder / "adapter_config.json").exists()
     description = describe(folder)
     if not adapter and any(folder.glob("adapter_model.*")):
-        raise ValueError(
-            f"the adapter in {folder} is damaged: adapter_config.json is missing; copy the whole folder again"
-        )
+        raise ValueError(f"the adapter in {folder} is damaged: it has no adapter_config.json; copy the folder again")
     if not (whole or adapter or description.get("base_model")):
-        raise FileNotFoundError(f"no model in {folder}: neither config.json nor adapter_config.json is there")
+        raise FileNotFoundError(f"no model in {folder}: it has neither config.json nor adapter_config.json")
     controls = _controls(folder)
     on_base = adapter or not whole
     base = base_folder(folder) if on_base else folder
@@ -130,7 +127,10 @@ def load_model(
     if adapter:
         model = _with_adapter(model, folder)
     if controls:
-        _load_control_weights(model, folder)
+        try:
+            length_control(model).controls.load_state_dict(load_file(folder / WEIGHTS))
+        except (OSError, SafetensorError, RuntimeError) as error:
+            raise ValueError(f"{folder / WEIGHTS} is missing or damaged ({error}); copy the folder again") from error
     return model.to(device).eval() if device is not None else model.eval(), tokenizer
 
 
@@ -148,15 +148,10 @@ def _controls(folder: Path) -> list[Control]:
     try:
         controls = [control_from(config) for config in description["controls"]]
     except ValueError as error:
-        raise ValueError(
-            f"the model in {folder} was trained with a control that Lengthwise {__version__} cannot build: {error}"
-        ) from error
-    for unit, signature in description.get("units", {}).items():
-        if unit_named(unit).signature != signature:
-            raise ValueError(
-                f"the model in {folder} counts {unit} by the rule {signature}; "
-                f"this Lengthwise ({__version__}) counts by {unit_named(unit).signature}"
-            )
+        raise ValueError(f"Lengthwise {__version__} cannot build the controls in {folder}: {error}") from error
+    for unit, rule in description.get("units", {}).items():
+        if (ours := unit_named(unit).signature) != rule:
+            raise ValueError(f"the model in {folder} counts {unit} by the rule {rule}; this Lengthwise, by {ours}")
     return controls
 
 
@@ -194,16 +189,6 @@ def _with_adapter(model: Any, folder: Path) -> Any:
     if wanted != stored:
         raise ValueError(f"the adapter in {folder} does not fit its base model: {_some(wanted ^ stored)} not in both")
     return model
-
-
-def _load_control_weights(model: Any, folder: Path) -> None:
-    try:
-        length_control(model).controls.load_state_dict(load_file(folder / WEIGHTS))
-    except (OSError, SafetensorError, RuntimeError) as error:
-        raise ValueError(
-            f"{folder / WEIGHTS} is missing or damaged ({error}); "
-            "copy the whole folder again: without its controls the model does not work"
-        ) from error
 
 
 def _some(names: Any) -> str:

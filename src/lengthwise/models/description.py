@@ -1,7 +1,7 @@
-"""What a model folder says about itself: lengthwise.json, and the base model that it names.
+"""The description of a model folder: lengthwise.json, and the base model that it names.
 
-A folder with controls and no config.json has only controls: its weights are those of its base model. This file reads
-JSON and finds folders. It loads no weights and needs no torch.
+A folder with controls and no config.json has only controls: its weights are those of its base model. No weights are
+loaded here, and torch is not imported.
 """
 
 import json
@@ -24,10 +24,7 @@ def describe(folder: Path) -> dict[str, Any]:
         config = folder / "config.json"
         marked = config.exists() and json.loads(config.read_text("utf-8")).get("lengthwise")
         if marked or (folder / WEIGHTS).exists():
-            raise ValueError(
-                f"the model in {folder} was trained with length controls, but {DESCRIPTION} is missing; "
-                "copy the whole folder again: without its controls the model does not work"
-            )
+            raise ValueError(f"{folder} has a model with length controls, but {DESCRIPTION} is missing; copy it again")
         return {"controls": []}
     try:
         found = dict(json.loads(file.read_text("utf-8")))
@@ -56,8 +53,7 @@ def base_folder(folder: Path) -> Path:
     """Return the folder of the base model of the adapter, or of the controls, in `folder`."""
     name = describe(folder).get("base_model")
     if not name:
-        config = json.loads((folder / "adapter_config.json").read_text("utf-8"))
-        name = config.get("base_model_name_or_path")
+        name = json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
     if not name:
         raise ValueError(f"the model in {folder} does not name its base model; write it as base_model in {DESCRIPTION}")
     if (Path(name) / "config.json").exists():
@@ -66,17 +62,13 @@ def base_folder(folder: Path) -> Path:
         found = registry.resolve(name)
     except ModelNotFound as error:
         if folder.parent == registry.BUNDLED:  # an installed file is not edited: no advice to do so
-            error.put_within(f"{folder.name} stands upon {name}, which is not here: ")
+            error.put_within(f"{folder.name} needs its base model {name}, which cannot be found: ")
         else:
-            error.put_within(
-                f"the model in {folder} belongs to the base model {name!r}, which cannot be found (",
-                f"); put it there, or name another place as base_model in {DESCRIPTION}",
-            )
+            advice = f"); put it there, or name another place as base_model in {DESCRIPTION}"
+            error.put_within(f"the model in {folder} needs its base model {name!r}, which cannot be found (", advice)
         raise
     if not (found / "config.json").exists():
-        raise ValueError(
-            f"the base model of {folder}, {name!r}, has a base itself; name that as base_model in {DESCRIPTION}"
-        )
+        raise ValueError(f"{name!r}, the base model of {folder}, has a base itself; write that in {DESCRIPTION}")
     return found
 
 

@@ -16,7 +16,7 @@ def from_hub(name: str, tried: list[tuple[str, str]], say: Say) -> Path:
     """Return the snapshot of the hub model `name`: from the hub's cache, else downloaded. `tried` goes into errors."""
     try:
         return _snapshot(name, local=True)
-    except Exception as error:  # the hub's many errors have no common base class; each is reported
+    except Exception as error:  # the errors of the hub have no common base class; each is reported
         tried.append(("the hub's cache on this machine", _first_line(error)))
     try:
         say(f"fetching {name} from the hub ...")
@@ -36,16 +36,15 @@ def _snapshot(name: str, *, local: bool) -> Path:
 
     # Older repositories have no safetensors; asking for both at once would download most models twice.
     for weights in (["*.safetensors"], ["pytorch_model*.bin", "adapter_model.bin"]):
-        found = snapshot_download(
-            name, allow_patterns=[*_SMALL, *weights], ignore_patterns=["*/*"], local_files_only=local
-        )
+        files = [*_SMALL, *weights]
+        found = snapshot_download(name, allow_patterns=files, ignore_patterns=["*/*"], local_files_only=local)
         if _has_weights(Path(found)):
             return Path(found)
     raise FileNotFoundError(f"{found} holds no complete weights (safetensors or pytorch_model.bin)")
 
 
 def _has_weights(folder: Path) -> bool:
-    """Return whether one set of weights is complete: for a config alone, transformers makes a snapshot without."""
+    """Return whether one set of weights is complete: to read a config, transformers makes a snapshot without any."""
     for index in folder.glob("*.index.json"):
         shards = json.loads(index.read_text(encoding="utf-8")).get("weight_map", {}).values()
         if shards and all((folder / shard).is_file() for shard in set(shards)):

@@ -1,7 +1,7 @@
 """Models: from a name to a folder that transformers loads.
 
 `resolve` searches a local folder, a bundled model, a known model (built on first use, kept in the user's cache) and the
-hub, in this order. This file knows nothing of length, budgets or controls, and returns a path: others load the model.
+hub, in this order. It returns a path: others load the model.
 """
 
 import difflib
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import ModelNotFound
+from . import smollm2
 from .cache import Build, Say, built_once, cache_dir, is_complete
 from .hub import from_hub
 
@@ -38,21 +39,19 @@ class Known:
     name: str
     description: str
     licence: str
-    size: int  # bytes: on disk when it is here, to download when it is not
+    size: int  # bytes: on disk, or to download if it is not
     where: Literal["bundled", "cached", "to fetch"]
     path: Path | None
 
 
 def known() -> list[Known]:
     """Return every model that has a short name, bundled ones first."""
-    rows = [
-        Known(name, *_card(BUNDLED / name), _bytes(BUNDLED / name), "bundled", BUNDLED / name) for name in _bundled()
-    ]
+    bundled = [BUNDLED / name for name in _bundled()]
+    rows = [Known(folder.name, *_card(folder), _bytes(folder), "bundled", folder) for folder in bundled]
     for name, source in KNOWN.items():
-        folder = _place(name)
         if name in _bundled():
             continue  # `resolve` finds the bundled one
-        if is_complete(folder):
+        if is_complete(folder := _place(name)):
             rows.append(Known(name, source.description, source.licence, _bytes(folder), "cached", folder))
         else:
             rows.append(Known(name, source.description, source.licence, source.download, "to fetch", None))
@@ -69,7 +68,8 @@ def resolve(name: str, *, say: Say = _print) -> Path:
     if name and _is_model(path):  # Path("") would be the current folder
         return path.absolute()
     if _looks_like_path(name):
-        advice = f"give a folder that save_pretrained or lengthwise wrote, one of {_short_names()}, or a hub id."
+        names = ", ".join(_short_names())
+        advice = f"give a folder that save_pretrained or lengthwise wrote, one of {names}, or a hub id."
         raise ModelNotFound(name, f"no model at {name!r}: {_why_not(path.absolute())}.", advice)
     if short in _bundled():
         return BUNDLED / short
@@ -100,13 +100,13 @@ def _why_not(path: Path) -> str:
     return f"{path} is a file" if path.exists() else f"{path} does not exist"
 
 
-def _short_names() -> str:
-    return ", ".join(dict.fromkeys([*_bundled(), *KNOWN]))
+def _short_names() -> list[str]:
+    return list(dict.fromkeys([*_bundled(), *KNOWN]))
 
 
 def _nearest(name: str) -> str:
-    near = difflib.get_close_matches(name.lower(), dict.fromkeys([*_bundled(), *KNOWN]), cutoff=0.5)
-    return f"did you mean {' or '.join(near)}?" if near else f"use one of {_short_names()}."
+    near = difflib.get_close_matches(name.lower(), _short_names(), cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(_short_names())}."
 
 
 def _bundled() -> list[str]:
@@ -137,12 +137,6 @@ def _place(name: str) -> Path:
     return cache_dir() / f"{name}-{KNOWN[name].edition}"
 
 
-def _smollm2(folder: Path, say: Say) -> None:
-    from .smollm2 import build  # imported when used: it needs transformers and torch
-
-    build(folder, say)
-
-
 KNOWN: dict[str, Source] = {
-    "smollm2-plain": Source("SmolLM2-135M-Instruct, English, 4-bit weights", "Apache-2.0", 92_871_040, _smollm2),
+    "smollm2-plain": Source("SmolLM2-135M-Instruct, English, 4-bit weights", "Apache-2.0", 92_871_040, smollm2.build)
 }

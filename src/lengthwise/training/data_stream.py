@@ -1,8 +1,8 @@
 """The stream of batches: corpora, mixed and shuffled, pool by pool and epoch after epoch.
 
 A pool is a number of documents whose examples are batched together. It depends only on the recipe, the epoch and its
-own number, so any worker can make it, and a resumed run continues without making the pools before it. Corpora are never
-held in memory. This file knows nothing of models and devices.
+own number, so any worker can make it, and a resumed run does not make the earlier pools again. Corpora are never held
+in memory.
 """
 
 import os
@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import count, cycle, islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from ..controls.length_tokens import QUANTILES, LengthTokens
-from ..corpora import DataError, Document, Report, mix, read
+from ..corpora import DataError, Document, Limits, Report, mix, read
 from ..corpora.document import NoFile
 from ..corpora.readers import missing
 from .batches import Batch, Layout, batches
@@ -65,85 +65,72 @@ class Stream:
         for pool in self._pools(place):
             if pool.number == 0 and pool.epoch > place.epoch:
                 if empty:
-                    raise DataError(self._no_examples())
+                    raise _no_examples(self.recipe.data.train, self.skipped, self.recipe)
                 empty = True
             self.skipped += pool.skipped
             first = place.batch if (pool.epoch, pool.number) == (place.epoch, place.pool) else 0
             for number in range(first, len(pool.batches)):
                 empty = False
-                share = self._share(pool, number)
+                read = pool.number * self.recipe.batch.pool + pool.documents * (number + 1) / len(pool.batches)
+                share = min(read / max(self.per_epoch, 1), 1.0)
                 yield pool.batches[number], Place(pool.epoch, pool.number, number + 1, pool.before, share)
 
-    def _share(self, pool: Pool, number: int) -> float:
-        """Return the share of the epoch that is read after batch `number` of the pool."""
-        read = pool.number * self.recipe.batch.pool + pool.documents * (number + 1) / len(pool.batches)
-        return min(read / max(self.per_epoch, 1), 1.0)
-
-    def _no_examples(self) -> str:
-        return (
-            f"no example of {_names(self.recipe.data.train)} can be used: {self.skipped['empty']:,} are empty and "
-            f"{self.skipped['long']:,} have more than data.max_tokens = {self.recipe.data.max_tokens} tokens"
-        )
-
     def _pools(self, place: Place) -> Iterable[Pool]:
-        dataset = _Pools(self.recipe, self.maker, self.layout, place)
-        workers = self.recipe.batch.workers
-        if not workers:
-            return dataset.of_worker()
+        if not (workers := self.recipe.batch.workers):
+            return self.pools_of_worker(place)
         options: dict[str, Any] = {"prefetch_factor": 2, "worker_init_fn": _start_worker}
         options["generator"] = torch.Generator()  # the default one is dropout's, and each start would draw from it
-        loader = DataLoader(dataset, batch_size=None, num_workers=workers, collate_fn=_identity, **options)
-        return map(_as_tensors, loader)
+        return map(_as_tensors, DataLoader(_Pools(self, place), batch_size=None, num_workers=workers, **options))
+
+    def pools_of_worker(self, place: Place, own: int = 0, workers: int = 1) -> Iterator[Pool]:
+        """Yield the pools from `place` on that worker `own` makes: each of n workers makes every nth pool.
+
+        The order of the pools is always the same. Each worker reads all documents, which is cheap, and starts the next
+        epoch without waiting for the others.
+        """
+        size, number, before, tick = self.recipe.batch.pool, place.pool, place.documents, self.recipe.lengths.tick
+        turns = cycle(range(workers))
+        for epoch in count(place.epoch):
+            documents = epoch_documents(self.recipe, epoch, consumed=number * size)
+            while chunk := list(islice(documents, size)):
+                if next(turns) == own:
+                    random = Random(f"{self.recipe.seed}/{epoch}/{number}")
+                    time = epoch if tick is None else 1 + before / tick
+                    examples, skipped = self.maker.examples(chunk, time, random)
+                    made = batches(examples, self.layout, random)
+                    yield Pool(epoch, number, before, len(chunk), made, skipped)
+                number, before = number + 1, before + len(chunk)
+            number = 0
 
 
+@dataclass
 class _Pools(IterableDataset[Pool | DataError]):
-    """The pools from a place on, epoch after epoch.
+    """The pools that the current worker process makes."""
 
-    Each of n workers makes every nth pool, so the order is always the same. Each reads all documents, which is cheap.
-    Workers go on to the next epoch without waiting for each other.
-    """
-
-    def __init__(self, recipe: Recipe, maker: ExampleMaker, layout: Layout, place: Place) -> None:
-        self.recipe, self.maker, self.layout, self.place = recipe, maker, layout, place
+    stream: Stream
+    place: Place
 
     def __iter__(self) -> Iterator[Pool | DataError]:
         info = get_worker_info()
         assert info is not None
         try:
-            yield from map(_as_arrays, self.of_worker(info.id, info.num_workers))
+            for pool in self.stream.pools_of_worker(self.place, info.id, info.num_workers):
+                # Arrays, because each tensor would need a file handle.
+                yield replace(
+                    pool, batches=[batch.map_tensors(lambda tensor: tensor.numpy()) for batch in pool.batches]
+                )
         except DataError as error:
-            yield error  # raised by the reader: what a worker raises arrives wrapped in tracebacks
-
-    def of_worker(self, own: int = 0, workers: int = 1) -> Iterator[Pool]:
-        for turn, (epoch, number, before, documents) in enumerate(self._chunks()):
-            if turn % workers == own:
-                yield self._pool(epoch, number, before, documents)
-
-    def _chunks(self) -> Iterator[tuple[int, int, int, list[Document]]]:
-        """Yield (epoch, number in the epoch, documents before, documents) of each pool."""
-        size, number, before = self.recipe.batch.pool, self.place.pool, self.place.documents
-        for epoch in count(self.place.epoch):
-            documents = epoch_documents(self.recipe, epoch, consumed=number * size)
-            while chunk := list(islice(documents, size)):
-                yield epoch, number, before, chunk
-                number, before = number + 1, before + len(chunk)
-            number = 0
-
-    def _pool(self, epoch: int, number: int, before: int, documents: list[Document]) -> Pool:
-        random = Random(f"{self.recipe.seed}/{epoch}/{number}")
-        tick = self.recipe.lengths.tick
-        examples, skipped = self.maker.examples(documents, epoch if tick is None else 1 + before / tick, random)
-        return Pool(epoch, number, before, len(documents), batches(examples, self.layout, random), skipped)
+            yield error  # raised by the reader: an error that a worker raises arrives with tracebacks in its text
 
 
 def epoch_documents(recipe: Recipe, epoch: int, *, consumed: int = 0) -> Iterator[Document]:
     """Return the training documents of an epoch, mixed and shuffled."""
     data = recipe.data
     sources = [(partial(read_corpus, corpus, recipe), corpus.weight) for corpus in data.train]
-    endless = data.documents_per_epoch is not None
+    limit = data.documents_per_epoch
     seed = recipe.seed + 1_000_003 * epoch
-    documents = mix(sources, seed, endless=endless, buffer=data.shuffle, consumed=consumed)
-    return islice(documents, max(0, (data.documents_per_epoch or 0) - consumed)) if endless else documents
+    documents = mix(sources, seed, endless=limit is not None, buffer=data.shuffle, consumed=consumed)
+    return documents if limit is None else islice(documents, max(0, limit - consumed))
 
 
 def with_thresholds(recipe: Recipe) -> Recipe:
@@ -164,14 +151,9 @@ def with_thresholds(recipe: Recipe) -> Recipe:
 
 
 def read_corpus(corpus: Corpus, recipe: Recipe, report: Report | None = None) -> Iterator[Document]:
-    return read(
-        corpus.files,
-        format=corpus.format,
-        fields=corpus.fields,
-        blank_lines=corpus.blank_lines,
-        limits=recipe.data.limits(),
-        report=report,
-    )
+    options = corpus.model_dump(exclude={"files", "weight"})
+    limits = Limits(**recipe.data.model_dump(include={"max_chars", "max_ratio", "max_malformed", "duplicates"}))
+    return read(corpus.files, **options, limits=limits, report=report)
 
 
 def check_corpora(recipe: Recipe) -> None:
@@ -186,7 +168,7 @@ def check_corpora(recipe: Recipe) -> None:
 
 
 def count_documents(recipe: Recipe) -> tuple[int, Report]:
-    """Return the documents of an epoch and a report on the corpus; it is not read if the recipe has a number."""
+    """Return the documents of an epoch, and a report that is empty if the recipe gives their number."""
     report = Report()
     if recipe.data.documents_per_epoch is not None:
         return recipe.data.documents_per_epoch, report
@@ -194,36 +176,27 @@ def count_documents(recipe: Recipe) -> tuple[int, Report]:
 
 
 def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
-    """Return the batches of the dev set, cut as at the end of training. They are small and stay in memory."""
+    """Return the batches of the dev set, cut as at the end of training."""
     corpora = recipe.data.dev or []
     documents = [d for corpus in corpora for d in islice(read_corpus(corpus, recipe), recipe.data.dev_documents)]
     examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))
     if corpora and not examples:
-        raise DataError(
-            f"no example of {_names(corpora)} can be used: {skipped['empty']} empty, {skipped['long']} too long"
-        )
+        raise _no_examples(corpora, skipped, recipe)
     return batches(examples, replace(layout, before=1.0), Random(0))  # the dev loss is over every token
 
 
-def _names(corpora: Corpora) -> str:
-    return ", ".join(str(corpus.files) for corpus in corpora)
-
-
-# ---- between processes: arrays, because each tensor would need a file handle
+def _no_examples(corpora: Corpora, skipped: Skipped, recipe: Recipe) -> DataError:
+    names = ", ".join(str(corpus.files) for corpus in corpora)
+    return DataError(
+        f"no example of {names} can be used: {skipped['empty']:,} are empty and {skipped['long']:,} have more than "
+        f"data.max_tokens = {recipe.data.max_tokens} tokens"
+    )
 
 
 def _start_worker(number: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the loop, which still needs batches
-
-
-def _identity(item: Any) -> Any:
-    return item
-
-
-def _as_arrays(pool: Pool) -> Pool:
-    return replace(pool, batches=[batch.map_tensors(lambda tensor: tensor.numpy()) for batch in pool.batches])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl-C the loop completes its step, which needs batches
 
 
 def _as_tensors(pool: Pool | DataError) -> Pool:

@@ -1,7 +1,6 @@
 """Texts that a model generates for the dev set during training, and the mean error of their lengths.
 
-The model receives the length and nothing is enforced, so the number shows what it has learnt. This file knows texts and
-lengths; the loop decides when texts are generated.
+The model receives the length and nothing is enforced, so the number shows what it has learnt.
 """
 
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..controls.attach import length_control
+from ..controls.attach import controls_of
 from ..generation.generator import Writer
 from ..generation.unconstrained import UnconstrainedWriter
 from ..length.budget import exactly
@@ -23,18 +22,15 @@ from .recipe import Recipe
 class DevGeneration:
     """Sources of the dev set, and a writer that generates a text of the reference's length for each."""
 
-    def __init__(self, recipe: Recipe, model: Any, tokenizer: Any) -> None:
-        self.model, self.unit = model, recipe.unit[0]
-        pairs = list(islice(_pairs(recipe, tokenizer), recipe.data.dev_texts))
-        self.sources = [source for source, _ in pairs]
-        self.lengths = [max(1, measure(target, self.unit, tokenizer=tokenizer)) for _, target in pairs]
-        writer = Writer(model, tokenizer, batch_size=max(1, len(pairs)))
-        self.writer = UnconstrainedWriter(writer, receives_length=True)
+    def __init__(self, pairs: list[tuple[str, str]], unit: str, model: Any, tokenizer: Any) -> None:
+        self.model, self.unit, self.sources = model, unit, [source for source, _ in pairs]
+        self.lengths = [max(1, measure(target, unit, tokenizer=tokenizer)) for _, target in pairs]
+        self.writer = UnconstrainedWriter(Writer(model, tokenizer, batch_size=len(pairs)), receives_length=True)
 
     def length_error(self, autocast: AbstractContextManager[Any]) -> float:
-        """Return the mean difference between the length asked for and the length written."""
+        """Return the mean difference between the length that was asked for and that of the text."""
         self.model.eval()
-        # Without torch.compile: every step of generation has another shape.
+        # Without torch.compile: every step of generation has a new shape.
         with torch.compiler.set_stance("force_eager"), autocast:
             texts = self.writer.write(self.sources, [exactly(length, self.unit) for length in self.lengths])
         pairs = zip(texts, self.lengths, strict=True)
@@ -44,11 +40,9 @@ class DevGeneration:
 
 def dev_generation(recipe: Recipe, model: Any, tokenizer: Any) -> DevGeneration | None:
     """Return the generation of dev texts, if there is a dev set and a control that counts."""
-    attached = length_control(model)
-    if not recipe.data.dev or not recipe.data.dev_texts or attached is None or not attached.units:
-        return None
-    made = DevGeneration(recipe, model, tokenizer)
-    return made if made.sources else None
+    counting = any(control.units for control in controls_of(model))
+    pairs = list(islice(_pairs(recipe, tokenizer), recipe.data.dev_texts)) if counting else []
+    return DevGeneration(pairs, recipe.unit[0], model, tokenizer) if pairs else None
 
 
 def _pairs(recipe: Recipe, tokenizer: Any) -> Iterator[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """Dynamic length sampling: how many sentences of a document make one example.
 
 Zhang, Gu, Zhang & Feng 2023: a model trained on documents of one length fails at others, so the lengths are drawn in
-each epoch, short ones first (DLS). Also here: their baseline, multi-resolution (MR), and `prefix`, which makes one text
-many lengths. Except for `prefix`, this file works on numbers of tokens and sees no text.
+each epoch, short ones first (DLS). Also here: their baseline, multi-resolution (MR), and `prefix`, which gives one text
+many lengths. Except for `prefix`, the functions work on numbers of tokens.
 """
 
 import math
@@ -50,10 +50,9 @@ def cut(sources: Sequence[int], targets: Sequence[int], lengths: Iterator[int]) 
     segments: list[Segment] = []
     start = 0
     while start < len(sources):
-        limit = next(lengths)
-        end, source, target = start + 1, sources[start], targets[start]
-        while end < len(sources) and source + sources[end] <= limit and target + targets[end] <= limit:
-            source, target, end = source + sources[end], target + targets[end], end + 1
+        limit, end = next(lengths), start + 1
+        while end < len(sources) and max(sum(sources[start : end + 1]), sum(targets[start : end + 1])) <= limit:
+            end += 1
         segments.append(range(start, end))
         start = end
     return segments
@@ -76,13 +75,9 @@ def resolutions(sources: Sequence[int], targets: Sequence[int], maximum: int) ->
     Four sentences → all four, two and two, each alone.
     """
     found: dict[Segment, None] = {}
-    parts = 1
-    while True:
-        count = min(parts, len(sources))
-        bounds = [len(sources) * n // count for n in range(count + 1)]
-        for start, end in pairwise(bounds):
+    for power in range(len(sources).bit_length() + 1):
+        count = min(2**power, len(sources))
+        for start, end in pairwise(len(sources) * n // count for n in range(count + 1)):
             if end - start == 1 or max(sum(sources[start:end]), sum(targets[start:end])) <= maximum:
                 found[range(start, end)] = None
-        if count == len(sources):
-            return list(found)
-        parts *= 2
+    return list(found)

@@ -1,12 +1,13 @@
 """Estimate the cost of a recipe before it is run: parameters, steps, tokens, memory, time.
 
-Parameters are counted on the model itself, and tokens on the first pool of documents, from there by proportion. Time is
-measured on a few training steps of a model that is discarded, and so is memory on a GPU. Nothing is written.
+Parameters are counted on the model itself. Tokens are counted on the first pool of documents and extrapolated. Time,
+and on a GPU memory, is measured on a few training steps of a model that is discarded. Nothing is written.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -16,16 +17,15 @@ from torch.nn.attention import sdpa_kernel
 from ..controls.attach import controls_of, core_of
 from .batches import Batch
 from .data_stream import Place, Stream, check_corpora, count_documents
-from .errors import out_of_memory
 from .layers import trainable
-from .loop import ATTENTION, global_state_restored
+from .loop import ATTENTION, global_state_restored, out_of_memory
 from .loss import summed_loss, unbiased_logits
 from .model import build
 from .recipe import Recipe
 from .schedule import optimiser, too_short
 
 _STEPS = 4  # timed, after one that is not
-_SECONDS = 10.0  # of a batch that takes longer, only some rows are timed
+_SECONDS = 10.0  # if a batch takes longer, only some of its rows are timed
 _TOKENIZER_SAMPLE = 20_000  # documents: enough for the tokenizer of an estimate
 
 
@@ -36,7 +36,7 @@ class Plan:
     recipe: str
     parameters: int
     trainable: int
-    documents: int  # an epoch
+    documents: int  # per epoch
     steps: int
     tokens: int  # of the whole run, without padding
     padding: float  # share of all tokens
@@ -47,13 +47,15 @@ class Plan:
     warning: str = ""
 
     def __str__(self) -> str:
+        s = self.seconds
+        time = f"{s:.0f} s" if s < 90 else f"{s / 60:.0f} min" if s < 5400 else f"{s / 3600:.1f} h"
         rows = [
             ("parameters", f"{self.parameters:,} ({self.trainable:,} trained, {self.trainable / self.parameters:.1%})"),
-            ("documents", f"{self.documents:,} an epoch"),
+            ("documents", f"{self.documents:,} per epoch"),
             ("steps", f"{self.steps:,}" + (f"; {self.warning}" if self.warning else "")),
-            ("tokens", f"{self.tokens:,} ({self.padding:.0%} padding besides)"),
+            ("tokens", f"{self.tokens:,} (without padding, which is {self.padding:.0%} of all)"),
             ("memory", f"about {self.memory / 2**30:.1f} GiB at the peak"),
-            ("time", f"about {_duration(self.seconds)} on {self.device}"),
+            ("time", f"about {time} on {self.device}"),
             ("basis", self.basis),
         ]
         return f"{self.recipe}\n" + "\n".join(f"  {name:<11}{value}" for name, value in rows)
@@ -69,61 +71,38 @@ def plan(recipe: Recipe) -> Plan:
         recipe = recipe.model_copy(update={"model": recipe.model.model_copy(update={"fresh": fresh})})
     built = build(recipe)
     documents, _ = count_documents(recipe)
-    pool = _first_pool(recipe, Stream(recipe, built.maker, built.layout, documents))
+    stream = Stream(recipe, built.maker, built.layout, documents).from_(Place())
+    pool = [batch for batch, _ in takewhile(lambda item: item[1].pool == 0 and item[1].epoch == 1, stream)]
     per_epoch = max(1.0, documents / min(documents, recipe.batch.pool))  # pools
     batches = len(pool) * per_epoch * (recipe.train.epochs or 1)
     steps = recipe.train.steps or max(1, round(batches / recipe.batch.accumulate))
     real, padded = sum(batch.tokens for batch in pool), sum(batch.padded for batch in pool)
     used = steps * recipe.batch.accumulate / len(pool)  # the run's batches, in pools like this one
-    timed = _take_steps(recipe, built.model, pool)
+    seconds, memory, basis = _take_steps(recipe, built.model, pool)
     return Plan(
         recipe=recipe.name,
         parameters=sum(p.numel() for p in built.model.parameters()),
-        trainable=sum(p.numel() for p in built.model.parameters() if p.requires_grad),
+        trainable=sum(p.numel() for p in trainable(built.model)),
         documents=documents,
         steps=steps,
         tokens=round(used * real),
         padding=1 - real / padded,
-        memory=timed.memory or max(_memory(built.model, batch, recipe) for batch in pool),
-        seconds=timed.seconds / timed.padded * used * padded,
+        memory=memory or max(_memory(built.model, batch, recipe) for batch in pool),
+        seconds=seconds * used * padded,
         device=torch.cuda.get_device_name() if torch.cuda.is_available() else "this CPU",
-        basis=timed.basis(recipe),
+        basis=basis,
         warning=too_short(recipe.train, steps),
     )
-
-
-def _first_pool(recipe: Recipe, stream: Stream) -> list[Batch]:
-    batches = []
-    for batch, place in stream.from_(Place()):
-        if place.pool or place.epoch > 1:
-            break
-        batches.append(batch)
-    return batches
 
 
 # ---- measured steps
 
 
-@dataclass(frozen=True)
-class _Timed:
-    """The cost of a few steps on this machine."""
+def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> tuple[float, int, str]:
+    """Return the seconds per padded token, the bytes at the peak (0: not measured), and how both were found.
 
-    steps: int
-    padded: int  # tokens of these steps, padding included
-    seconds: float
-    memory: int  # bytes at the peak; 0: not measured
-
-    def basis(self, recipe: Recipe) -> str:
-        time = f"{self.steps} steps of {self.padded // self.steps:,} tokens timed here after a first one, by proportion"
-        if recipe.train.compile:
-            time += ", without train.compile"
-        if recipe.data.dev:
-            time += ", without the dev set"
-        return f"time from {time}; memory {'measured in them' if self.memory else 'from tensor sizes'}"
-
-
-def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
-    """Train for a few steps: the first, on the largest batch, warms up and has the peak memory; others are timed."""
+    The first step, on the largest batch, warms up and has the peak memory; the others are timed.
+    """
     cuda = torch.cuda.is_available()
     device = torch.device("cuda" if cuda else "cpu")
     model = model.to(device).train()
@@ -131,7 +110,7 @@ def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
     if cuda:
         torch.cuda.reset_peak_memory_stats()
     try:
-        # Without a peak to measure, the first step can be small. It then shows how many rows can be timed.
+        # Without a peak to measure, the first step can be small. It decides how many rows are timed.
         largest = max(pool, key=lambda batch: batch.padded)
         first = largest if cuda else _part(largest, 1 / 16)
         slow = _seconds(recipe, model, optimizer, first, device) / first.padded
@@ -140,8 +119,13 @@ def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> _Timed:
         seconds = sum(_seconds(recipe, model, optimizer, batch, device) for batch in batches)
     except torch.OutOfMemoryError as error:
         raise out_of_memory(recipe, error) from error
-    memory = torch.cuda.max_memory_allocated() if cuda else 0
-    return _Timed(len(batches), sum(batch.padded for batch in batches), seconds, memory)
+    padded = sum(batch.padded for batch in batches)
+    left_out = ", without train.compile" * recipe.train.compile + ", without the dev set" * bool(recipe.data.dev)
+    basis = (
+        f"time from {len(batches)} steps of {padded // len(batches):,} tokens on this machine after a first one, "
+        f"by proportion{left_out}; memory {'measured in them' if cuda else 'from tensor sizes'}"
+    )
+    return seconds / padded, torch.cuda.max_memory_allocated() if cuda else 0, basis
 
 
 def _seconds(recipe: Recipe, model: Any, optimizer: Any, batch: Batch, device: torch.device) -> float:
@@ -166,8 +150,6 @@ def _part(batch: Batch, share: float) -> Batch:
     """Return the first rows of a batch, at least one."""
     height = len(batch.inputs["input_ids"])
     kept = max(1, round(share * height))
-    if kept == height:
-        return batch
     ids = batch.inputs.get("decoder_input_ids", batch.inputs["input_ids"])
     inside = batch.rows < kept * ids.shape[1]
     return replace(
@@ -179,72 +161,28 @@ def _part(batch: Batch, share: float) -> Batch:
     )
 
 
-# ---- arithmetic
+# ---- estimated memory
 
 
-def training_flops(model: Any, batch: Batch) -> float:
-    """Return the floating point operations of one forward and backward pass over a batch, without padding.
-
-    A parameter takes 2 a token forward, 2 backward for the inputs, and 2 for its own gradient if it is trained.
-    """
-    core = core_of(model)
-    head = core.config.hidden_size * _vocabulary(core) * batch.responses
-    sides = _sides(core, batch)
-    body = sum(_body(module) * tokens for module, tokens, _ in sides)
-    attention = sum(2 * _layers(module) * core.config.hidden_size * width * tokens for module, tokens, width in sides)
-    if _only_head_trained(model):
-        return float(2 * (body + attention) + 4 * head)
-    factor = 4 if any("lora_" in name for name, _ in model.named_parameters()) else 6
-    return float(factor * (body + head) + 6 * attention)
-
-
-def _only_head_trained(model: Any) -> bool:
-    """Return whether only controls behind the last layer are trained: no gradient passes through the layers then."""
+def only_head_trained(model: Any) -> bool:
+    """Return whether only controls behind the last layer are trained: then no gradient passes through the layers."""
     heads = {p for control in controls_of(model) if control.edits_hidden for p in control.parameters()}
     return all(p in heads for p in trainable(model))
 
 
-def _sides(core: Any, batch: Batch) -> list[tuple[nn.Module, int, float]]:
-    """Return (module, tokens without padding, mean keys of a query) of encoder and decoder."""
-    rows = len(batch.names)
-    if not core.config.is_encoder_decoder:
-        return [(core.get_decoder(), batch.tokens, batch.tokens / rows / 2)]
-    source = batch.tokens - batch.responses
-    return [
-        (core.get_encoder(), source, source / rows),
-        (core.get_decoder(), batch.responses, batch.responses / rows / 2 + source / rows),
-    ]
-
-
-def _body(module: nn.Module) -> int:
-    """Return the number of parameters in matrix products: without embeddings, which are looked up, and adapters."""
-    looked_up = {id(p) for m in module.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
-    return sum(p.numel() for name, p in module.named_parameters() if id(p) not in looked_up and "lora_" not in name)
-
-
-def _vocabulary(core: Any) -> int:
-    return int(core.config.get_text_config().vocab_size)
-
-
-def _layers(module: nn.Module) -> int:
+def layer_count(module: nn.Module) -> int:
     return max((len(m) for m in module.modules() if isinstance(m, nn.ModuleList)), default=0)
 
 
 def _memory(model: Any, batch: Batch, recipe: Recipe) -> int:
     """Return the bytes of weights, gradients, Adam's two moments, activations and logits."""
     core = core_of(model)
-    parameters = list(model.parameters())
-    weights = sum(p.numel() * p.element_size() for p in parameters)
-    learning = 12 * sum(p.numel() for p in parameters if p.requires_grad)
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    learning = 12 * sum(p.numel() for p in trainable(model))
     size = 2 if recipe.train.precision == "bf16" else 4
-    layers = sum(_layers(module) for module, _, _ in _sides(core, batch))
-    kept = 2 if recipe.train.checkpointing else 17  # values a token, layer and unit of width: Korthikanti et al. 2022
-    activations = 0 if _only_head_trained(model) else batch.padded * core.config.hidden_size * kept * size * layers
-    logits = batch.responses * _vocabulary(core) * (size + 8)
+    stacks = [core.get_decoder(), *([core.get_encoder()] if core.config.is_encoder_decoder else [])]
+    layers = sum(map(layer_count, stacks))
+    kept = 2 if recipe.train.checkpointing else 17  # values per token, layer and unit of width: Korthikanti et al. 2022
+    activations = 0 if only_head_trained(model) else batch.padded * core.config.hidden_size * kept * size * layers
+    logits = batch.responses * core.config.get_text_config().vocab_size * (size + 8)
     return int(weights + learning + activations + logits)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

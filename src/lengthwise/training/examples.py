@@ -1,8 +1,7 @@
 """Examples: from the texts of a document to token ids with their counts.
 
 A document is cut into examples (`dynamic_length_sampling.py`), controls may edit the source, texts become ids, and a
-`Meter` counts the units after every target token, so that nothing is counted on the device. This file knows no batches
-and no models.
+`Meter` counts the units after every target token, so that nothing is counted on the device.
 """
 
 from collections import Counter
@@ -65,7 +64,7 @@ class ExampleMaker:
     """Turns documents into examples for one model. It is sent to worker processes, so it holds no model."""
 
     tokenizer: Tokenizer
-    meters: Sequence[Meter]  # one a unit; each example draws its own
+    meters: Sequence[Meter]  # one per unit; each example draws its own
     controls: Sequence[Control]
     encoder_decoder: bool
     end: int  # the id that ends a text
@@ -81,13 +80,18 @@ class ExampleMaker:
 
     def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
         """Return all examples of the documents. `time`: the epoch, or its fraction, for dynamic length sampling."""
-        drafts = [draft for document in documents for draft in self._drafts(document, time, random)]
+        if not (drafts := [draft for document in documents for draft in self._drafts(document, time, random)]):
+            return [], Skipped()
         targets = [
             ids[: 1 + int(draft.uniform * len(ids))] if draft.truncated else ids
             for draft, ids in zip(drafts, self._target_ids([draft.target for draft in drafts]), strict=True)
         ]
         counts = self._counts(targets, [draft.unit for draft in drafts])
-        edited = [self._edited_source(draft, count) for draft, count in zip(drafts, counts, strict=True)]
+        edited = [draft.source for draft in drafts]
+        for n, (draft, count) in enumerate(zip(drafts, counts, strict=True)):
+            for control in self.controls:
+                length, unit = max(count[-1] if count else 0, 1), self.meters[draft.unit].unit.name
+                edited[n] = control.prefix(edited[n], length, unit, self.tokenizer)
         sources = self._source_ids(edited)
         found, skipped = [], Skipped()
         for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
@@ -112,18 +116,12 @@ class ExampleMaker:
     def _costs(self, source: Ids, unit: int) -> Ids:
         if not self._through_prompt:
             return [0] * len(source)
-        # In tokens every prompt token counts, special ones too, as in Butcher et al.
+        # In tokens every prompt token counts, also special ones, as in Butcher et al.
         meter = self.meters[unit]
         return [1] * len(source) if meter.unit.name == "tokens" else meter.cost[source].tolist()
 
-    def _edited_source(self, draft: _Draft, counts: Ids) -> str:
-        source, length = draft.source, max(counts[-1] if counts else 0, 1)
-        for control in self.controls:
-            source = control.prefix(source, length, self.meters[draft.unit].unit.name, self.tokenizer)
-        return source
-
     def _max_shift(self, draft: _Draft, length: int) -> int:
-        """Return the largest shift: a complete text could have any limit above its length, a cut one could not."""
+        """Return the largest shift: only a complete text may have any limit above its length."""
         if not draft.at_most or draft.truncated or self.shift is None:
             return 0
         return self.shift.maximum if draft.whole else min(self.shift.maximum, int(self.shift.cut * length))
@@ -166,16 +164,12 @@ class ExampleMaker:
 
     def _source_ids(self, texts: list[str]) -> list[Ids]:
         """Return the ids that `Writer` gives a model: the encoder's input, or a prompt in the chat template."""
-        if not texts:
-            return []
         if self.encoder_decoder or not self.tokenizer.chat_template:
             return self.tokenizer(texts)["input_ids"]
         chats = [[{"role": "user", "content": text}] for text in texts]
         return self._plain_ids(self.tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=False))
 
     def _target_ids(self, texts: list[str]) -> list[Ids]:
-        if not texts:
-            return []
         if self.characters:
             return [spell(text, self._letters) for text in texts]
         if not self.encoder_decoder:

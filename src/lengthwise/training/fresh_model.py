@@ -1,5 +1,12 @@
-"""Untrained models: a Transformer as Marian builds it, and a tokenizer that is trained on the corpus."""
+"""Untrained models: a Transformer as Marian builds it, and a tokenizer that is trained on the corpus.
 
+Encoder and decoder share the tokenizer, SentencePiece BPE. Every character of the training corpus and every byte is a
+token of it, so a decoder that writes character by character uses it as well.
+"""
+
+import io
+import unicodedata
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -7,10 +14,12 @@ import torch
 from torch import nn
 
 from .data_stream import epoch_documents
-from .recipe import Fresh, Recipe
-from .tokenizer import train_tokenizer
+from .examples import SEPARATOR
+from .recipe import Fresh, Recipe, RecipeError
 
-SIZES = {  # width, inner width, heads, layers a side; base and large are those of the Transformer paper
+PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
+_LONGEST = 1 << 20  # bytes of a text; SentencePiece ignores longer ones
+SIZES = {  # width, inner width, heads, layers per side; base and large are those of the Transformer paper
     "tiny": (64, 128, 4, 2),
     "compact": (256, 1024, 4, 4),
     "base": (512, 2048, 8, 6),
@@ -32,20 +41,13 @@ def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
     from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
     width, inner, heads, layers = SIZES[fresh.size]
-    special = {
-        "pad_token_id": tokenizer.pad_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "decoder_start_token_id": tokenizer.pad_token_id,
-    }
+    pad = tokenizer.pad_token_id
+    special = {"pad_token_id": pad, "eos_token_id": tokenizer.eos_token_id, "decoder_start_token_id": pad}
+    side = {"ffn_dim": inner, "attention_heads": heads, "layers": layers}
     config = MarianConfig(
+        **{f"{name}_{key}": value for name in ("encoder", "decoder") for key, value in side.items()},
         vocab_size=len(tokenizer),
         d_model=width,
-        encoder_ffn_dim=inner,
-        decoder_ffn_dim=inner,
-        encoder_attention_heads=heads,
-        decoder_attention_heads=heads,
-        encoder_layers=layers,
-        decoder_layers=layers,
         dropout=fresh.dropout,
         attention_dropout=fresh.attention_dropout,
         activation_function="relu",
@@ -60,6 +62,66 @@ def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
     # Marian's 0.02, multiplied by √width in the forward pass, would make embeddings half as large as positions.
     nn.init.normal_(model.get_input_embeddings().weight, std=width**-0.5)
     with torch.no_grad():
-        model.get_input_embeddings().weight[tokenizer.pad_token_id].zero_()
+        model.get_input_embeddings().weight[pad].zero_()
     model.generation_config = GenerationConfig(**special, num_beams=5, bos_token_id=tokenizer.bos_token_id)
     return model
+
+
+# ---- the tokenizer
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
+    """Return a tokenizer of at most `vocabulary` tokens; a small corpus gives fewer."""
+    import sentencepiece
+
+    normalized = (unicodedata.normalize("NFC", text) for text in texts)
+    trained = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(line for text in normalized for line in text.splitlines() if line.strip()),
+            model_writer=trained,
+            model_type="bpe",
+            vocab_size=vocabulary,
+            hard_vocab_limit=False,
+            character_coverage=0.9999,
+            byte_fallback=True,
+            normalization_rule_name="identity",  # a tokenizer that rewrites the text would change its length
+            remove_extra_whitespaces=False,
+            max_sentence_length=_LONGEST,
+            control_symbols=[SEPARATOR],
+            minloglevel=2,
+            pad_id=0,
+            bos_id=1,
+            eos_id=2,
+            unk_id=3,
+        )
+    except RuntimeError as error:
+        raise RecipeError(
+            f"SentencePiece could not train a tokenizer of {vocabulary:,} tokens on this corpus: {error}\n"
+            "What to do: check that the corpus has texts, or set another model.fresh.vocabulary."
+        ) from error
+    return _fast(sentencepiece.SentencePieceProcessor(model_proto=trained.getvalue()))
+
+
+def _fast(trained: Any) -> Any:
+    """Return the trained pieces and merges as a tokenizer of transformers."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    ranks = {trained.id_to_piece(n): n for n in range(trained.get_piece_size())}
+    merges = [
+        (piece[:cut], piece[cut:])
+        for piece, n in ranks.items()
+        if not (trained.is_control(n) or trained.is_byte(n) or trained.is_unknown(n))
+        for cut in range(1, len(piece))
+        if piece[:cut] in ranks and piece[cut:] in ranks
+    ]
+    tokenizer = Tokenizer(models.BPE(ranks, merges, unk_token=UNKNOWN, byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {END}", special_tokens=[(END, ranks[END])])
+    special = {"pad_token": PAD, "bos_token": BEGIN, "eos_token": END, "unk_token": UNKNOWN}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, additional_special_tokens=[SEPARATOR], **special)

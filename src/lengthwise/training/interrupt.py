@@ -1,7 +1,4 @@
-"""Interrupts: the first Ctrl-C is recorded, so that a loop can stop where it can be resumed; a second one quits.
-
-This file knows signals, not what is interrupted.
-"""
+"""Interrupts: the first Ctrl-C is recorded, so that a loop can stop where it can be resumed; a second one quits."""
 
 import os
 import signal
@@ -19,17 +16,16 @@ class Interrupted(KeyboardInterrupt):
 def interrupts(on_first: Callable[[], None]) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether there was a Ctrl-C. At the first one `on_first` is called.
 
-    In a thread that is not the main one, and where SIGINT is ignored, nothing is changed.
+    In a thread that is not the main one, and where SIGINT is ignored (a script's background), nothing is changed.
     """
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as in the background of a script
-    if ignored or threading.current_thread() is not threading.main_thread():
+    own, before = os.getpid(), signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     received: list[int] = []
-    own, before = os.getpid(), signal.getsignal(signal.SIGINT)
 
     def receive(number: int, frame: Any) -> None:
-        if os.getpid() != own:  # a forked worker goes on: the current step needs its batches
+        if os.getpid() != own:  # a forked worker continues: the current step needs its batches
             return
         signal.signal(signal.SIGINT, signal.default_int_handler)
         received.append(number)

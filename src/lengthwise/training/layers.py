@@ -1,13 +1,13 @@
-"""The layers of a model: which parameters are trained, what is compiled together, what is sharded over processes.
-
-This file knows modules and parameters, not what they compute.
-"""
+"""The layers of a model: which parameters are trained, and how layers are compiled, sharded, or merged with LoRA."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import MethodType
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
 from ..controls.attach import core_of
 
@@ -16,14 +16,14 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
-def layers_of(model: nn.Module) -> list[list[nn.Module]]:
-    """Return the layers of each stack: of encoder and decoder, or of the decoder alone."""
+def layers_of(model: nn.Module) -> list[nn.Module]:
+    """Return the layers of encoder and decoder, or of the decoder alone."""
     stacks: dict[str, list[nn.Module]] = {}
     for name, module in core_of(model).named_modules():
         inside = any(name.startswith(f"{outer}.") for outer in stacks)  # each layer of T5 is a list itself
         if isinstance(module, nn.ModuleList) and not inside and not name.startswith("length_control"):
             stacks[name] = list(module)
-    return [layers for layers in stacks.values() if layers]
+    return [layer for layers in stacks.values() for layer in layers]
 
 
 def shard(model: nn.Module) -> None:
@@ -34,19 +34,15 @@ def shard(model: nn.Module) -> None:
     """
     from torch.distributed.fsdp import fully_shard
 
-    for layer in [layer for layers in layers_of(model) for layer in layers]:
+    for layer in layers_of(model):
         fully_shard(layer)
     fully_shard(model)
 
 
 def compile_layers(model: nn.Module) -> None:
-    """Compile the layers in place, on their first call: one program for each stack and for any shape.
-
-    Call the model inside `compile_settings`.
-    """
-    for layers in layers_of(model):
-        for layer in layers:
-            layer.compile(dynamic=True)
+    """Compile the layers in place, on their first call inside `compile_settings`: one program per stack, any shape."""
+    for layer in layers_of(model):
+        layer.compile(dynamic=True)
 
 
 @contextmanager
@@ -60,3 +56,40 @@ def compile_settings() -> Iterator[None]:
         torch.fx.experimental._config.patch(use_duck_shape=False),  # type: ignore[attr-defined]
     ):
         yield
+
+
+# ---- LoRA
+
+
+def merge_in_forward(model: nn.Module) -> int:
+    """Make every LoRA layer of `model` that allows it merge in its forward pass, and return their number.
+
+    Unmerged, an adapter adds four small kernels to each linear layer, and a fast GPU waits for their launch. Without
+    dropout x·Wᵀ + s·(x·Aᵀ)·Bᵀ is x·(W + s·B·A)ᵀ: one large product, for a small sum of weights and its gradient.
+    Function and gradients are the same. In bfloat16 the sum is rounded, as any weight of mixed precision is.
+    """
+    from peft.tuners.lora import Linear
+
+    layers = [module for module in model.modules() if type(module) is Linear and _can_merge(module)]
+    for layer in layers:
+        layer.forward = MethodType(_merged_forward, layer)
+    return len(layers)
+
+
+def _can_merge(layer: Any) -> bool:
+    """Return whether this is one adapter, without dropout or variants, on an ordinary linear layer."""
+    if len(layer.active_adapters) != 1 or type(layer.get_base_layer()) is not nn.Linear:
+        return False
+    name = layer.active_adapters[0]
+    dropout = layer.lora_dropout[name]
+    no_dropout = isinstance(dropout, nn.Identity) or getattr(dropout, "p", 1) == 0
+    return no_dropout and not layer.use_dora.get(name, False) and not layer.lora_bias[name]
+
+
+def _merged_forward(layer: Any, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    base, name = layer.get_base_layer(), layer.active_adapters[0]
+    if layer.disable_adapters or layer.merged:
+        return base(x)
+    change = layer.lora_B[name].weight @ layer.lora_A[name].weight  # (out, in)
+    weight = base.weight.float() + layer.scaling[name] * change.float()  # the sum is rounded once
+    return functional.linear(x, weight.to(base.weight.dtype), base.bias)

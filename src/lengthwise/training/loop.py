@@ -3,14 +3,14 @@
     out/recipe.yaml  out/metrics.jsonl  out/checkpoints/…  out/model/
 One process or several (`accelerate launch`): a step reads the same batches, and its loss is the mean over all response
 tokens of all of them, however they are distributed over processes and accumulation. A run that is killed resumes from
-its last checkpoint and ends with the same result. The loop restores the global state of PyTorch that it changes. This
-file knows steps; it does not know what a batch holds, nor how a model is built.
+its last checkpoint and ends with the same result. The loop restores the global state of PyTorch that it changes.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import islice
+from functools import partial
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +24,18 @@ from .batches import Batch
 from .cuda_graphs import Graphs
 from .data_stream import Place, Stream, check_corpora, count_documents, dev_batches
 from .dev_generation import dev_generation
-from .errors import loss_not_finite, out_of_memory
 from .interrupt import Interrupted, interrupts
 from .layers import compile_layers, compile_settings, shard, trainable
 from .log import Log, Throughput
 from .loss import summed_loss, unbiased_logits, unwrapped
 from .max_new_tokens_pp import shifts
-from .model import Built, build
+from .model import build
 from .recipe import Recipe
-from .run_folder import claim, finish, finished, tokenizer_folder
+from .run_folder import TrainingError, claim, finish, finished, tokenizer_folder
 from .schedule import learning_rate, optimiser, too_short
 
 Say = Callable[[str], None]
-# Without cuDNN's attention: it makes a plan for every new shape, which takes half a second on an H200.
+# Without cuDNN's attention: its plan for each new shape takes half a second on an H200.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
@@ -44,8 +43,8 @@ ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 def global_state_restored() -> Iterator[None]:
     """Restore PyTorch's random state, and its use of oneDNN, when the block ends.
 
-    On an ARM CPU without bfloat16 instructions, PyTorch disables oneDNN for the whole process at the first product in
-    bfloat16. Later float32 products then use other kernels, whose sums differ in the last digit.
+    On an ARM CPU without bfloat16 instructions, the first bfloat16 product disables oneDNN for the whole process, and
+    later float32 products, from other kernels, differ in the last digit.
     """
     onednn = torch.backends.mkldnn.enabled
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
@@ -68,11 +67,10 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
     tell = say if accelerator.is_main_process else lambda text: None
     claim(recipe, resume, accelerator)
     if finished(recipe):
-        longer = "train.steps" if recipe.train.steps else "train.epochs"
         tell(
             f"this run is finished: the model is in {recipe.out / 'model'}\n"
-            f"to train anew, or longer ({longer}), name another folder with --out or delete {recipe.out}; "
-            "to train on from this model, make it the model.base of another recipe"
+            f"to start again, or to train longer, give another folder as --out or delete {recipe.out}; "
+            "to continue from this model, make it the model.base of another recipe"
         )
         return recipe.out / "model"
     check_corpora(recipe)
@@ -84,7 +82,8 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
         except torch.OutOfMemoryError as error:
             raise out_of_memory(recipe, error) from error
         finally:
-            run.close()
+            if run.log is not None:
+                run.log.close()
         if accelerator.is_main_process:
             finish(recipe)
     accelerator.wait_for_everyone()
@@ -92,8 +91,22 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
     return recipe.out / "model"
 
 
+def out_of_memory(recipe: Recipe, error: Exception) -> TrainingError:
+    """Return an error that names the settings to try, in order."""
+    batch = recipe.batch
+    advice = [f"batch.tokens={batch.tokens // 2} batch.accumulate={batch.accumulate * 2} (the same steps, in halves)"]
+    if not recipe.train.checkpointing:
+        advice.append("train.checkpointing=true (about a third slower, and without CUDA graphs, which keep memory)")
+    if recipe.train.precision != "bf16":
+        advice.append("train.precision=bf16")
+    if recipe.model.base and not (recipe.model.lora or recipe.model.frozen):
+        advice.append("model.lora.rank=16 (an adapter in place of all weights)")
+    first, steps = next(iter(str(error).splitlines()), ""), "\n  ".join(advice)
+    return TrainingError(f"the device is out of memory. Try, in this order:\n  {steps}\nPyTorch's message: {first}")
+
+
 class _Run:
-    """One training run: the model, its data, and how far it has come."""
+    """One training run: the model, its data, and its progress."""
 
     def __init__(self, recipe: Recipe, accelerator: Any, say: Say) -> None:
         self.recipe, self.accelerator, self.say = recipe, accelerator, say
@@ -103,7 +116,10 @@ class _Run:
         if recipe.train.compile:
             compile_layers(built.model)
         self.loss = torch.compile(summed_loss, dynamic=True) if recipe.train.compile else summed_loss
-        self.stream = self._open_stream(built)
+        documents, report = count_documents(recipe)
+        if report.read:
+            say(f"corpus:\n{report}")
+        self.stream = Stream(recipe, built.maker, built.layout, documents)
         self.dev = dev_batches(recipe, built.maker, built.layout)[self.rank :: self.world]
         model = built.model.to(self.device)
         # Only one process generates, and it needs all weights.
@@ -116,48 +132,34 @@ class _Run:
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
         self.trained = trainable(self.model)  # after sharding, which replaces the parameters
         torch.manual_seed(recipe.seed + 7919 * self.rank)  # dropout differs between processes
-        self.progress = self._restore()
+        self.progress = state.Progress()
+        if found := state.checkpoints(recipe.out):
+            say(f"resuming from step {state.step_of(found[-1]):,}")
+            restored = unwrapped(self.model), self.optimizer.optimizer
+            self.progress = state.load_checkpoint(found[-1], *restored, accelerator)
         self.graphs = self._make_graphs(sharded)  # after restoring, which needs parameters without gradients
-        self.log = Log(recipe.out, self.progress.step, show=True) if accelerator.is_main_process else None
+        self.log = Log(recipe.out, self.progress.step) if accelerator.is_main_process else None
         self.unread: list[tuple[list[str], int, Tensor]] = []  # (names, responses, loss) of batches since the last log
         self.throughput = Throughput()
-
-    def _open_stream(self, built: Built) -> Stream:
-        documents, report = count_documents(self.recipe)
-        if report.read:
-            self.say(f"corpus:\n{report}")
-        return Stream(self.recipe, built.maker, built.layout, documents)
-
-    def _restore(self) -> state.Progress:
-        found = state.checkpoints(self.recipe.out)
-        if not found:
-            return state.Progress()
-        self.say(f"going on from step {state.step_of(found[-1]):,}")
-        model, optimizer = unwrapped(self.model), self.optimizer.optimizer
-        return state.load_checkpoint(found[-1], model, optimizer, self.accelerator)
-
-    def close(self) -> None:
-        if self.log is not None:
-            self.log.close()
 
     # ---- steps
 
     def train(self) -> None:
         if self.progress.done:
             return
+        warning = "stopping: the current step is completed and a checkpoint written; Ctrl-C again quits at once"
         # Several processes would receive Ctrl-C at different steps: they resume from the last regular checkpoint.
-        with interrupts(self._on_interrupt) if self.world == 1 else nullcontext(lambda: False) as interrupted:
+        with interrupts(partial(self.say, warning)) if self.world == 1 else nullcontext(lambda: False) as interrupted:
             self._train(interrupted)
-
-    def _on_interrupt(self) -> None:
-        self.say("stopping: the step is ended and a checkpoint written; Ctrl-C again quits at once")
 
     def _train(self, interrupted: Callable[[], bool]) -> None:
         train = self.recipe.train
-        for group, place in self._groups():
-            self._step(group, place)
+        epochs = train.epochs or math.inf
+        batches = takewhile(lambda item: item[1].epoch <= epochs, self.stream.from_(self.progress.place))
+        while group := list(islice(batches, self.recipe.batch.accumulate * self.world)):
+            self._step([batch for batch, _ in group], group[-1][1])
             step = self.progress.step
-            last = self._share() >= 1.0 or bool(train.steps and step >= train.steps)
+            last = self._share() >= 1.0
             if last or step % train.log_every == 0:
                 self._log_losses()
             if self.recipe.data.dev and (last or step % train.evaluate_every == 0):
@@ -175,69 +177,55 @@ class _Run:
             if stop:
                 raise Interrupted(
                     f"stopped after step {step:,}, with a checkpoint in {self.recipe.out}; "
-                    "run the same command again to go on from there"
+                    "run the same command again to resume from there"
                 )
         self._save(done=True)  # the last documents gave no batch
-
-    def _groups(self) -> Iterator[tuple[list[Batch], Place]]:
-        """Yield the batches of each step, those of all processes, with the place after them."""
-        epochs = self.recipe.train.epochs
-        batches = self.stream.from_(self.progress.place)
-        if epochs:
-            batches = _until(batches, epochs)
-        while group := list(islice(batches, self.recipe.batch.accumulate * self.world)):
-            yield [batch for batch, _ in group], group[-1][1]
 
     def _share(self) -> float:
         """Return the share of the training that is done, from 0 to 1."""
         train, place = self.recipe.train, self.progress.place
-        if train.steps:
-            return min(self.progress.step / train.steps, 1.0)
-        assert train.epochs is not None
-        return min((place.epoch - 1 + place.share) / train.epochs, 1.0)
+        if train.epochs:
+            return min((place.epoch - 1 + place.share) / train.epochs, 1.0)
+        return min(self.progress.step / (train.steps or 1), 1.0)
 
     def _step(self, group: list[Batch], place: Place) -> None:
+        """Train on the batches of a step, those of all processes; `place` is after them."""
         self.throughput.data_ready()
         share, responses = self._share(), sum(batch.responses for batch in group)
         rate = learning_rate(self.recipe.train, self.progress.step, share)
         for settings in self.optimizer.param_groups:
             settings["lr"] = rate
         own = group[self.rank :: self.world]
-        # At the end some processes may have one batch less; all must take part in the exchange of gradients.
+        # At the end some processes may have one batch less, but all must take part in the exchange of gradients.
         own += [group[0].without_labels()] * (-(-len(group) // self.world) - len(own))
         for number, batch in enumerate(own, 1):
-            last = number == len(own)
-            with nullcontext() if last else self.accelerator.no_sync(self.model):
-                self._backward(self._shifted(batch, share), responses)
+            if (shift := self.recipe.shift) is not None:
+                batch = batch.shifted(shifts(batch.uniform, share, shift.start, shift.end, batch.max_shift))
+            with nullcontext() if number == len(own) else self.accelerator.no_sync(self.model):
+                self._backward(batch, responses)
         if self.recipe.train.clip:
             self.accelerator.clip_grad_norm_(self.trained, self.recipe.train.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=self.graphs is None)  # graphs need gradients at fixed addresses
         tokens = sum(batch.tokens for batch in group)
-        self.progress.step += 1
-        self.progress.place = place
+        self.progress.step, self.progress.place = self.progress.step + 1, place
         self.progress.tokens += tokens
         self.throughput.step_done(tokens)
-
-    def _shifted(self, batch: Batch, share: float) -> Batch:
-        if (shift := self.recipe.shift) is None:
-            return batch
-        return batch.shifted(shifts(batch.uniform, share, shift.start, shift.end, batch.max_shift))
 
     def _backward(self, batch: Batch, responses: int) -> None:
         # Gradients are averaged over the processes; times their number, they are the sum.
         factor = self.world / responses
         if self.graphs is None:
-            loss = self._loss_of(batch.to(self.device))
+            loss = self._loss_of(self.model, batch.to(self.device), self.recipe.train.label_smoothing)
             self.accelerator.backward(loss * factor)
         else:
             loss = self.graphs(batch, factor)
         self.unread.append((batch.names, batch.responses, loss.detach()))
 
-    def _loss_of(self, batch: Batch) -> Tensor:
+    def _loss_of(self, model: Any, batch: Batch, smoothing: float) -> Tensor:
         with self._autocast():
-            logits, bias = unbiased_logits(self.model, batch)
-        return self.loss(logits, batch.labels, self.recipe.train.label_smoothing, bias)
+            logits, bias = unbiased_logits(model, batch)
+        return self.loss(logits, batch.labels, smoothing, bias)
 
     def _autocast(self) -> Any:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.train.precision == "bf16")
@@ -247,18 +235,16 @@ class _Run:
     def _make_graphs(self, sharded: bool) -> Graphs | None:
         """Return graphs if one process holds all weights, and no part of a step is recomputed, exchanged or skipped."""
         train, config = self.recipe.train, core_of(unwrapped(self.model)).config
-        layer_drop = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))
-        if not (train.compile and self.device.type == "cuda") or self.world > 1 or sharded:
-            return None
-        if train.checkpointing or layer_drop:  # LayerDrop is drawn in Python
+        drawn = any(getattr(config, f"{side}_layerdrop", 0.0) for side in ("encoder", "decoder"))  # in Python
+        if not train.compile or self.device.type != "cuda" or self.world > 1 or sharded or train.checkpointing or drawn:
             return None
         for parameter in self.trained:
             parameter.grad = torch.zeros_like(parameter)
         return Graphs(self._graph_step, self.recipe.batch.tokens, self.device, self.say)
 
     def _graph_step(self, batch: Batch, factor: Tensor) -> Tensor:
-        """Return the loss, and add its gradients in place to those that are there."""
-        loss = self._loss_of(batch)
+        """Return the loss, and add its gradients in place to the existing ones."""
+        loss = self._loss_of(self.model, batch, self.recipe.train.label_smoothing)
         found = torch.autograd.grad(loss * factor, self.trained, allow_unused=True)
         pairs: list[Any] = [(p.grad, new) for p, new in zip(self.trained, found, strict=True) if new is not None]
         torch._foreach_add_([sum_ for sum_, _ in pairs], [new for _, new in pairs])
@@ -277,17 +263,24 @@ class _Run:
         if not math.isfinite(total):
             bad = (~losses.isfinite()).nonzero().flatten().tolist()
             names = self.unread[bad[0]][0] if bad else []
-            raise loss_not_finite(self.recipe, self.progress.step, len(self.unread), names)
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            where = f"The first such batch holds {shown}." if bad else "Another process had the batch."
+            raise TrainingError(
+                f"the loss is not a number in the {len(self.unread)} batches up to step {self.progress.step}. {where}\n"
+                "What to do: check those examples; or lower train.lr, lengthen train.warmup, set train.clip, or train "
+                f"with train.precision=no. The checkpoints in {self.recipe.out} are from before it."
+            )
         self.unread = []
-        tokens, seconds, waiting = self.throughput.read()
+        seen, self.throughput = self.throughput, Throughput()
+        seconds = self.throughput.began - seen.began
         self.progress.seconds += seconds
         self._write(
             loss=total / max(count, 1),
             lr=self.optimizer.param_groups[0]["lr"],
             epoch=self.progress.place.epoch,
             tokens=self.progress.tokens,
-            tokens_per_second=tokens / max(seconds, 1e-9),
-            waiting_for_data=waiting / max(seconds, 1e-9),
+            tokens_per_second=seen.tokens / max(seconds, 1e-9),
+            waiting_for_data=seen.waiting / max(seconds, 1e-9),
         )
 
     def _write(self, **values: Any) -> None:
@@ -308,9 +301,7 @@ class _Run:
             self.log.status(self.progress.step, f"reading the dev set{texts}")
         sums = torch.zeros(2, dtype=torch.float64)
         for batch in self.dev:
-            with self._autocast():
-                logits, bias = unbiased_logits(unwrapped(self.model), batch.to(self.device))
-            loss = self.loss(logits, batch.labels.to(self.device), 0.0, bias)
+            loss = self._loss_of(unwrapped(self.model), batch.to(self.device), smoothing=0.0)
             sums += torch.tensor([float(loss), batch.responses])
         values = {"dev_length_error": self.dev_generation.length_error(self._autocast())} if self.dev_generation else {}
         self.model.train()
@@ -334,10 +325,3 @@ class _Run:
             train = self.recipe.train
             state.prune(self.recipe.out, max(train.keep, train.average or 0), self.progress.best_step)
         self.throughput = Throughput()
-
-
-def _until(batches: Iterator[tuple[Batch, Place]], epochs: int) -> Iterator[tuple[Batch, Place]]:
-    for batch, place in batches:
-        if place.epoch > epochs:
-            return
-        yield batch, place

@@ -1,7 +1,6 @@
 """From a batch to its loss: logits where a response token is predicted, and nowhere else.
 
-Only the hidden states of those steps reach the output layer; the model's own forward does all else, in any family. This
-file knows batches and models; it does not know steps, devices or processes.
+Only the hidden states of those steps reach the output layer. The model's own forward computes all else, in any family.
 """
 
 from collections.abc import Iterator
@@ -17,16 +16,11 @@ from ..engines.attention_masks import only_given_masks
 from .batches import Batch
 
 
-def response_logits(model: Any, batch: Batch) -> Tensor:
-    """Return the logits at `batch.rows`: (responses, vocabulary). `model` may be wrapped for several processes."""
-    logits, bias = unbiased_logits(model, batch)
-    return logits if bias is None else logits + bias
-
-
 def unbiased_logits(model: Any, batch: Batch) -> tuple[Tensor, Tensor | None]:
-    """Return the logits, and the bias that BART's family adds to them, which the loss adds later.
+    """Return the logits at `batch.rows`, (responses, vocabulary), and the bias that BART's family adds to them.
 
-    The bias is float32: added here, it would double the size of bfloat16 logits.
+    The loss adds the bias, which is float32: added here, it would double the size of bfloat16 logits. `model` may be
+    wrapped for several processes.
     """
     core = core_of(unwrapped(model))
     inputs: dict[str, Any] = dict(batch.inputs)
@@ -73,7 +67,7 @@ def _only_rows(core: Any, rows: Tensor, keep: bool) -> Iterator[list[Tensor]]:
 
 
 def _embed_packed(core: Any, ids: Tensor, packed: dict[str, Tensor]) -> Tensor:
-    """Return the embeddings of packed rows, (rows, width, dim). Each token is a row of its own, with its own length."""
+    """Return the embeddings of packed rows, (rows, width, dim). Each token is encoded as a row with its own length."""
     one = {key: value.reshape(-1, 1) for key, value in packed.items()}  # (rows × width, 1)
     by_row = {name: one[name].squeeze(1) for name in ("length", "unit", "at_most")}
     signal = Signal(position=one["position"], column=one["column"], live=one["live"], **by_row)

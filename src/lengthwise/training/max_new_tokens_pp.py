@@ -1,7 +1,7 @@
-"""Max New Tokens++: teach "at most" by overstating the length.
+"""Max New Tokens++: train "at most" by overstating the length.
 
 Butcher, O'Keefe & Titchener 2024. During training the length is increased by a random shift that grows over time, so
-that the model learns to end at or before the limit. Numbers only: no batches, no models.
+that the model learns to end at or before the limit.
     shift ~ HalfNormal(σ), truncated to [0, maximum] by the inverse CDF, rounded;   σ_t = σ0 · (σmax/σ0)^(t/T)
 (Clipping instead of truncating would pile the tail up at the maximum.)
 """

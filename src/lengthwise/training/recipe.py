@@ -1,20 +1,19 @@
-"""Recipes: everything that decides what a training run makes, as one typed value.
+"""Recipes: every setting that decides the result of a training run, as one typed value.
 
 A recipe is a YAML file. An unknown key is an error that names the nearest known one. Overrides are written
-`train.lr=3e-4`. This file knows which settings there are; it opens no corpus and builds no model.
+`train.lr=3e-4`. No corpus is opened and no model is built here.
 """
 
 import difflib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml  # type: ignore[import-untyped]
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from ..controls import CONTROLS, Control, control_from, with_new_names
-from ..corpora import Limits
 from ..length.units import unit_named
 
 Positive = Annotated[int, Field(ge=1)]
@@ -26,17 +25,16 @@ class RecipeError(ValueError):
 
 
 class Section(BaseModel):
-    """A part of a recipe. It is frozen, and refuses unknown keys by name."""
+    """A part of a recipe, immutable. An error names each unknown key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
     def _known(cls, values: Any) -> Any:
-        if isinstance(values, dict):
-            for key in values:
-                if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}; {_nearest(str(key), cls.model_fields)}")
+        for key in values if isinstance(values, dict) else ():
+            if key not in cls.model_fields:
+                raise ValueError(f"unknown key {key!r}; {_nearest(str(key), cls.model_fields)}")
         return values
 
 
@@ -110,9 +108,7 @@ class DataSection(Section):
     train: Corpora
     dev: Corpora | None = None
     dev_documents: Positive = 2_000
-    dev_texts: Annotated[int, Field(ge=0)] = (
-        32  # of the dev documents, generated at each evaluation for the mean length error
-    )
+    dev_texts: Annotated[int, Field(ge=0)] = 32  # generated at each evaluation, for the mean length error
     documents_per_epoch: Positive | None = None  # drawn by weight, with repetition; None: each document once
     shuffle: Positive = 10_000  # documents in the shuffling buffer
     max_tokens: Positive = 1024  # of source and target; longer examples are left out and counted
@@ -121,27 +117,19 @@ class DataSection(Section):
     max_malformed: Annotated[float, Field(ge=0, le=1)] = 0.01  # share of a file's rows; above it the run stops
     duplicates: bool = False
 
-    def limits(self) -> Limits:
-        return Limits(
-            max_chars=self.max_chars,
-            max_ratio=self.max_ratio,
-            max_malformed=self.max_malformed,
-            duplicates=self.duplicates,
-        )
-
 
 class LengthsSection(Section):
     """How documents become examples: `dynamic_length_sampling.py` (Zhang et al. 2023).
 
     `prefixes`: as `sentences`, but a target ends at one of its sentence ends, drawn in each epoch: one text gives as
     many lengths as it has sentences. A model that misjudges the remaining length is inside a sentence when the budget
-    ends, which such texts never show. So a share `anywhere` of them is cut at any token, and only their end is trained.
+    ends, which never happens in such texts. So a share `anywhere` is cut at any token, and only their end is trained.
     """
 
     kind: Literal["sentences", "prefixes", "documents", "dynamic", "resolutions"] = "sentences"
-    maximum: Positive = 512  # tokens a side
+    maximum: Positive = 512  # tokens per side
     gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
-    tick: Positive | None = None  # dynamic: so many documents advance the schedule as an epoch does
+    tick: Positive | None = None  # dynamic: the documents that advance the schedule as an epoch does
     separator: str = " "
     anywhere: Share = 0.0  # prefixes
 
@@ -158,20 +146,15 @@ class ShiftSection(Section):
     start: Annotated[float, Field(gt=0)] = 0.1
     end: Annotated[float, Field(gt=0)] = 2048.0
     maximum: Positive = 1024
-    share: Annotated[float, Field(gt=0, le=1)] = (
-        1.0  # of the examples are upper limits; the others keep their exact length
-    )
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of the lengths are upper limits; the others are exact
     cut: Annotated[float, Field(ge=0)] = 0.2  # the largest shift of a truncated text, as a share of its length
 
 
 class LossSection(Section):
-    """Which tokens of a response have a loss: the `last` ones, and a share of those `before` them, drawn in each epoch.
-
-    The length of a text is decided at its end; most tokens before carry little information about it.
-    """
+    """The tokens of a response that have a loss: the `last`, and a share of those `before`, drawn in each epoch."""
 
     last: Positive
-    before: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    before: Annotated[float, Field(gt=0, lt=1)] = 0.25  # most of these carry little information about the length
 
 
 class BatchSection(Section):
@@ -180,13 +163,16 @@ class BatchSection(Section):
     tokens: Positive = 16_384  # of source and target together, padding included
     accumulate: Positive = 1  # batches of a process in one step
     pool: Positive = 8_192  # documents that are sorted by length together
-    multiple: Positive = 8  # of which every width is one
+    multiple: Positive = 8  # every width is a multiple of this
     packing: bool = False  # decoder-only: several examples in a row
     workers: Annotated[int, Field(ge=0)] = 1
 
 
+Precision = Annotated[Literal["bf16", "no"], BeforeValidator(lambda value: "no" if value is False else value)]
+
+
 class TrainSection(Section):
-    """The optimiser, and when to stop: after so many `epochs` or `steps`."""
+    """The optimiser, and the number of `epochs` or `steps`."""
 
     epochs: Positive | None = None
     steps: Positive | None = None
@@ -200,15 +186,13 @@ class TrainSection(Section):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     clip: Annotated[float, Field(gt=0)] | None = 1.0
     label_smoothing: Share = 0.0
-    precision: Annotated[Literal["bf16", "no"], BeforeValidator(lambda value: "no" if value is False else value)] = (
-        "bf16"
-    )
+    precision: Precision = "bf16"
     compile: bool = False
     checkpointing: bool = False  # gradient checkpointing: slower, less memory
     evaluate_every: Positive = 500
     save_every: Positive = 500
     log_every: Positive = 20
-    keep: Positive = 2  # of the last checkpoints; the best is kept as well
+    keep: Positive = 2  # of the last checkpoints; the best one is always kept
     patience: Positive | None = None  # dev evaluations without a better loss
     average: Positive | None = None  # average the last checkpoints; None: the best on dev is the final model
     half: bool = False  # store the final model in float16
@@ -222,6 +206,14 @@ class TrainSection(Section):
         return self
 
 
+Units = Annotated[
+    list[str],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    AfterValidator(lambda value: [unit_named(name).name for name in value]),
+]
+Controls = Annotated[list[dict[str, Any]], AfterValidator(lambda value: [with_new_names(config) for config in value])]
+
+
 class Recipe(Section):
     """One training run."""
 
@@ -229,9 +221,9 @@ class Recipe(Section):
     paper: str = ""
     out: Path
     seed: int = 0
-    unit: list[str] = ["chars"]  # one, or several: each example draws its own
+    unit: Units = ["chars"]  # one, or several: each example draws its own
     model: ModelSection
-    controls: list[dict[str, Any]] = []
+    controls: Controls = []
     data: DataSection
     lengths: LengthsSection = LengthsSection()
     shift: ShiftSection | None = None
@@ -239,59 +231,46 @@ class Recipe(Section):
     batch: BatchSection = BatchSection()
     train: TrainSection
 
-    @field_validator("unit", mode="before")
-    @classmethod
-    def _unit(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
-
-    @field_validator("unit")
-    @classmethod
-    def _unit_names(cls, value: list[str]) -> list[str]:
-        return [unit_named(name).name for name in value]
-
-    @field_validator("controls")
-    @classmethod
-    def _control_names(cls, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [with_new_names(config) for config in value]
-
     @model_validator(mode="after")
     def _agree(self) -> "Recipe":
         controls = self.build_controls()
-        for control in controls:
-            if control.units and list(control.units) != self.unit:
-                own, ours = (", ".join(units) for units in (control.units, self.unit))
-                raise ValueError(f"a control counts {own}, the recipe {ours}; give the unit once, on top")
         known = controls or self.model.fresh  # otherwise the base may have controls of its own
-        if self.shift and known and not any(getattr(control, "kind", "") == "difference" for control in controls):
-            raise ValueError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
+        if known:
+            self.check_controls(controls)
         limits = any(getattr(control, "at_most", False) for control in controls)
         if limits and not self.shift:
             raise ValueError("at_most: true is taught by a shift; add shift: {share: 0.33}, or leave at_most out")
         if self.shift and self.shift.share < 1 and known and not limits:
-            raise ValueError("shift.share < 1 mixes limits and exact lengths; a control must tell them: at_most: true")
+            raise ValueError("shift.share < 1 mixes limits and exact lengths; add at_most: true to a control")
         if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
-            raise ValueError("scale 'frobenius' is a norm over one example; several in a row (batch.packing) would mix")
+            raise ValueError("scale 'frobenius' is a norm over one example; batch.packing puts several in a row")
         if self.batch.packing and any(control.positions == "replace" for control in controls):
-            raise ValueError("batch.packing tells examples apart by their positions; no control may replace them")
+            raise ValueError("batch.packing separates examples by their positions; no control may replace these")
         if self.batch.tokens < self.data.max_tokens:
-            raise ValueError(
-                f"an example may have data.max_tokens = {self.data.max_tokens} tokens, "
-                f"but a batch only batch.tokens = {self.batch.tokens}; lower the one or raise the other"
-            )
+            found = f"batch.tokens = {self.batch.tokens} is below data.max_tokens = {self.data.max_tokens}"
+            raise ValueError(f"{found}; raise the first or lower the second")
         if self.train.patience and not self.data.dev:
             raise ValueError("train.patience waits for a better dev loss; name data.dev files")
         return self
 
+    def check_controls(self, controls: Sequence[Control]) -> None:
+        """Raise an error if these controls, the recipe's or those of its base model, do not fit `unit` and `shift`."""
+        for control in controls:
+            if control.units and list(control.units) != self.unit:
+                own, ours = (", ".join(units) for units in (control.units, self.unit))
+                raise RecipeError(f"a control counts {own}, the recipe {ours}; write unit: [{own}] at the top")
+        if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
+            raise RecipeError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
+
     def build_controls(self) -> list[Control]:
         """Return new controls that count in the recipe's unit."""
-        return [control_from(self._with_unit(config)) for config in self.controls]
-
-    def _with_unit(self, config: dict[str, Any]) -> dict[str, Any]:
-        name = config.get("control")
-        if name not in CONTROLS:
-            raise ValueError(f"unknown control {name!r}; {_nearest(str(name), CONTROLS)}")
-        counts = "unit" in inspect.signature(CONTROLS[name].__init__).parameters
-        return {"unit": self.unit, **config} if counts else dict(config)
+        built = []
+        for config in self.controls:
+            if (name := config.get("control")) not in CONTROLS:
+                raise ValueError(f"unknown control {name!r}; {_nearest(str(name), CONTROLS)}")
+            counts = "unit" in inspect.signature(CONTROLS[name].__init__).parameters
+            built.append(control_from({"unit": self.unit, **config} if counts else config))
+        return built
 
     def text(self) -> str:
         """Return the recipe as YAML, with every value."""
@@ -322,20 +301,19 @@ def parse_recipe(values: dict[str, Any], where: str = "the recipe") -> Recipe:
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
-        faults = [f"  {'.'.join(map(str, fault['loc'])) or '(top)'}: {_plain(fault)}" for fault in error.errors()]
-        raise RecipeError(f"{where} cannot be used:\n" + "\n".join(faults)) from None
-
-
-def _plain(fault: Any) -> str:
-    text = str(fault["msg"]).removeprefix("Value error, ")
-    own = fault["type"] == "value_error" or isinstance(fault["input"], dict)
-    return text if own else f"{text[:1].lower()}{text[1:]}; got {fault['input']!r}"
+        lines = [f"{where} cannot be used:"]
+        for fault in error.errors():
+            text = fault["msg"].removeprefix("Value error, ")
+            if fault["type"] != "value_error" and not isinstance(fault["input"], dict):
+                text = f"{text[:1].lower()}{text[1:]}; got {fault['input']!r}"
+            lines.append(f"  {'.'.join(map(str, fault['loc'])) or '(top)'}: {text}")
+        raise RecipeError("\n".join(lines)) from None
 
 
 def _override(values: dict[str, Any], override: str) -> None:
     keys, equals, text = override.partition("=")
     if not equals or not keys.strip():
-        raise RecipeError(f"an override is written section.key=value, as train.lr=3e-4; got {override!r}")
+        raise RecipeError(f"an override has the form section.key=value, for example train.lr=3e-4; got {override!r}")
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -353,11 +331,8 @@ def _key_in(place: Any, key: str, override: str, parents: list[str]) -> Any:
     """Return `key` as a key of a section, or as an index of a list."""
     if isinstance(place, dict):
         return key
-    if isinstance(place, list) and key.isdigit() and int(key) < len(place):
+    listed = isinstance(place, list)
+    if listed and key.isdigit() and int(key) < len(place):
         return int(key)
-    found = (
-        f"a list of {len(place)}; use 0 to {len(place) - 1}"
-        if isinstance(place, list)
-        else f"a single value, {place!r}"
-    )
+    found = f"a list of {len(place)}; use 0 to {len(place) - 1}" if listed else f"a single value, {place!r}"
     raise RecipeError(f"cannot set {override!r}: {'.'.join(parents) or 'the recipe'} is {found}")

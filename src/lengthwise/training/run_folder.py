@@ -1,7 +1,6 @@
-"""The folder of a run: claimed before training, completed with the final model after it.
+"""The folder of a run: created before training, completed with the final model after it.
 
-    out/recipe.yaml  out/metrics.jsonl  out/checkpoints/…  out/tokenizer/ (of a fresh model)  out/model/
-This file does not train.
+out/recipe.yaml  out/metrics.jsonl  out/checkpoints/…  out/tokenizer/ (of a fresh model)  out/model/
 """
 
 import shutil
@@ -15,7 +14,6 @@ from ..models.checkpoint import save
 from ..models.description import base_name
 from ..settings_file import SettingsMismatch, check_settings
 from . import run_state as state
-from .errors import TrainingError
 from .fresh_model import fresh_tokenizer
 from .model import build
 from .recipe import Recipe, parse_recipe
@@ -24,21 +22,25 @@ from .recipe import Recipe, parse_recipe
 _FREE = {"out", "batch.workers", "train.compile", "train.log_every", "train.keep", "train.save_every"}
 
 
+class TrainingError(RuntimeError):
+    """Training cannot continue; the text says why and what to do."""
+
+
 def claim(recipe: Recipe, resume: bool, accelerator: Any) -> None:
     """Create the run's folder; raise an error if it holds another run."""
     own = recipe.out / "recipe.yaml"
-    if state.checkpoints(recipe.out) and not resume:
-        raise TrainingError(f"{recipe.out} holds a run already; resume it, name another `out`, or delete the folder")
     if state.checkpoints(recipe.out):
+        if not resume:
+            raise TrainingError(f"{recipe.out} has a run already; resume it, give another `out`, or delete the folder")
         try:
             check_settings(
-                own, _values(recipe), read=lambda text: _values(parse_recipe(yaml.safe_load(text))), ignore=_FREE
+                own, _flat(recipe), read=lambda text: _flat(parse_recipe(yaml.safe_load(text))), ignore=_FREE
             )
         except SettingsMismatch as error:
             shown = ", ".join(f"{key} ({old} → {new})" for key, (old, new) in sorted(error.changed.items())[:5])
             raise TrainingError(
-                f"{recipe.out} holds a run of another recipe: {shown}\n"
-                "What to do: name another `out`, delete the folder, or resume with the recipe.yaml in it."
+                f"{recipe.out} has a run of another recipe: {shown}\n"
+                "What to do: give another `out`, delete the folder, or resume with the recipe.yaml in it."
             ) from None
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
@@ -47,19 +49,19 @@ def claim(recipe: Recipe, resume: bool, accelerator: Any) -> None:
     accelerator.wait_for_everyone()
 
 
-def _values(recipe: Recipe) -> dict[str, Any]:
-    return _flat(recipe.model_dump(mode="json"))
+def _flat(recipe: Recipe) -> dict[str, Any]:
+    """Return the values of a recipe by their dotted keys: train.lr, …"""
 
+    def flat(values: Any, path: str) -> dict[str, Any]:
+        if not isinstance(values, dict):
+            return {path.removeprefix("."): values}
+        return {k: v for key, value in values.items() for k, v in flat(value, f"{path}.{key}").items()}
 
-def _flat(values: Any, path: str = "") -> dict[str, Any]:
-    """Return nested values by their dotted keys: train.lr, …"""
-    if not isinstance(values, dict):
-        return {path: values}
-    return {k: v for key, value in values.items() for k, v in _flat(value, f"{path}.{key}" if path else key).items()}
+    return flat(recipe.model_dump(mode="json"), "")
 
 
 def tokenizer_folder(recipe: Recipe, accelerator: Any) -> Path | None:
-    """Return the folder of a fresh model's tokenizer. One process trains it, once for all parts of a run."""
+    """Return the folder of a fresh model's tokenizer, which one process trains when the run starts."""
     if not recipe.model.fresh:
         return None
     folder = recipe.out / "tokenizer"
@@ -89,15 +91,14 @@ def finish(recipe: Recipe) -> Path:
         chosen = [path for path in found if state.step_of(path) == best] or found[-1:]
     built = build(recipe, recipe.out / "tokenizer" if recipe.model.fresh else None)
     trained = state.average([state.read_weights(path) for path in chosen])
-    unknown = built.model.load_state_dict(trained, strict=False).unexpected_keys
-    if unknown:
-        raise TrainingError(f"{chosen[-1]} holds weights that the recipe's model does not have: {unknown[0]}, …")
+    if unknown := built.model.load_state_dict(trained, strict=False).unexpected_keys:
+        raise TrainingError(f"{chosen[-1]} has weights that the recipe's model does not have: {unknown[0]}, …")
     if recipe.train.half:
         for parameter in built.model.parameters():
             parameter.data = parameter.data.half()
     base = recipe.model.base and base_name(recipe.model.base)
     if base and Path(base).is_dir():
-        base = str(Path(base).absolute())  # so that the adapter works in any current folder
+        base = str(Path(base).absolute())  # so that the adapter can be loaded from any current folder
     folder = save(built.model, built.tokenizer, recipe.out / "model", base=base, weights=not recipe.model.frozen)
     shutil.copy(recipe.out / "recipe.yaml", folder / "recipe.yaml")
     return folder

@@ -1,11 +1,10 @@
-"""Checkpoints of a run: all that is needed to resume it as if it had never stopped.
+"""Checkpoints of a run: everything that is needed to resume it as if it had never stopped.
 
-  checkpoints/step-00000500/   weights.pt (trained ones), optimiser.pt, random-0.pt (one a process), progress.json
-A folder is complete or not there. Frozen weights are not stored: the recipe rebuilds them.
+  checkpoints/step-00000500/   weights.pt (trained ones), optimiser.pt, random-0.pt (one per process), progress.json
+A folder is complete or absent. Frozen weights are not stored: the recipe rebuilds them.
 """
 
 import json
-import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,13 +23,12 @@ from torch.distributed.checkpoint.state_dict import (
 from .. import atomic
 from .data_stream import Place
 
-_NAME = re.compile(r"step-(\d{8})")
 Weights = dict[str, Tensor]
 
 
 @dataclass
 class Progress:
-    """How far a run has come."""
+    """The progress of a run, as stored in its checkpoints."""
 
     step: int = 0
     place: Place = field(default_factory=Place)
@@ -45,8 +43,7 @@ class Progress:
 
 def checkpoints(run: Path) -> list[Path]:
     """Return the complete checkpoints of a run, oldest first."""
-    folder = run / "checkpoints"
-    return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name)) if folder.is_dir() else []
+    return sorted((run / "checkpoints").glob("step-" + "[0-9]" * 8))
 
 
 def step_of(checkpoint: Path) -> int:
@@ -60,8 +57,7 @@ def save_checkpoint(run: Path, progress: Progress, model: Any, optimizer: Any, a
     options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=True)
     # ignore_frozen_params misses the second name of a frozen weight: an output layer tied to frozen embeddings.
     frozen = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
-    state = get_model_state_dict(model, options=options)
-    weights = {name: value for name, value in state.items() if name not in frozen}
+    weights = {k: v for k, v in get_model_state_dict(model, options=options).items() if k not in frozen}
     moments = get_optimizer_state_dict(model, optimizer, options=options)
     if accelerator.is_main_process:
         atomic.empty_folder(partial)
@@ -69,7 +65,10 @@ def save_checkpoint(run: Path, progress: Progress, model: Any, optimizer: Any, a
         torch.save(moments, partial / "optimiser.pt")
         (partial / "progress.json").write_text(json.dumps(asdict(progress), indent=1), encoding="utf-8")
     accelerator.wait_for_everyone()
-    torch.save(_random_state(), partial / f"random-{accelerator.process_index}.pt")
+    random = {"cpu": torch.get_rng_state()} | (
+        {"cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {}
+    )
+    torch.save(random, partial / f"random-{accelerator.process_index}.pt")
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
         atomic.replace_folder(place, partial)
@@ -78,15 +77,18 @@ def save_checkpoint(run: Path, progress: Progress, model: Any, optimizer: Any, a
 
 
 def load_checkpoint(checkpoint: Path, model: Any, optimizer: Any, accelerator: Any) -> Progress:
-    """Restore model, optimiser and random state, and return how far the run had come."""
+    """Restore model, optimiser and random state, and return the progress of the run."""
     options = StateDictOptions(full_state_dict=True, strict=False)
     set_model_state_dict(model, dict[str, Any](read_weights(checkpoint)), options=options)
     moments = torch.load(checkpoint / "optimiser.pt", map_location="cpu", weights_only=True)
     options = StateDictOptions(full_state_dict=True, ignore_frozen_params=True)
     set_optimizer_state_dict(model, optimizer, moments, options=options)
-    random = checkpoint / f"random-{accelerator.process_index}.pt"
-    if random.exists():  # missing if there were fewer processes: the new ones start from their seeds
-        _set_random_state(torch.load(random, map_location="cpu", weights_only=True))
+    file = checkpoint / f"random-{accelerator.process_index}.pt"
+    if file.exists():  # missing if there were fewer processes: the new ones start from their seeds
+        random = torch.load(file, map_location="cpu", weights_only=True)
+        torch.set_rng_state(random["cpu"])
+        if "cuda" in random and torch.cuda.is_available():
+            torch.cuda.set_rng_state(random["cuda"])
     return read_progress(checkpoint)
 
 
@@ -103,18 +105,15 @@ def average(weights: list[Weights]) -> Weights:
     """Return the mean of each tensor; tensors of integers, and those that are all equal, are taken from the last."""
     mean: Weights = {}
     for name, last in weights[-1].items():
-        if last.is_floating_point() and len(weights) > 1:
-            total = torch.stack([w[name].double() for w in weights]).mean(0)
-            mean[name] = last if all(torch.equal(w[name], last) for w in weights) else total.to(last.dtype)
-        else:
-            mean[name] = last
+        same = not last.is_floating_point() or all(torch.equal(w[name], last) for w in weights)
+        mean[name] = last if same else torch.stack([w[name].double() for w in weights]).mean(0).to(last.dtype)
     return mean
 
 
 def prune(run: Path, keep: int, best: int) -> None:
     """Delete all checkpoints except the last `keep` and the best, and incomplete ones of killed runs.
 
-    A checkpoint of an interrupt is not counted and is deleted with the next one: otherwise an interrupted run would
+    A checkpoint of an interrupt is not counted, and is deleted with the next one: otherwise an interrupted run would
     average other checkpoints.
     """
     found = checkpoints(run)
@@ -125,16 +124,3 @@ def prune(run: Path, keep: int, best: int) -> None:
             shutil.rmtree(old)
     for incomplete in (run / "checkpoints").glob(".step-*.partial"):
         shutil.rmtree(incomplete, ignore_errors=True)
-
-
-def _random_state() -> dict[str, Any]:
-    state: dict[str, Any] = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        state["cuda"] = torch.cuda.get_rng_state()
-    return state
-
-
-def _set_random_state(state: dict[str, Any]) -> None:
-    torch.set_rng_state(state["cpu"])
-    if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])

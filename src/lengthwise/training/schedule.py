@@ -1,4 +1,4 @@
-"""The learning rate at each step, and the optimiser it goes to. Numbers only: nothing to save, nothing to resume."""
+"""The learning rate at each step, and the optimiser. Nothing here has to be saved or resumed."""
 
 import math
 from collections.abc import Iterable
@@ -16,17 +16,14 @@ def learning_rate(train: TrainSection, step: int, progress: float) -> float:
     """
     if step < train.warmup:
         return train.warmup_from + (train.lr - train.warmup_from) * step / train.warmup
-    match train.schedule:
-        case "linear":
-            return train.lr * max(0.0, 1.0 - progress)
-        case "inverse_sqrt":
-            return train.lr * math.sqrt(train.warmup / step)
-    return train.lr
+    if train.schedule == "linear":
+        return train.lr * max(0.0, 1.0 - progress)
+    return train.lr * math.sqrt(train.warmup / step) if train.schedule == "inverse_sqrt" else train.lr
 
 
 def too_short(train: TrainSection, steps: int) -> str:
-    """Return a warning if so many steps end within the warm-up, else an empty text."""
-    return "" if steps > train.warmup else f"train.warmup = {train.warmup} is not over then, and train.lr not reached"
+    """Return a warning if a run of `steps` steps ends within the warm-up, else an empty text."""
+    return "" if steps > train.warmup else f"train.warmup = {train.warmup} is not over, and train.lr not reached"
 
 
 def optimiser(train: TrainSection, parameters: Iterable[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:
