@@ -215,8 +215,9 @@ def test_documents_are_scored_as_documents_too(cli, folder, tmp_path):
         (["--length", "1.0x", "--length-penalty", "gnmt:1", "--rerank", "4"], "give one of them"),
         (["--length", "1.0x", "--soft", "--candidates", "2"], "a baseline has none"),
         (["--length", "at most 9 words", "--soft"], "soft control needs a length in chars"),
-        (["--length", "1.0x", "--fields", "a"], "--fields are two names"),
+        (["--length", "1.0x", "--fields", "a"], "--fields takes two names"),
         (["--length", "1.0x", "--metrics", "blue"], "unknown metric 'blue'"),
+        (["--length", "1.0x", "--metrics", "bleu:4x"], "unknown tokenizer '4x' for BLEU; there are none, zh, 13a"),
         (["--length", "1.0x", "--against", "./nowhere"], "nowhere has no finished evaluation"),
     ],
 )
