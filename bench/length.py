@@ -446,7 +446,7 @@ def _room(bench: Bench, prompts: list[str], limits: dict[str, list[int]]) -> lis
                             "system": name,
                             "how": how,
                             "mean length": used,
-                            "of the room %": 100 * used / size,
+                            "of the limit %": 100 * used / size,
                             "overruns %": percent(not text.fits for text in texts),
                             "finished %": percent(finished(text.text) for text in texts),
                             "untouched model's own length": own,

@@ -17,7 +17,7 @@ A file of results holds `title`, `claim` and `tables`. A table holds `title`, `c
 cell is a number, a text, or `{"value": 1.2, "interval": [1.0, 1.3], "p": 0.02}` (interval: 95 %). A text may quote
 another cell: `{encodings/soft 2 mae}` is row 2, column mae.
 
-This file knows no model and no metric. It needs only the standard library.
+Needs only the standard library.
 """
 
 import argparse

@@ -69,7 +69,7 @@ def test_stand_ins_are_tried_where_no_hypothesis_keeps_the_placeholders(translat
     lines, book = translator({"Hi {name}": "Salut", "Hi {1}": "Salut", "Hi <1>": "Salut <1>"})
     [row] = lines.translate(["Hi {name}"])
     assert (row.text, row.intact) == ("Salut {name}", True)
-    # within a budget, the placeholder needs more room than its stand-in
+    # within a budget, the placeholder is longer than its stand-in
     lines, book = translator({"Hi {name}": "Salut toi", "Hi {1}": "Salut toi {1}"})
     lines.translate(["Hi {name}"], "at most 9 chars")
     assert [("Hi {1}", "at most 6 chars")] in book.bound_calls

@@ -128,7 +128,7 @@ def test_the_words_that_cost_least_are_dropped(scored, high, unit):
     assert row.score == -0.5
 
 
-def test_with_more_room_fewer_words_are_dropped(scored):
+def test_with_a_longer_limit_fewer_words_are_dropped(scored):
     lines, _ = scored(reverse=MissingWords({"ah": 0.1, "pitié": 0.2, "très": 0.3, "tout": 0.3}))
     rows = lines.translate([SOURCE] * 4, [at_most(high, "chars") for high in (58, 57, 52, 51)])
     assert [row.text for row in rows] == [
@@ -175,8 +175,8 @@ def test_nothing_is_dropped_where_the_free_translation_fits(scored):
 @pytest.mark.parametrize("mark", ["%s", "{name}", "42", "https://a.org", "{n, plural, one {# day} other {# days}}"])
 def test_placeholders_and_numbers_are_never_dropped(scored, mark):
     lines, search = scored()
-    room = len(mark) + 40
-    [row] = lines.translate([f"Oh please do open that very {mark} old file right now."], at_most(room, "chars"))
+    limit = len(mark) + 40
+    [row] = lines.translate([f"Oh please do open that very {mark} old file right now."], at_most(limit, "chars"))
     assert search.received
     assert all(mark in text for text in search.received)
     assert row.text == f"Donc ouvre ce {mark} vieux fichier maintenant."
@@ -245,10 +245,10 @@ def test_two_compressed_sentences_share_the_budget(scored, high, unit):
     between = {"chars": 1}.get(unit, 0)
     [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(2 * high + between, unit))
     assert (row.text, row.length, row.complete) == (f"{SHORT} {SHORT}", 2 * high + between, True)
-    for room in (high, 5 * high // 2):
-        [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(room, unit))
+    for limit in (high, 5 * high // 2):
+        [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(limit, unit))
         assert row.fits
-        assert row.length <= room
+        assert row.length <= limit
 
 
 def test_what_one_sentence_saves_the_next_can_use(scored):

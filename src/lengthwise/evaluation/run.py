@@ -65,7 +65,7 @@ def evaluate(
     mode = mode or DecodingMode()
     length = TargetLength.parse(length) if isinstance(length, str) else length
     units = writer.engine.units
-    if mode.soft and units and length.unit not in units:  # the control would receive no length
+    if mode.soft and units and length.unit not in units:  # the controls cannot receive it
         counted = f"the model's controls count {', '.join(sorted(units))} and the length is in {length.unit}"
         raise ValueError(f"{counted}; soft control needs a length in {min(units)}")
     settings = {"model": writer.name, "weights": weights, "length": str(length), **asdict(mode), "version": __version__}

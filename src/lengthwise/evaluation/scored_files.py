@@ -1,7 +1,6 @@
 """Texts to score, read from files: hypotheses, references and sources, as lines or as JSON Lines.
 
-Row n of each file belongs to row n of the others. JSON Lines from `evaluate`, `translate` or `write` can also hold
-sources, references and budgets.
+Row n of each file belongs to row n of the others. JSON Lines can also hold sources, references and budgets.
 """
 
 import json

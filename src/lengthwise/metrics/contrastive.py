@@ -9,9 +9,7 @@ from .tally import as_score, mean_of
 def contrastive_accuracy(
     reference: Sequence[float], contrasts: Sequence[Sequence[float]], *, bootstrap: int = 1000, seed: int = 0
 ) -> Score:
-    """Return the share of references with a higher log-probability than all their contrasts; a tie counts as wrong.
-
-    The inputs are sums over the tokens of each text.
+    """Return the share of references whose log-probability is above that of all their contrasts; a tie is wrong.
 
     >>> contrastive_accuracy([-3.0, -5.0], [[-4.0, -9.0], [-5.0]], bootstrap=0).value
     0.5

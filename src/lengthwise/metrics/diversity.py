@@ -1,7 +1,4 @@
-"""Diversity: how much do outputs repeat themselves, and how varied are they together?
-
-Words are split at white space and compared in lower case.
-"""
+"""Diversity: how much do outputs repeat themselves, and how varied are they together?"""
 
 import numpy as np
 

@@ -1,7 +1,4 @@
-"""Length errors: how far are outputs from the length that was asked for?
-
-Errors are distances to the budget's target; overruns and violations refer to its limits. All are in the budget's unit.
-"""
+"""Length errors: how far are outputs from the budget's target, and how many are outside its limits?"""
 
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,6 @@
 """Length ratios: how long is an output compared with its source or its reference?
 
-Length ratios are means over sentences, not ratios of sums (Lakew et al. 2019). Compliance is the share of translations
-about as long as their source. Budgets are for `length_error.py`.
+Length ratios are means over sentences, not ratios of sums (Lakew et al. 2019).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""The models that metrics need, loaded by name on first use, and kept.
-
-`Metric.load` is one of these functions. They import what they need when called, so that `import metrics` is fast.
-"""
+"""Models of metrics, loaded by name on first use, and kept. Imports are inside the functions: they are slow."""
 
 import re
 from functools import lru_cache

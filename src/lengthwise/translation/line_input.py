@@ -1,7 +1,4 @@
-"""Lines to translate: from a line of text, or of tab-separated columns, to a text with its budget.
-
-Line n of the output belongs to line n of the input, so a line that cannot be read becomes a row with an error.
-"""
+"""Lines to translate: from a line of text, or of tab-separated columns, to a text with its budget."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -38,7 +35,7 @@ class LineParser:
         self.started = False
 
     def parse(self, lines: Iterable[tuple[str, str | None]]) -> list[InputLine]:
-        """Return one row per (line, error); `error` is set for a line that could not be read."""
+        """Return one row per (line, error). A line that cannot be read is a row with an error: row n is line n."""
         return [InputLine(line, error=error) if error else self._parse(line) for line, error in lines]
 
     def _parse(self, line: str) -> InputLine:

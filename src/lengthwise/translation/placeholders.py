@@ -1,7 +1,4 @@
-"""Placeholders: text that a translation must keep unchanged, and stand-ins that replace it while a model translates.
-
-Handles format strings, markup, addresses and numbers.
-"""
+"""Placeholders: format strings, markup and addresses that a translation must keep, and stand-ins for them."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,4 @@
-"""Ranking: which of several translations of a sentence is the best, and which can be chosen without another search?
-
-Violations come first: a wrong length, a lost placeholder, an incomplete text, a copy of the source. Then the score.
-"""
+"""Ranking: which translation of a sentence is best, by violations and score, and which needs no further search?"""
 
 import math
 import re

@@ -119,8 +119,7 @@ class Segments:
     def _next_within_share(self, options: Mapping[int, list[Hypothesis]], too_short: bool) -> dict[int, Hypothesis]:
         """Return the first open sentence that has an option within its share, with that option; else nothing.
 
-        The option must not be longer than the share, or, in a line that is too short, not shorter. For the last open
-        sentence it must be neither.
+        Only the share's maximum counts, or in a line that is too short its minimum; for the last open sentence, both.
         """
         several = len(self.open) > 1
         for number in self.open:
