@@ -95,9 +95,9 @@ def test_sentences_are_read_from_rows_and_from_lines(tmp_path):
     ("text", "message"),
     [
         ('{"id": 1, "source": "A."}\n{"id": 1, "source": "B."}\n', "a.jsonl:2: the id '1' occurs twice"),
-        ('{"text": "A."}\n', 'a.jsonl:1: expected "source"'),
-        ('{"segs": [[1, 2]]}\n', 'a.jsonl:1: expected "source"'),
-        ("[1]\n", 'a.jsonl:1: expected "source"'),
+        ('{"text": "A."}\n', 'a.jsonl:1: expected an object with "source"'),
+        ('{"segs": [[1, 2]]}\n', 'a.jsonl:1: expected an object with "source"'),
+        ("[1]\n", 'a.jsonl:1: expected an object with "source"'),
         ("A.\n", "a.jsonl:1: not JSON"),
         ("\n", "holds no sentences"),
     ],

@@ -10,7 +10,7 @@ A template under [any] is combined with every topic, another one with the topics
 
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -86,15 +86,11 @@ def questions(path: Path, each: int = 1) -> list[Prompt]:
     The id of a prompt without one is its line number. With `each` above 1, each is repeated with the ids 7.1, 7.2 …
     """
 
-    def found() -> Iterator[tuple[int, str, str]]:
-        for number, line, row in _rows(path):
-            text = row.get("prompt")
-            if not isinstance(text, str) or not text.strip():
-                raise DataError(f'{path}:{number}: expected an object with a text "prompt"; got {line[:60]!r}')
-            for n in range(1, each + 1):
-                yield number, f"{row['id']}.{n}" if each > 1 else str(row["id"]), text
+    def texts(row: dict[str, Any]) -> list[str]:
+        text = row.get("prompt")
+        return [text] * each if isinstance(text, str) and text.strip() else []
 
-    return _unique(path, "prompt", found())
+    return _read(path, "prompt", 'an object with a text "prompt"', texts)
 
 
 def sentences(path: Path) -> list[Prompt]:
@@ -103,41 +99,39 @@ def sentences(path: Path) -> list[Prompt]:
     The id of a sentence without one is its line number. A repeated sentence is left out.
     """
 
-    def found() -> Iterator[tuple[int, str, str]]:
-        seen = {""}
-        for number, line, row in _rows(path):
-            segments, id_ = row.get("segs"), row["id"]
-            if isinstance(segments, list) and all(isinstance(pair, list) and pair for pair in segments):
-                texts = [pair[0] for pair in segments]
-            else:
-                texts = [row.get("source", row.get("prompt"))]
-            if not texts or not all(isinstance(text, str) for text in texts):
-                raise DataError(f'{path}:{number}: expected "source", "prompt" or "segs"; got {line[:60]!r}')
-            for n, text in enumerate((" ".join(text.split()) for text in texts), 1):
-                if text not in seen:
-                    seen.add(text)
-                    yield number, str(id_) if len(texts) == 1 else f"{id_}.{n}", text
+    def texts(row: dict[str, Any]) -> list[str]:
+        found: list[Any] = [row.get("source", row.get("prompt"))]
+        segments = row.get("segs")
+        if isinstance(segments, list) and all(isinstance(pair, list) and pair for pair in segments):
+            found = [pair[0] for pair in segments]
+        return [" ".join(text.split()) for text in found] if all(isinstance(text, str) for text in found) else []
 
-    return _unique(path, "sentence", found())
+    return _read(path, "sentence", 'an object with "source", "prompt" or "segs"', texts, distinct=True)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield the number, the text and the JSON object of each line that is not blank. The default id is the number."""
+def _read(
+    path: Path, kind: str, expected: str, texts: Callable[[dict[str, Any]], list[str]], distinct: bool = False
+) -> list[Prompt]:
+    """Return the `texts` of each line's JSON object; `distinct`: without empty and repeated ones."""
+    found: dict[str, Prompt] = {}
+    seen = {""}
     is_json = format_of(path) == "jsonl"
     for number, line in well_formed_lines(path):
         try:
             row = json.loads(line) if is_json else {"prompt": line.strip()}
         except ValueError as error:
             raise DataError(f"{path}:{number}: not JSON: {error}") from None
-        yield number, line, {"id": number} | (row if isinstance(row, dict) else {})
-
-
-def _unique(path: Path, kind: str, rows: Iterable[tuple[int, str, str]]) -> list[Prompt]:
-    found: dict[str, Prompt] = {}
-    for number, id_, text in rows:
-        if id_ in found:
-            raise DataError(f"{path}:{number}: the id {id_!r} occurs twice; each {kind} needs its own")
-        found[id_] = Prompt(id_, text)
+        row = {"id": number} | (row if isinstance(row, dict) else {})
+        if not (several := texts(row)):
+            raise DataError(f"{path}:{number}: expected {expected}; got {line[:60]!r}")
+        for n, text in enumerate(several, 1):
+            if distinct and text in seen:
+                continue
+            seen.add(text)
+            id_ = f"{row['id']}.{n}" if len(several) > 1 else str(row["id"])
+            if id_ in found:
+                raise DataError(f"{path}:{number}: the id {id_!r} occurs twice; each {kind} needs its own")
+            found[id_] = Prompt(id_, text)
     if not found:
         raise DataError(f"{path} holds no {kind}s")
     return list(found.values())

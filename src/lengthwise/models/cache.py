@@ -6,8 +6,8 @@ A model is built beside its place under a lock, then renamed. A manifest lists i
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -53,20 +53,16 @@ def built_once(name: str, place: Path, build: Build, say: Say) -> Path:
     return place
 
 
-@contextmanager
-def _locked(name: str, place: Path, say: Say) -> Iterator[None]:
+def _locked(name: str, place: Path, say: Say) -> AbstractContextManager[object]:
+    """Acquire the lock of `place` and return it; it is released at the end of a `with` block."""
     lock = FileLock(place.parent / f".{place.name}.lock")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock.acquire(timeout=0)
+            return lock.acquire(timeout=0)
         except Timeout:
             say(f"waiting for another process that is making {name} ...")
-            lock.acquire()
+            return lock.acquire()
     except OSError as error:
         problem = f"{name!r} is made on first use, but the cache folder {place.parent} cannot be written: {error}."
         raise ModelNotFound(name, problem, "set LENGTHWISE_CACHE to a folder that can be written.") from error
-    try:
-        yield
-    finally:
-        lock.release()
