@@ -50,7 +50,7 @@ def answer(
     `rows`, or in a continued run, sums are rounded in another order, which changes a few answers.
     """
     if engine.encoder_decoder or not isinstance(engine, TransformersEngine):
-        raise ValueError(f"answers need a decoder-only model of transformers; {engine.name} is none")
+        raise ValueError(f"answers need a decoder-only model of transformers; got {engine.name}")
     files = RowFiles(out, "answers")
     settings = {"model": engine.name, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
     settings |= {"seed": seed} | ({"min_tokens": min_tokens} if min_tokens else {})  # older files have no minimum

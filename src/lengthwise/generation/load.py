@@ -54,6 +54,6 @@ def _device(wanted: Any) -> torch.device:
     except (RuntimeError, AssertionError, ImportError) as error:  # the type depends on the device
         why = str(error).partition("\n")[0].partition(". ")[0]
         if why.startswith("Expected one of"):  # torch lists some twenty names, most of them exotic
-            why = "there is none of this name, as there may be cuda, cuda:1 or mps"
+            why = "there is no device type of that name; examples are cuda, cuda:1 and mps"
         raise ValueError(f"cannot run on device {str(wanted)!r} here: {why}; the device 'cpu' always works") from error
     return device

@@ -73,7 +73,7 @@ def is_sampling(candidates: int = 1, beams: int = 1, temperature: float | None =
         raise ValueError(f"temperature must be a number, 0 or above; got {temperature}")
     if beams > 1:
         if temperature:
-            raise ValueError("beam search does not sample; give num_beams or a temperature, not both")
+            raise ValueError("beam search does not sample; give beams or a temperature, not both")
         if beams < candidates:
             raise ValueError(f"{candidates} candidates need at least as many beams; got {beams}")
         return False
