@@ -131,7 +131,7 @@ def test_only_the_head_is_trained(byte_bpe: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        ({"controls": [{"control": "prompt"}]}, "nothing to learn"),
+        ({"controls": [{"control": "prompt"}]}, "nothing to train"),
         ({"controls": [*HEAD, {"control": "length_tokens"}]}, "cannot train length tokens"),
         ({"controls": HEAD, "batch": {"packing": True}}, "packing"),
         ({"controls": HEAD, "model": {"lora": {"rank": 4}}}, "leave fresh and lora out"),
