@@ -68,7 +68,7 @@ def test_help_has_an_example_and_no_clutter(cli, args):
         ),
         (["write", "x", "--length", "at most 9 words", "--temperature", "-1"], "--temperature must be at least 0;"),
         (["write", "x", "--length", "at most 9 words", "--temperature", "inf"], "temperature must be"),
-        (["write", "x", "--length", "at most 9 words", "--temperature", "1", "--beams", "2"], "give one of them"),
+        (["write", "x", "--length", "at most 9 words", "--temperature", "1", "--beams", "2"], "not both"),
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--beams", "2"], "as many beams"),
         (["write", "x", "--length", "at most 9 words", "--candidates", "3", "--temperature", "0"], "above 0"),
         (["write", "x", "--length", "at most 9 words", "--model", "smolm2"], "did you mean smollm2 or smollm2-plain?"),
