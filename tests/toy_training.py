@@ -103,13 +103,8 @@ def toy_recipe(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
     kind = "title" if "titles" in recipe.stem else "prompt" if "smollm2" in recipe.stem else "segs"
     data = corpus(folder / "toy.jsonl", 60, kind)
     overrides = [f"out={folder / 'run'}", "batch.workers=0", "batch.multiple=8", "batch.tokens=1200"]
-    overrides += [
-        f"data.dev={data}",
-        "train.precision='no'",
-        "train.compile=false",
-        "train.epochs=null",
-        "train.steps=3",
-    ]
+    overrides += [f"data.dev={data}", "data.dev_texts=2", "train.precision='no'", "train.compile=false"]
+    overrides += ["train.epochs=null", "train.steps=3"]
     overrides += ["train.evaluate_every=2", "train.save_every=1", "train.log_every=1", "data.duplicates=true"]
     train_files = values["data"]["train"]
     if isinstance(train_files, list):

@@ -262,12 +262,9 @@ def test_smollm2_as_shipped():
     from lengthwise import load
 
     writer = load("smollm2")
-    prompts = ["Why is the sky blue?", "What is the capital of France?"]
-    written = writer.write(prompts, [at_most(150, "chars"), at_most(12, "words")])
-    assert all(w.fits and w.complete for w in written)
-    assert "Paris" in written[1].text
-    [exact] = writer.write(prompts[0], "exactly 30 words")
-    assert (exact.length, exact.complete) == (30, True)
+    [written] = writer.write("What is the capital of France?", at_most(12, "words"))
+    assert (written.fits, written.complete) == (True, True)
+    assert "Paris" in written.text
 
 
 def test_the_unit_is_told_and_whether_it_is_a_limit(byte_bpe, monkeypatch):

@@ -16,8 +16,8 @@ from bad_usage import OURS, STDIN, command_lines
 
 # Which prompts: an exact length takes five times as long as a limit.
 PROMPTS = {
-    "at most 280 chars": record.PROMPTS[:4],
-    "at most 60 tokens": record.PROMPTS[:4],
+    "at most 280 chars": record.PROMPTS[:2],
+    "at most 60 tokens": record.PROMPTS[2:4],
     "60-80 words": record.PROMPTS[6:7],
     "exactly 50 words": record.PROMPTS[5:6],
     "exactly 200 chars": record.PROMPTS[3:4],
