@@ -7,14 +7,14 @@ import torch
 
 from families import DECODERS, tiny
 from lengthwise.engines import continuous
-from lengthwise.engines.continuous import Request, SamplingParams, generate_continuous
+from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous
 
 TEXTS = ["Tell me about the dog.", "x", "A longer question: where is the fox, and why?", "Où est-il ?", "The quick"]
 
 
 def requests_of(tokenizer, count=20):
     """Prompts of many lengths, none twice."""
-    return [Request([*tokenizer(TEXTS[n % len(TEXTS)])["input_ids"], 5 + n], seed=n) for n in range(count)]
+    return [SeededPrompt([*tokenizer(TEXTS[n % len(TEXTS)])["input_ids"], 5 + n], seed=n) for n in range(count)]
 
 
 def rolled(model, requests, *, eos=(2,), max_tokens=30, top_p=0.0, temperature=0.8, rows=4):
@@ -58,7 +58,7 @@ def test_a_seed_draws_the_same_text_whatever_else_is_written(byte_bpe):
     together = rolled(model, requests, top_p=0.95, rows=7)
     assert together == rolled(model, requests, top_p=0.95, rows=3)
     assert rolled(model, requests[11:12], top_p=0.95) == {0: together[11]}
-    other = [Request(request.prompt, request.seed + 1000) for request in requests]
+    other = [SeededPrompt(request.prompt, request.seed + 1000) for request in requests]
     assert together != rolled(model, other, top_p=0.95, rows=7)
 
 
@@ -72,7 +72,7 @@ def test_tokens_are_drawn_by_their_probability(byte_bpe):
     assert 3 <= keep < 50
     drawn = rolled(
         model,
-        [Request(prompt, n) for n in range(2000)],
+        [SeededPrompt(prompt, n) for n in range(2000)],
         max_tokens=1,
         top_p=0.6,
         temperature=0.5,
@@ -106,4 +106,4 @@ def test_what_is_not_known_is_refused(byte_bpe):
     with pytest.raises(ValueError, match="temperature above 0"):
         rolled(llama, requests_of(byte_bpe), temperature=0)
     with pytest.raises(ValueError, match="at least one token"):
-        rolled(llama, [Request([], 0)])
+        rolled(llama, [SeededPrompt([], 0)])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engines.base import Engine
-from ..engines.continuous import Completion, Request, SamplingParams, generate_continuous
+from ..engines.continuous import Completion, SamplingParams, SeededPrompt, generate_continuous
 from ..engines.transformers import TransformersEngine
 from ..length.sentences import finished_ends
 from ..protocols import Tokenizer
@@ -82,7 +82,7 @@ def _answers(
         if len(ids) + params.max_tokens > engine.window:
             yield prompt, {"response": "", "reason": "prompt too long"}
         else:
-            requests.append(Request(ids, prompt.seed(seed)))
+            requests.append(SeededPrompt(ids, prompt.seed(seed)))
             asked.append(prompt)
     special = set(engine.tokenizer.all_special_ids)
     for done in generate_continuous(engine.model, requests, params, rows=rows):

@@ -23,7 +23,7 @@ TOP_K = 50  # tokens that one is sampled from: sorting the whole vocabulary cost
 
 
 @dataclass(frozen=True)
-class Request:
+class SeededPrompt:
     """A prompt as token ids, and the seed of its random numbers."""
 
     prompt: list[int]
@@ -60,7 +60,7 @@ class SamplingParams:
 
 @torch.inference_mode()
 def generate_continuous(
-    model: Any, requests: Sequence[Request], params: SamplingParams, *, rows: int
+    model: Any, requests: Sequence[SeededPrompt], params: SamplingParams, *, rows: int
 ) -> Iterator[Completion]:
     """Yield the answers in the order in which they end. `rows`: how many are decoded at a time."""
     if not all(request.prompt for request in requests):
@@ -87,7 +87,7 @@ def generate_continuous(
 class _Batch:
     """The rows that are being decoded. Tensors are changed in place: a CUDA graph refers to them by address."""
 
-    def __init__(self, model: Any, requests: Sequence[Request], params: SamplingParams, rows: int) -> None:
+    def __init__(self, model: Any, requests: Sequence[SeededPrompt], params: SamplingParams, rows: int) -> None:
         self.model, self.requests, self.params, most = model, requests, params, params.max_tokens
         self.width = -(-(max(len(request.prompt) for request in requests) + most) // 16) * 16
         window = getattr(model.config.get_text_config(), "sliding_window", None)
@@ -126,7 +126,7 @@ class _Batch:
             self.busy.update(zip(free, taken, strict=False))
             self.next = taken.stop
 
-    def _read(self, free: list[int], requests: list[Request]) -> None:
+    def _read(self, free: list[int], requests: list[SeededPrompt]) -> None:
         """Prefill all but the last token of each prompt: the first step reads the last one."""
         device = self.token.device
         wide = max(1, *(len(request.prompt) - 1 for request in requests))
