@@ -181,7 +181,7 @@ def test_its_texts_are_scored(byte_bpe):
 def test_an_engine_is_loaded_by_its_name(byte_bpe, monkeypatch):
     monkeypatch.setitem(loading.ENGINES, "bigrams", lambda name, **options: BigramEngine(byte_bpe))
     assert load("any", engine="bigrams").name == "bigrams"
-    with pytest.raises(ValueError, match="there is no engine 'vlm'; there is transformers, bigrams"):
+    with pytest.raises(ValueError, match="unknown engine 'vlm'; the engines are transformers, bigrams"):
         load("any", engine="vlm")
 
 

@@ -45,7 +45,7 @@ class LengthControl(nn.Module):
         controls = list(controls)
         self.controls = nn.ModuleList(controls)
         self.units = units_of(controls)  # empty: no control counts, and decoder_length has no effect
-        self.vocabulary = vocabulary  # embedding rows before length tokens were added
+        self.vocabulary = vocabulary  # embedding rows before `attach` added length tokens
         self._tokenizer, self._rows = tokenizer, rows  # embedding rows now
         self._meters: dict[str, Meter] = {}
 
@@ -56,7 +56,7 @@ class LengthControl(nn.Module):
         return self._meters[unit]
 
     def count(self, ids: Tensor, start: Tensor, live: Tensor, unit: Tensor | None = None) -> Tensor:
-        """Return the units written after each token: (batch, time); in the prompt, minus those still to be read."""
+        """Return the units written after each token: (batch, time); in the prompt, minus the prompt units to come."""
         if len(self.units) == 1 or unit is None:
             return _counted(self.meter(self.units[0]), ids, start, live)
         counts = torch.empty_like(ids)
@@ -126,7 +126,7 @@ def core_of(model: Model) -> Model:
 
 
 def length_control(model: Model) -> Any:  # LengthControl | None
-    """Return what is attached to this model. Do not keep it: PEFT may replace it by a trained copy."""
+    """Return the `LengthControl` of this model, or None. Do not store it: PEFT may replace it by a trained copy."""
     return getattr(core_of(model), "length_control", None)
 
 
@@ -137,7 +137,7 @@ def controls_of(model: Model) -> list[Control]:
 
 
 def _check(model: Model, controls: list[Control]) -> None:
-    """Raise an error if these controls cannot be combined, or not attached to this model."""
+    """Raise an error if these controls cannot be combined, or cannot be attached to this model."""
     units_of(controls)
     name = type(model).__name__
     for control in controls:
@@ -332,7 +332,7 @@ def _generate(
 _METHODS = {"forward": _forward, "prepare_inputs_for_generation": _prepare_inputs, "generate": _generate}
 
 
-# ---- from ids to embeddings with length
+# ---- from ids to embeddings plus length vectors
 
 
 def _keys(model: Model) -> tuple[str, str, str]:

@@ -1,10 +1,10 @@
-"""The engine protocol: what generation and scoring need of a model that continues texts.
+"""The engine protocol: the methods of a language model that generation and scoring call.
 
 An engine reads prompts (`prefill`) and returns rows. Rows hold the scores of the next token, take the chosen tokens
 (`step`), and can be forked, dropped and reordered (`select`). An engine also returns the log-probabilities of given
 texts (`score`). Decoding, endings, repair, ranking and scoring are written once against this protocol, and every engine
 passes the same tests (`tests/engines/test_conformance.py`).
-An engine has no notion of budgets or units. It receives lengths as numbers, for models with an attached control.
+An engine does not handle budgets or units. It receives lengths as numbers, for models with an attached control.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,8 @@ class LengthInputs:
 
     length: Sequence[int]  # units to write
     unit: Sequence[int]  # which of the control's units, by number
-    at_most: Sequence[bool]  # the length is a limit that need not be reached
-    written: Sequence[int]  # how many tokens at the end of the prompt are text already
+    at_most: Sequence[bool]  # whether the length is an upper limit
+    written: Sequence[int]  # how many tokens at the end of the prompt belong to the text
 
     def select(self, rows: Ids) -> "LengthInputs":
         """Return the lengths of these rows, in this order."""
@@ -71,7 +71,7 @@ class Engine(Protocol):
 
     name: str
     tokenizer: Tokenizer
-    encoder_decoder: bool = False  # a prompt is the encoder's input and takes nothing from the window of the text
+    encoder_decoder: bool = False  # then the prompt is the encoder's input and does not use the decoder's window
 
     @property
     def eos(self) -> list[int]:
@@ -79,7 +79,7 @@ class Engine(Protocol):
 
     @property
     def pad(self) -> int:
-        """The id that fills up a row."""
+        """The id of the padding token."""
 
     @property
     def window(self) -> int:
@@ -109,16 +109,16 @@ class Engine(Protocol):
         then all texts must have the same length.
         """
 
-    # ---- what a simple engine need not define
+    # ---- optional, with defaults
 
     @property
     def batch_tokens(self) -> int:
-        """The number of tokens of one forward pass of `score`, padding included: logits are wide."""
+        """The maximum number of tokens in a forward pass of `score`, padding included: logits take much memory."""
         return 4096
 
     @property
     def max_rows(self) -> int:
-        """The number of rows to decode at once. With more, rows wait for the longest; with fewer, cores are idle."""
+        """The number of rows in a decoding batch."""
         return 40
 
     def prompt_ids(self, text: str, system: str | None = None) -> list[int]:
@@ -134,16 +134,16 @@ class Engine(Protocol):
         try:
             chat = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
         except Exception as error:  # a template is a program that comes with the model, and fails in its own ways
-            raise ValueError(f"the model's chat template refuses this prompt: {error}") from error
+            raise ValueError(f"the model's chat template raised an error for this prompt: {error}") from error
         return chat["input_ids"]
 
     @property
     def forced_start(self) -> list[int]:
-        """Ids that the engine puts before each text, such as the target language of a multilingual translator."""
+        """Ids that are forced at the start of each text, such as the target language of a multilingual translator."""
         return []
 
     def steps(self, options: Options) -> bool:
-        """Return whether `prefill` and `step` can carry out these options; if not, `search` can."""
+        """Return whether `prefill` and `step` support these options; if not, `search` does."""
         return True
 
     def search(
@@ -165,10 +165,10 @@ class Engine(Protocol):
         raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:
-        """Return the prompts, read once, as the `cache` of `score`, `each` times; None if that is not possible."""
+        """Return a KV cache of the prompts, repeated `each` times, for `score`; None if that is not possible."""
         return None
 
-    # ---- what follows from the attached controls
+    # ---- attached controls
 
     @property
     def controls(self) -> Sequence["Control"]:
@@ -183,13 +183,13 @@ class Engine(Protocol):
 
     @property
     def plain_without_length(self) -> bool:
-        """Whether the model, without length inputs, is the model that it was before controls were attached."""
+        """Whether, without length inputs, the model computes the same as before controls were attached."""
         return all(control.edits_hidden for control in self.controls)
 
     def takes_limits_in(self, unit: str) -> bool:
-        """Return whether the model was always trained with a length that may be a limit, in this unit.
+        """Return whether the model was trained only with length inputs, and with upper limits in this unit.
 
-        Such a model can be given a limit so distant that it does not matter.
+        Such a model can receive a limit so large that it has no effect.
         """
         trained = [control for control in self.controls if not control.edits_hidden]
         return bool(trained) and all(getattr(c, "at_most", False) and unit in c.units for c in trained)

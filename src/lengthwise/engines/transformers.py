@@ -1,8 +1,8 @@
 """The transformers engine: any causal or encoder-decoder model of Hugging Face, with or without length controls.
 
-The reference for other engines, and, with `controls/attach.py`, the place that uses internals of transformers.
-`generate` prepares a call (cache, encoder outputs, logits processors) and hands it over through its `custom_generate`
-hook; steps are then taken here.
+The reference implementation of `Engine`. It uses internals of transformers, as the other files of this folder do.
+`generate` prepares a call (cache, encoder outputs, logits processors) and passes it on through its `custom_generate`
+hook; the steps are run here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,9 +41,9 @@ class TransformersEngine(Engine):
         self.encoder_decoder = model.config.is_encoder_decoder
         model.eval()
         if not self.eos:
-            raise ValueError(f"{self.name} names no end-of-text token; set tokenizer.eos_token, or it cannot stop")
+            raise ValueError(f"{self.name} has no end-of-text token and would not stop; set tokenizer.eos_token")
 
-    # ---- what the model is
+    # ---- properties of the model
 
     @property
     def device(self) -> torch.device:
@@ -162,7 +162,7 @@ class TransformersEngine(Engine):
         )
         return found
 
-    # ---- a search of transformers' own
+    # ---- searches of transformers
 
     @torch.inference_mode()
     def search(
@@ -197,7 +197,7 @@ class TransformersEngine(Engine):
         known = getattr(found, "sequences_scores", None)
         return SearchResult(ids, [0.0] * len(ids) if known is None else known.tolist())
 
-    # ---- given texts
+    # ---- scoring given texts
 
     @torch.inference_mode()
     def score(
@@ -270,7 +270,7 @@ class TransformersEngine(Engine):
         other = settings.get("use_cache") is False or settings.get("cache_implementation")
         inputs = self._inputs(prompts)
         mask = inputs["attention_mask"]
-        single = mask.shape[1] == 1  # without its last token nothing of the prompt remains
+        single = mask.shape[1] == 1  # without its last token the prompt is empty
         if other or single or self._prompt_adapter or self.encoder_decoder:
             return None
         positions = (mask.cumsum(1) - 1).clamp(min=0)
@@ -286,7 +286,7 @@ class TransformersEngine(Engine):
 def _log_probs(logits: Tensor, tokens: Tensor, ends: Tensor, never: Ids) -> Tensor:
     """Return the values of `TokenLogProbs`: logits (rows, time, vocabulary), tokens (rows, time) -> (3, rows, time).
 
-    Some rows at a time: a copy of all logits in float32 would take the most memory of all.
+    Some rows at a time: a copy of all logits in float32 would be the largest tensor.
     """
     parts = []
     for some, taken in zip(torch.split(logits, _FLOAT_ROWS), torch.split(tokens, _FLOAT_ROWS), strict=True):
@@ -376,7 +376,7 @@ class _TextProcessor(LogitsProcessor):  # type: ignore[misc]  # transformers is 
         self.processors, self.start = processors, start
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        if input_ids.shape[1] >= self.start:  # else a language token is forced here; it is no text
+        if input_ids.shape[1] >= self.start:  # else a language token is forced here; it is not part of the text
             for processor in self.processors:
                 scores = processor(input_ids[:, self.start :], scores)
         return scores

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, when the caller names no temperature
+SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, if the caller gives no temperature
 # Set by the budget or by the writer.
 _RESERVED = (
     "logits_processor",
@@ -31,9 +31,9 @@ class DecodingOptions:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether each row takes one token in each step: not with beams, nor with an assistant that proposes several.
+        """Whether rows are decoded token by token and never reordered: no beams and no assistant model.
 
-        Only then can endings be written again.
+        Only then can endings be repaired.
         """
         assisted = any(self.engine.get(name) for name in ("assistant_model", "prompt_lookup_num_tokens"))
         return self.beams == 1 and not assisted

@@ -1,9 +1,9 @@
-"""The noisy channel: which of several translations renders its source best (Yee, Dauphin & Auli 2019)?
+"""The noisy channel: score translations by a reverse and a forward model (Yee, Dauphin & Auli 2019).
 
     score(output) = mean log P(source | output) + FORWARD_WEIGHT · mean log P(output | source)
 
-The reverse model alone prefers untranslated words and clumsy but unambiguous ones; the translator alone prefers outputs
-that leave something out.
+The reverse model alone gives high scores to untranslated words and to clumsy but unambiguous ones; the translator alone
+gives high scores to outputs that leave something out.
 """
 
 from collections.abc import Sequence
