@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import partial, update_wrapper
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -207,18 +208,24 @@ def _positions(model: Model) -> nn.Module | None:
 
 @contextmanager
 def _hooked(model: Model, signal: Signal) -> Iterator[None]:
-    """Run the decoder as the controls require: without its own positions, with its last hidden states edited."""
-    controls, handles = controls_of(model), []
-    if any(control.positions == "replace" for control in controls):
-        module = _positions(model)
-        assert module is not None
-        handles.append(module.register_forward_hook(lambda module, args, output: torch.zeros_like(output)))
+    """Run the decoder as the controls require: without its own positions, with its last hidden states edited.
+
+    Threads may share the model, and each has its own signal: a hook acts only in the thread that registered it.
+    """
+    controls, handles, thread = controls_of(model), [], get_ident()
+
+    def without_positions(module: Any, args: Any, output: Tensor) -> Tensor:
+        return torch.zeros_like(output) if get_ident() == thread else output
 
     def edit(module: Any, args: Any, output: Any) -> None:
-        for control in controls:
+        for control in controls if get_ident() == thread else ():
             if control.edits_hidden:
                 output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
 
+    if any(control.positions == "replace" for control in controls):
+        module = _positions(model)
+        assert module is not None
+        handles.append(module.register_forward_hook(without_positions))
     if any(control.edits_hidden for control in controls):
         handles.append(model.get_decoder().register_forward_hook(edit))
     try:

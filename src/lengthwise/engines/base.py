@@ -49,15 +49,15 @@ class TokenLogProbs(NamedTuple):
 class SearchResult:
     """The texts of a search, prompt by prompt, each list with the best first."""
 
-    ids: list[list[int]]  # without the prompts; padded after the end token
+    ids: list[list[int]]  # without the prompts; padded to one length with the end token
     scores: list[float]  # log P / tokens^length_penalty; 0 without beams
 
 
 class Rows(Protocol):
     """Unfinished texts, one per row."""
 
-    scores: Array  # (rows, vocabulary) of the next token, in float32
-    hidden: Array | None  # (rows, width) the last hidden state, if `prefill` was asked for it
+    scores: Array  # (rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer
+    hidden: Array | None  # (rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it
 
     def step(self, tokens: Array) -> None:
         """Append one token to each row, (rows,), and compute the next scores."""
@@ -71,19 +71,12 @@ class Engine(Protocol):
 
     name: str
     tokenizer: Tokenizer
-    encoder_decoder: bool = False  # then the prompt is the encoder's input and does not use the decoder's window
-
-    @property
-    def eos(self) -> list[int]:
-        """The ids that end a text."""
-
-    @property
-    def pad(self) -> int:
-        """The id of the padding token."""
-
-    @property
-    def window(self) -> int:
-        """The number of tokens that the model can attend to."""
+    eos: list[int]  # ids that end a text
+    pad: int  # id that fills up a row
+    window: int  # tokens that the model can attend to
+    encoder_decoder: bool = False  # a prompt is the encoder's input and takes nothing from the window of the text
+    batch_tokens: int = 4096  # tokens of one forward pass of `score`, with padding: logits are wide
+    max_rows: int = 40  # rows to decode at once: with more, rows wait for the longest; with fewer, cores are idle
 
     def prefill(
         self,
@@ -97,7 +90,9 @@ class Engine(Protocol):
     ) -> Rows:
         """Read the prompts and return `each` rows for every one, with the scores of the first text token.
 
-        `max_new_tokens`: how many steps are taken at most. `hidden`: rows also hold the last hidden state.
+        A prompt may end with the beginning of its text, which is then continued. `options`: an engine raises a
+        `ValueError` for those that it does not support. `max_new_tokens`: how many steps are taken at most. `hidden`:
+        rows also hold the last hidden state.
         """
 
     def score(
@@ -105,21 +100,11 @@ class Engine(Protocol):
     ) -> TokenLogProbs:
         """Return the log-probabilities of each text after its prompt, on the CPU: (rows, longest text).
 
-        Beyond the end of a shorter text they have no meaning. `cache`: what `prompt_cache` returned for these prompts;
-        then all texts must have the same length.
+        A text may or may not include its end token. Beyond the end of a shorter text the values have no meaning.
+        `cache`: what `prompt_cache` returned for these prompts; then all texts must have the same length.
         """
 
     # ---- optional, with defaults
-
-    @property
-    def batch_tokens(self) -> int:
-        """The maximum number of tokens in a forward pass of `score`, padding included: logits take much memory."""
-        return 4096
-
-    @property
-    def max_rows(self) -> int:
-        """The number of rows in a decoding batch."""
-        return 40
 
     def prompt_ids(self, text: str, system: str | None = None) -> list[int]:
         """Return the token ids of `text` in the form this model was trained on: a chat template, or encoder input."""
@@ -160,9 +145,20 @@ class Engine(Protocol):
     ) -> SearchResult:
         """Run a search of the engine's own (beam search) and return `sequences` texts for each prompt.
 
-        `scores`: return the scores of a beam search, which takes memory.
+        `scores`: return the scores of a beam search, which takes memory. The default is a greedy search.
         """
-        raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
+        if beams > 1 or sequences > 1 or processors:
+            raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
+        rows = self.prefill(prompts, lengths, options, max_new_tokens=max_new_tokens)
+        texts: list[list[int]] = [[] for _ in prompts]
+        while len(texts[0]) < max_new_tokens:
+            tokens = rows.scores.argmax(1)
+            for text, token in zip(texts, tokens.tolist(), strict=True):
+                text.append(text[-1] if text and text[-1] in self.eos else token)
+            if all(text[-1] in self.eos for text in texts):
+                break
+            rows.step(tokens)
+        return SearchResult(texts, [0.0] * len(texts))
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:
         """Return a KV cache of the prompts, repeated `each` times, for `score`; None if that is not possible."""

@@ -26,10 +26,11 @@ _COLUMNS = 64  # tokens of given texts that are read at a time after a KV cache
 _FLOAT_ROWS = 64  # rows with logits in float32 at a time
 # Options that change the search itself: only `generate` can carry them out, see `search`.
 _SEARCH_OPTIONS = (
-    *("assistant_model", "cache_implementation", "custom_generate", "max_time", "prefill_chunk_size"),
+    *("assistant_model", "cache_implementation", "custom_generate", "max_time"),
     *("prompt_lookup_num_tokens", "stop_strings"),
 )
-_OWN_SETTINGS = dict.fromkeys(("temperature", "top_p", "top_k", "max_length"))  # the model's own defaults are ignored
+# Settings of the model's own that are ignored.
+_IGNORED = dict.fromkeys(("temperature", "top_p", "top_k", "max_length", "prompt_lookup_num_tokens"))
 
 
 class TransformersEngine(Engine):
@@ -50,25 +51,25 @@ class TransformersEngine(Engine):
         return self.model.device
 
     @property
-    def eos(self) -> list[int]:
+    def eos(self) -> list[int]:  # type: ignore[override]
         eos = self.model.generation_config.eos_token_id
         eos = self.tokenizer.eos_token_id if eos is None else eos
         return [] if eos is None else list(eos) if isinstance(eos, list | tuple) else [eos]
 
     @property
-    def pad(self) -> int:
+    def pad(self) -> int:  # type: ignore[override]
         return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.eos[0]
 
     @property
-    def window(self) -> int:
+    def window(self) -> int:  # type: ignore[override]
         return getattr(self.model.config, "max_position_embeddings", None) or _UNLIMITED
 
     @property
-    def batch_tokens(self) -> int:
+    def batch_tokens(self) -> int:  # type: ignore[override]
         return 32768 if self.encoder_decoder and self.device.type == "cuda" else 4096
 
     @property
-    def max_rows(self) -> int:
+    def max_rows(self) -> int:  # type: ignore[override]
         return 640 if self.device.type == "cuda" else 40
 
     @property
@@ -99,7 +100,7 @@ class TransformersEngine(Engine):
 
     def _settings(self, options: Options | None) -> dict[str, Any]:
         """Return the model's own generation settings, overridden by the options."""
-        return vars(self.model.generation_config) | dict(options or {})
+        return vars(self.model.generation_config) | _IGNORED | dict(options or {})
 
     def _inputs(self, prompts: Sequence[Ids], lengths: LengthInputs | None = None) -> Inputs:
         """Return the padded arguments of a call of the model.
@@ -151,8 +152,8 @@ class TransformersEngine(Engine):
     def _prepared(self, inputs: Inputs, options: Options | None, max_new_tokens: int | None) -> "_Prepared":
         found: _Prepared = core_of(self.model).generate(
             **inputs,
-            **_OWN_SETTINGS,
-            **(options or {}),
+            **_IGNORED | dict(options or {}),
+            forced_eos_token_id=None,  # an end that is forced at the last token would look like the model's own choice
             do_sample=False,
             num_beams=1,
             max_new_tokens=max_new_tokens or self.window,
@@ -181,8 +182,7 @@ class TransformersEngine(Engine):
         start = len(self._decoder_start) if self.encoder_decoder else inputs["input_ids"].shape[1]
         found = self.model.generate(
             **inputs,
-            **_OWN_SETTINGS,
-            **(options or {}),
+            **_IGNORED | dict(options or {}),
             do_sample=False,
             num_beams=beams,  # named even when 1: a model's own settings may ask for more
             num_return_sequences=sequences,
@@ -193,7 +193,7 @@ class TransformersEngine(Engine):
             return_dict_in_generate=True,
             output_scores=scores and beams > 1,
         )
-        ids = found.sequences[:, start:].tolist()
+        ids = [_padded_with(self.eos[0], self.pad, row) for row in found.sequences[:, start:].tolist()]
         known = getattr(found, "sequences_scores", None)
         return SearchResult(ids, [0.0] * len(ids) if known is None else known.tolist())
 
@@ -281,6 +281,14 @@ class TransformersEngine(Engine):
         cache.crop(-1)
         cache.batch_repeat_interleave(each)
         return cache
+
+
+def _padded_with(end: int, pad: int, ids: list[int]) -> list[int]:
+    """Return `ids` with the end token in place of padding: a text that a stop string has ended has none."""
+    written = len(ids)
+    while written and ids[written - 1] == pad:
+        written -= 1
+    return [*ids[:written], *[end] * (len(ids) - written)]
 
 
 def _log_probs(logits: Tensor, tokens: Tensor, ends: Tensor, never: Ids) -> Tensor:

@@ -30,6 +30,7 @@ from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
 
+Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
 Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
 
 
@@ -153,13 +154,15 @@ class Decoder:
         # The end token of such a model depends on the length, so it does not show that the text is complete.
         return replace(scores, end_ratio=torch.zeros_like(scores.end_ratio))
 
-    def stream_judge(self, request: Request) -> Callable[[list[int], list[float]], list[float]]:
+    def stream_judge(
+        self, request: Request, options: DecodingOptions
+    ) -> Callable[[list[int], list[float]], list[float]]:
         """Return a function that computes the final agreement of the tokens so far, as `drafts` does at the end."""
         engine, batch = self.engine, self._batch([request])
         if batch.lengths is None or engine.encoder_decoder:
             return lambda ids, agreed: agreed
         lengths = neutral_lengths(engine, batch.lengths)
-        cache = engine.prompt_cache(batch.prompts) if lengths is None else None
+        cache = engine.prompt_cache(batch.prompts, 1, options.engine) if lengths is None else None
 
         def judge(ids: list[int], agreed: list[float]) -> list[float]:
             own = score_tokens(engine, batch.prompts, [ids], lengths, cache)
@@ -185,11 +188,7 @@ class _Choice:
         self._seen: list[tuple[Tensor, ...]] = []
         self._ids: list[int] = []  # of the first row, for the listener
         self._agreed: list[float] = []
-
-    @property
-    def done(self) -> bool:
-        """Whether every row has ended, or the listener has closed."""
-        return not self._going.any() or (self.listener is not None and self.listener.closed)
+        self.done = False  # every row has ended, or the listener has closed
 
     def __call__(self, scores: Tensor) -> Tensor:
         """Return the next tokens, (rows,), and append them to the state."""
@@ -209,6 +208,7 @@ class _Choice:
             self._ids.append(int(token[0]))
             self._agreed.append(float(agreement(*self._seen[-1][:4])[0]))
         self._going = self._going & ~torch.isin(token, self._ends)
+        self.done = not self._going.any() or (self.listener is not None and self.listener.closed)
         self.constraint.update(token)
         return token
 

@@ -173,7 +173,7 @@ class Writer:
         if options.beams > 1:
             raise ValueError("beams are compared at the end, so nothing can be streamed; leave num_beams at 1")
         unit = request.budget.unit
-        judge = self.decoder.stream_judge(request)
+        judge = self.decoder.stream_judge(request, options)
         streamer = SentenceStreamer(self.meter(unit), request.budget, self._measure(unit), judge)
         yield from stream(streamer, lambda: self._write_batch([request], 1, True, options, streamer)[0].text)
 

@@ -43,6 +43,8 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     """Return the options that a caller of `write` asks for; raise a `ValueError` if they contradict each other."""
     if taken := [name for name in _RESERVED if name in generation]:
         raise ValueError(f"{taken[0]} is set by the budget; it cannot be given")
+    if "forced_bos_token_id" in generation:
+        raise ValueError("forced_bos_token_id is a setting of the model; set it in model.generation_config")
     # Some translators renormalise scores. If a limit leaves one token, it would then have probability 1.
     options = {"renormalize_logits": False} | generation
     beams = options.pop("num_beams", 1)

@@ -104,7 +104,7 @@ class Requests:
 
     def window_used(self, tokens: int) -> int:
         """Return how many tokens of the context window a prompt of `tokens` tokens uses."""
-        return 0 if self.engine.encoder_decoder else tokens
+        return len(self.engine.forced_start) if self.engine.encoder_decoder else tokens
 
     def batches(self, requests: list[Request], each: int, batch_size: int) -> Iterator[list[Request]]:
         """Yield requests of the same unit and similar size, `batch_size` sequences at a time, `each` of a request.

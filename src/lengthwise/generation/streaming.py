@@ -11,11 +11,9 @@ from dataclasses import replace
 
 from ..length.budget import Budget
 from ..length.meter import Meter
-from .decoding import spelled
+from .decoding import Judge, spelled
 from .endings import Draft, Measure, unforced_ends
 from .repair import DEEPEST
-
-Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
 
 
 class SentenceStreamer:

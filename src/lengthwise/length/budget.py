@@ -242,6 +242,8 @@ def _from_phrase(
 ) -> Budget:
     of_source = times is not None
     if unit is None and not of_source:
+        if "." in low:
+            raise ValueError(f"the unit is missing; write '{low}x' for a multiple of the source's length")
         raise ValueError(f"the unit is missing; write for example 'at most 75 chars'; the units are {', '.join(UNITS)}")
     unit = _unit(unit or "chars")
     for number in filter(None, (low, high, aim)):

@@ -37,8 +37,8 @@ class NoisyChannel:
 def forward_model(engine: Engine, prefix: str) -> ReverseModel | None:
     """Return the translator as a scorer of outputs given sources, or None if it cannot be one.
 
-    A model that was always trained with a length scores with a distant limit, if it takes limits. A model that is given
-    its target language by a forced first token cannot score: that token would count as part of the text.
+    A model that was always trained with a length scores with a distant limit, if it takes limits. A model with
+    a forced language token is not used: this has not been measured.
     """
     if engine.forced_start:
         return None

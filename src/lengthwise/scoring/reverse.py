@@ -91,7 +91,7 @@ class ReverseModel:
         known = engine.tokenizer(text_target=list(texts))["input_ids"] if texts else []
         bare = [ids[:-1] if ids and ids[-1] in engine.eos else ids for ids in known]
         bare = [ids[len(first) :] if ids[: len(first)] == first else ids for ids in bare]
-        return [[*ids[: engine.window - 1], engine.eos[0]] for ids in bare]
+        return [[*ids[: engine.window - 1 - len(first)], engine.eos[0]] for ids in bare]
 
     def _generate(self, inputs: list[list[int]]) -> list[str]:
         # A translation of more than twice the tokens is a repetition loop. Each row has its own limit in its batch.
