@@ -40,7 +40,7 @@ def test_a_hub_model_out_of_reach_says_all_that_was_tried(tmp_path):
         "3. the known models: smollm2-plain",
         "4. the hub's cache on this machine: ",
         "5. the hub: ",
-        "What to do: check the spelling and the network (HF_HUB_OFFLINE is set)",
+        "What to do: check the network (HF_HUB_OFFLINE is set) and the spelling",
     ]
     places = [done.stderr.find(step) for step in steps]
     assert done.returncode == 1
