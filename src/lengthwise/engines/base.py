@@ -184,12 +184,12 @@ class Engine(Protocol):
     @property
     def plain_without_length(self) -> bool:
         """Whether the model, without length inputs, is the model that it was before controls were attached."""
-        return all(control.edits_hidden for control in self.controls)
+        return all(control.edits_hidden or control.scales_queries for control in self.controls)
 
     def takes_limits_in(self, unit: str) -> bool:
         """Return whether the model was always trained with a length that may be a limit, in this unit.
 
         Such a model can be given a limit so distant that it does not matter.
         """
-        trained = [control for control in self.controls if not control.edits_hidden]
+        trained = [c for c in self.controls if not (c.edits_hidden or c.scales_queries)]
         return bool(trained) and all(getattr(c, "at_most", False) and unit in c.units for c in trained)
