@@ -34,7 +34,7 @@ def write_snapshot(home, name, files):
 def test_a_hub_model_out_of_reach_says_all_that_was_tried(tmp_path):
     done = resolve_offline("nobody/nothing", tmp_path)
     steps = [
-        "no model called 'nobody/nothing'. Tried, in order:",
+        "cannot get the model 'nobody/nothing'. Tried, in order:",
         "1. a local folder",
         "2. the bundled models",
         "3. the known models: smollm2-plain",

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import partial, update_wrapper
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -48,7 +49,7 @@ class LengthControl(nn.Module):
         controls = list(controls)
         self.controls = nn.ModuleList(controls)
         self.units = units_of(controls)  # empty: no control counts, and decoder_length has no effect
-        self.vocabulary = vocabulary  # embedding rows before length tokens were added
+        self.vocabulary = vocabulary  # embedding rows before `attach` added length tokens
         self._tokenizer, self._rows = tokenizer, rows  # embedding rows now
         self._meters: dict[str, Meter] = {}
 
@@ -59,7 +60,7 @@ class LengthControl(nn.Module):
         return self._meters[unit]
 
     def count(self, ids: Tensor, start: Tensor, live: Tensor, unit: Tensor | None = None) -> Tensor:
-        """Return the units written after each token: (batch, time); in the prompt, minus those still to be read."""
+        """Return the units written after each token: (batch, time); in the prompt, minus the prompt units to come."""
         if len(self.units) == 1 or unit is None:
             return _counted(self.meter(self.units[0]), ids, start, live)
         counts = torch.empty_like(ids)
@@ -133,7 +134,7 @@ def core_of(model: Model) -> Model:
 
 
 def length_control(model: Model) -> Any:  # LengthControl | None
-    """Return what is attached to this model. Do not keep it: PEFT may replace it by a trained copy."""
+    """Return the `LengthControl` of this model, or None. Do not store it: PEFT may replace it by a trained copy."""
     return getattr(core_of(model), "length_control", None)
 
 
@@ -144,7 +145,7 @@ def controls_of(model: Model) -> list[Control]:
 
 
 def _check(model: Model, controls: list[Control]) -> None:
-    """Raise an error if these controls cannot be combined, or not attached to this model."""
+    """Raise an error if these controls cannot be combined, or cannot be attached to this model."""
     units_of(controls)
     name = type(model).__name__
     for control in controls:
@@ -214,18 +215,24 @@ def _positions(model: Model) -> nn.Module | None:
 
 @contextmanager
 def _hooked(model: Model, signal: Signal) -> Iterator[None]:
-    """Run the decoder as the controls require: without its own positions, with its last hidden states edited."""
-    controls, handles = controls_of(model), []
-    if any(control.positions == "replace" for control in controls):
-        module = _positions(model)
-        assert module is not None
-        handles.append(module.register_forward_hook(lambda module, args, output: torch.zeros_like(output)))
+    """Run the decoder as the controls require: without its own positions, with its last hidden states edited.
+
+    Threads may share the model, and each has its own signal: a hook acts only in the thread that registered it.
+    """
+    controls, handles, thread = controls_of(model), [], get_ident()
+
+    def without_positions(module: Any, args: Any, output: Tensor) -> Tensor:
+        return torch.zeros_like(output) if get_ident() == thread else output
 
     def edit(module: Any, args: Any, output: Any) -> None:
-        for control in controls:
+        for control in controls if get_ident() == thread else ():
             if control.edits_hidden:
                 output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
 
+    if any(control.positions == "replace" for control in controls):
+        module = _positions(model)
+        assert module is not None
+        handles.append(module.register_forward_hook(without_positions))
     if any(control.edits_hidden for control in controls):
         handles.append(model.get_decoder().register_forward_hook(edit))
     try:
@@ -379,7 +386,7 @@ def _generate(
 _METHODS = {"forward": _forward, "prepare_inputs_for_generation": _prepare_inputs, "generate": _generate}
 
 
-# ---- from ids to embeddings with length
+# ---- from ids to embeddings plus length vectors
 
 
 def _keys(model: Model) -> tuple[str, str, str]:

@@ -1,9 +1,9 @@
-"""Use only the attention masks that a batch brings.
+"""Skip the attention masks that transformers would build; use only those in the batch.
 
-transformers builds its masks in every call, and asks the device whether it needs them: is anything padded, does a row
-hold several texts? Each question waits until the GPU has finished its queue, in every training step. The batches of
-`training/batches.py` need no question: rows are padded on the right, so a causal model never attends to padding, and an
-encoder's mask is part of the batch. The file lists the model families for which that suffices.
+transformers builds its masks in every call. To see whether they are needed (padding, several texts in a row) it reads
+values from the GPU, which is a synchronisation in every training step. The batches of `training/batches.py` do not
+need these masks: rows are padded on the right, so a causal model never attends to padding, and an
+encoder's mask is part of the batch. This file lists the model families for which that is enough.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-# SDPA under another name: transformers builds masks only for attention functions whose masks it knows.
+# SDPA under another name: transformers builds no masks for an attention function without a registered mask function.
 _WITHOUT_MASKS = "lengthwise_without_masks"
 AttentionInterface.register(_WITHOUT_MASKS, sdpa_attention_forward)
 _ENCODER_DECODERS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}  # not T5: it adds the mask to its position bias
