@@ -8,7 +8,8 @@ import torch
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import _scaled_attention, _visible_keys
+from lengthwise.controls.attach import _visible_keys, scaled_attention
+from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 
@@ -72,7 +73,7 @@ def test_attention_by_hand(byte_bpe):
     module = model.model.layers[0].self_attn
     module.num_key_value_groups = 1
     query, key, value = torch.randn(3, 2, 4, 7, 8, generator=torch.Generator().manual_seed(0))
-    found, _ = _scaled_attention(module, query, key, value, None, scaling=8**-0.5)
+    found, _ = scaled_attention(module, query, key, value, None, scaling=8**-0.5)
     seen = torch.arange(1, 8)
     scale = seen.log().clamp(min=0.1) / math.log(4.0)
     logits = (query @ key.transpose(2, 3)) * 8**-0.5 * scale[:, None]
@@ -155,3 +156,21 @@ def test_gradients_are_the_same_with_checkpointing(byte_bpe):
         model(ids, labels=ids, use_cache=False).loss.backward()
         found.append(model.model.layers[0].self_attn.q_proj.weight.grad)
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("family", ["marian", "bart", "llama", "qwen2"])
+def test_the_masks_of_a_batch_are_enough(family, byte_bpe, sp_unigram):
+    """In training transformers builds no masks: rows are padded on the right."""
+    engine = engine_of(family, byte_bpe, sp_unigram, LengthAwareAttention(average=AVERAGE))
+    ids = torch.tensor([[5, 9, 7, 8, 11], [6, 10, 12, 0, 0]])
+    mask = (ids != 0).long()
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if engine.encoder_decoder:
+        inputs["decoder_input_ids"] = ids
+    with torch.inference_mode():
+        expected = engine.model(**inputs).logits
+        if not engine.encoder_decoder:
+            del inputs["attention_mask"]
+        with only_given_masks(engine.model, inputs) as given:
+            found = engine.model(**given).logits
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=2e-5, rtol=0)

@@ -38,6 +38,7 @@ from ..length.meter import Meter
 from . import Control, Signal
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
+SCALED_QUERIES = "lengthwise_scaled_queries"  # the name of the attention function, for transformers
 _PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
@@ -120,7 +121,7 @@ def detach(model: Model) -> Model:
         delattr(core, name)
         if before is not None:
             setattr(core, name, before)
-    if core.config._attn_implementation == _ATTENTION:
+    if core.config._attn_implementation == SCALED_QUERIES:
         core.set_attn_implementation("sdpa")
     if core.get_input_embeddings().num_embeddings != attached.vocabulary:
         core.resize_token_embeddings(attached.vocabulary)
@@ -269,15 +270,15 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
 
 def _scale_queries(model: Model) -> None:
     """Let every attention layer of this model ask its controls for a scale. PyTorch's fused kernels still run."""
-    model.set_attn_implementation(_ATTENTION)
-    if model.config._attn_implementation != _ATTENTION:
+    model.set_attn_implementation(SCALED_QUERIES)
+    if model.config._attn_implementation != SCALED_QUERIES:
         raise ValueError(f"{type(model).__name__} has an attention of its own; its queries cannot be scaled")
     for module in model.modules():
         if hasattr(module, "is_causal"):
             module.__dict__["_lengthwise_model"] = model  # not a submodule; the controls are looked up at each call
 
 
-def _scaled_attention(
+def scaled_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
 ) -> Any:
     """Scale the `query` (batch, heads, time, size) as the controls of its model say, and call the fused kernel."""
@@ -299,9 +300,8 @@ def _visible_keys(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool)
     return last - torch.arange(queries - 1, -1, -1, device=query.device) if causal else last
 
 
-_ATTENTION = "lengthwise_scaled_queries"
-AttentionInterface.register(_ATTENTION, _scaled_attention)
-AttentionMaskInterface.register(_ATTENTION, sdpa_mask)  # else transformers passes no mask
+AttentionInterface.register(SCALED_QUERIES, scaled_attention)
+AttentionMaskInterface.register(SCALED_QUERIES, sdpa_mask)  # else transformers passes no mask
 
 
 # ---- the three methods
