@@ -5,6 +5,7 @@ from typing import Any
 from .base import Control, Signal
 from .countdown_head import CountdownHead
 from .encoding import EncodingControl
+from .length_aware_attention import LengthAwareAttention
 from .length_tokens import LengthTokens
 from .prompt import PromptControl
 
@@ -13,6 +14,7 @@ CONTROLS: dict[str, type[Control]] = {
     "countdown_head": CountdownHead,
     "prompt": PromptControl,
     "length_tokens": LengthTokens,
+    "length_aware_attention": LengthAwareAttention,
 }
 
 # Names of controls and of their options in recipes and checkpoints of earlier versions.
@@ -23,6 +25,7 @@ __all__ = [
     "Control",
     "CountdownHead",
     "EncodingControl",
+    "LengthAwareAttention",
     "LengthTokens",
     "PromptControl",
     "Signal",

@@ -30,11 +30,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
 
 from ..length.meter import Meter
 from . import Control, Signal
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
+SCALED_QUERIES = "lengthwise_scaled_queries"  # the name of the attention function, for transformers
 _PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
@@ -101,6 +105,8 @@ def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) 
     if core.length_control.units:
         _initialise(core, controls)
     core._before_lengthwise = {name: _wrap(core, name, ours) for name, ours in _METHODS.items()}
+    if any(control.scales_queries for control in controls):
+        _scale_queries(core)
     core.length_control.to(core.device)
     return model
 
@@ -115,6 +121,8 @@ def detach(model: Model) -> Model:
         delattr(core, name)
         if before is not None:
             setattr(core, name, before)
+    if core.config._attn_implementation == SCALED_QUERIES:
+        core.set_attn_implementation("sdpa")
     if core.get_input_embeddings().num_embeddings != attached.vocabulary:
         core.resize_token_embeddings(attached.vocabulary)
     del core.length_control
@@ -255,6 +263,45 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
     method.__signature__ = extended  # type: ignore[attr-defined]  # transformers reads it to check arguments
     setattr(model, name, MethodType(method, model))
     return before
+
+
+# ---- attention
+
+
+def _scale_queries(model: Model) -> None:
+    """Let every attention layer of this model ask its controls for a scale. PyTorch's fused kernels still run."""
+    model.set_attn_implementation(SCALED_QUERIES)
+    if model.config._attn_implementation != SCALED_QUERIES:
+        raise ValueError(f"{type(model).__name__} has an attention of its own; its queries cannot be scaled")
+    for module in model.modules():
+        if hasattr(module, "is_causal"):
+            module.__dict__["_lengthwise_model"] = model  # not a submodule; the controls are looked up at each call
+
+
+def scaled_attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
+) -> Any:
+    """Scale the `query` (batch, heads, time, size) as the controls of its model say, and call the fused kernel."""
+    kind = "decoder" if module.is_causal else "cross" if module.is_decoder else "encoder"
+    visible = _visible_keys(query, key, attention_mask, kind == "decoder")
+    for control in controls_of(module._lengthwise_model):
+        if (scale := control.query_scale(kind, visible)) is not None:
+            query = query * scale.unsqueeze(-1).to(query.dtype)
+    return sdpa_attention_forward(module, query, key, value, attention_mask, **more)
+
+
+def _visible_keys(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    """Return how many keys each query can see: (time,), or (batch, heads or 1, time) where there is a mask."""
+    queries, keys = query.shape[2], key.shape[2]
+    if mask is not None:  # booleans, or 0 and a large negative number
+        seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+        return seen[..., :keys].sum(-1)
+    last = torch.full((queries,), keys, device=query.device)
+    return last - torch.arange(queries - 1, -1, -1, device=query.device) if causal else last
+
+
+AttentionInterface.register(SCALED_QUERIES, scaled_attention)
+AttentionMaskInterface.register(SCALED_QUERIES, sdpa_mask)  # else transformers passes no mask
 
 
 # ---- the three methods

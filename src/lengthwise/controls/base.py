@@ -1,7 +1,8 @@
 """The base class of controls: ways of giving a model the target length as an input.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
-hidden states (`edit_hidden`), or several of these. `attach.py` connects it to a model, `length/meter.py` counts tokens.
+hidden states (`edit_hidden`), scale the queries of attention (`query_scale`), or several of these. `attach.py` connects
+it to a model, `length/meter.py` counts tokens.
 """
 
 import inspect
@@ -58,6 +59,7 @@ class Control(nn.Module):
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
     positions: str = "add"  # "replace": the decoder's own positions are set to zero
     edits_hidden: bool = False  # whether it has an `edit_hidden`
+    scales_queries: bool = False  # whether it has a `query_scale`; it then needs no length
 
     def config(self) -> dict[str, Any]:
         """Return the JSON values from which `control_from` builds this control again."""
@@ -79,3 +81,10 @@ class Control(nn.Module):
     def edit_hidden(self, signal: Signal, hidden: Tensor) -> Tensor:
         """Return the decoder's last `hidden` states (batch, time, dim), changed before the output layer reads them."""
         return hidden
+
+    def query_scale(self, kind: str, visible: Tensor) -> Tensor | None:
+        """Return a factor on each query of an `encoder`, `cross` or `decoder` attention, or None.
+
+        `visible`: how many keys each query can see, (queries,) or (batch, heads or 1, queries).
+        """
+        return None

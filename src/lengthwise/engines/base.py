@@ -179,13 +179,13 @@ class Engine(Protocol):
 
     @property
     def plain_without_length(self) -> bool:
-        """Whether, without length inputs, the model computes the same as before controls were attached."""
-        return all(control.edits_hidden for control in self.controls)
+        """Whether, without length inputs, the model computes the same text as if no control received lengths."""
+        return all(control.edits_hidden or control.scales_queries for control in self.controls)
 
     def takes_limits_in(self, unit: str) -> bool:
         """Return whether the model was trained only with length inputs, and with upper limits in this unit.
 
         Such a model can receive a limit so large that it has no effect.
         """
-        trained = [control for control in self.controls if not control.edits_hidden]
+        trained = [c for c in self.controls if not (c.edits_hidden or c.scales_queries)]
         return bool(trained) and all(getattr(c, "at_most", False) and unit in c.units for c in trained)

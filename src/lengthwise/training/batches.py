@@ -49,6 +49,8 @@ class Batch:
     responses: int  # tokens that have a loss, ends included
     tokens: int  # of both sides, without padding
     padded: int  # of both sides, with padding
+    sources: list[int]  # tokens of each example's source
+    targets: list[int]  # and of what the decoder reads of it: of a decoder-only model the source as well
     packed: dict[str, Tensor] = field(default_factory=dict)  # the signal at each token of packed rows
 
     def to(self, device: torch.device) -> "Batch":
@@ -207,6 +209,8 @@ def _batch(examples: Sequence[Example], places: Sequence[int], layout: Layout, *
         labels += [example.target[n] if n < len(example.target) else layout.end for n in trained]
     tokens = sum(len(e.source) + len(e.target) + layout.encoder_decoder for e in examples)
     fields |= {"names": [e.name for e in examples], "responses": len(labels), "tokens": tokens}
+    fields["sources"] = [len(e.source) for e in examples]
+    fields["targets"] = [len(e.target) + (1 if layout.encoder_decoder else len(e.source)) for e in examples]
     return Batch(rows=torch.tensor(rows), labels=torch.tensor(labels), **fields)
 
 

@@ -14,11 +14,13 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ..controls.attach import core_of
+from ..controls import LengthAwareAttention
+from ..controls.attach import controls_of, core_of
 from . import run_state as state
 from .batches import Batch
 from .cuda_graphs import Graphs
@@ -140,6 +142,9 @@ class _Run:
         self.graphs = self._make_graphs(sharded)  # after restoring, which needs parameters without gradients
         self.log = Log(recipe.out, self.progress.step) if accelerator.is_main_process else None
         self.unread: list[tuple[list[str], int, Tensor]] = []  # (names, responses, loss) of batches since the last log
+        controls = controls_of(unwrapped(self.model))
+        self.length_aware = [control for control in controls if isinstance(control, LengthAwareAttention)]
+        self.lengths: list[int] = []  # of the sources since the last log
         self.throughput = Throughput()
 
     # ---- steps
@@ -195,6 +200,11 @@ class _Run:
         rate = learning_rate(self.recipe.train, self.progress.step, share)
         for settings in self.optimizer.param_groups:
             settings["lr"] = rate
+        sources = [length for batch in group for length in batch.sources]
+        targets = [length for batch in group for length in batch.targets]
+        for control in self.length_aware:
+            control.observe(sum(sources) / len(sources), sum(targets) / len(targets))
+        self.lengths += sources
         own = group[self.rank :: self.world]
         # At the end some processes may have one batch less, but all must take part in the exchange of gradients.
         own += [group[0].without_labels()] * (-(-len(group) // self.world) - len(own))
@@ -281,7 +291,9 @@ class _Run:
             tokens=self.progress.tokens,
             tokens_per_second=seen.tokens / max(seconds, 1e-9),
             waiting_for_data=seen.waiting / max(seconds, 1e-9),
+            **{f"source_tokens_p{p}": float(np.percentile(self.lengths, p)) for p in (10, 50, 90)},  # as drawn
         )
+        self.lengths = []
 
     def _write(self, **values: Any) -> None:
         if self.log is not None:
