@@ -49,9 +49,9 @@ class Batch:
     responses: int  # tokens that have a loss, ends included
     tokens: int  # of both sides, without padding
     padded: int  # of both sides, with padding
-    sources: list[int]  # tokens of each example's source
-    targets: list[int]  # and of what the decoder reads of it: of a decoder-only model the source as well
     packed: dict[str, Tensor] = field(default_factory=dict)  # the signal at each token of packed rows
+    sources: list[int] = field(default_factory=list)  # tokens of each example's source
+    targets: list[int] = field(default_factory=list)  # and of its decoder input: source and target, if decoder-only
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`, without waiting for the transfer."""
