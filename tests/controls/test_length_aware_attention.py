@@ -4,12 +4,14 @@ import math
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import _visible_keys, scaled_attention
+from lengthwise.controls.attach import _visible_keys, controls_of, scaled_attention
 from lengthwise.engines.attention_masks import only_given_masks
+from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 
@@ -144,6 +146,32 @@ def test_with_a_length_on_top_and_from_a_folder(byte_bpe, tmp_path):
     [here] = Writer(engine).write("A dog.", "exactly 20 chars")
     [there] = Writer(model, tokenizer).write("A dog.", "exactly 20 chars")
     assert (there.text, there.length) == (here.text, 20)
+
+
+def test_an_adapter_keeps_the_averages(byte_bpe, tmp_path):
+    tiny("llama", byte_bpe).save_pretrained(tmp_path / "base")
+    byte_bpe.save_pretrained(tmp_path / "base")
+    model = attach(tiny("llama", byte_bpe), LengthAwareAttention(["decoder"]), byte_bpe)
+    adapted = get_peft_model(model, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+    [control] = controls_of(adapted)
+    control.observe(6, 8)
+    folder = save(adapted, byte_bpe, tmp_path / "adapter", base=str(tmp_path / "base"))
+    loaded, _ = load_model(folder)
+    assert controls_of(loaded)[0].lengths.tolist() == [6.0, 6.0, 4.0]
+    ids = byte_bpe(TEXTS[1], return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        torch.testing.assert_close(loaded(ids).logits, adapted.eval()(ids).logits)
+
+
+def test_the_attention_of_before_is_restored_and_continuous_batching_refuses(byte_bpe):
+    model = tiny("llama", byte_bpe)
+    model.set_attn_implementation("eager")
+    attach(model, LengthAwareAttention(), byte_bpe)
+    params = SamplingParams([2], 0, max_tokens=4, temperature=1.0, top_p=0.9)
+    with pytest.raises(ValueError, match="has length-aware attention"):
+        list(generate_continuous(model, [SeededPrompt([5], 0)], params, rows=1))
+    assert detach(model).config._attn_implementation == "eager"
+    assert not any("_lengthwise_model" in vars(module) for module in model.modules())
 
 
 def test_gradients_are_the_same_with_checkpointing(byte_bpe):

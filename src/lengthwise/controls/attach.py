@@ -7,6 +7,7 @@ a call: three methods of the one model object are wrapped.
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
+A control that scales queries also replaces the model's attention function.
 Without `decoder_length` the model behaves as the plain model.
 
 Arguments of a controlled call:
@@ -121,8 +122,10 @@ def detach(model: Model) -> Model:
         delattr(core, name)
         if before is not None:
             setattr(core, name, before)
-    if core.config._attn_implementation == SCALED_QUERIES:
-        core.set_attn_implementation("sdpa")
+    if (attention := core.__dict__.pop("_attention_before", None)) is not None:
+        core.set_attn_implementation(attention)
+        for module in core.modules():
+            module.__dict__.pop("_lengthwise_model", None)
     if core.get_input_embeddings().num_embeddings != attached.vocabulary:
         core.resize_token_embeddings(attached.vocabulary)
     del core.length_control
@@ -270,9 +273,11 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
 
 def _scale_queries(model: Model) -> None:
     """Let every attention layer of this model ask its controls for a scale. PyTorch's fused kernels still run."""
+    before = model.config._attn_implementation
     model.set_attn_implementation(SCALED_QUERIES)
     if model.config._attn_implementation != SCALED_QUERIES:
         raise ValueError(f"{type(model).__name__} has an attention of its own; its queries cannot be scaled")
+    model._attention_before = before
     for module in model.modules():
         if hasattr(module, "is_causal"):
             module.__dict__["_lengthwise_model"] = model  # not a submodule; the controls are looked up at each call

@@ -179,7 +179,7 @@ class Engine(Protocol):
 
     @property
     def plain_without_length(self) -> bool:
-        """Whether, without length inputs, the model computes the same text as if no control received lengths."""
+        """Whether the model works without length inputs: its controls need none or edit only the last hidden states."""
         return all(control.edits_hidden or control.scales_queries for control in self.controls)
 
     def takes_limits_in(self, unit: str) -> bool:

@@ -154,9 +154,7 @@ class Decoder:
         # The end token of such a model depends on the length, so it does not show that the text is complete.
         return replace(scores, end_ratio=torch.zeros_like(scores.end_ratio))
 
-    def stream_judge(
-        self, request: Request, options: DecodingOptions
-    ) -> Callable[[list[int], list[float]], list[float]]:
+    def stream_judge(self, request: Request, options: DecodingOptions) -> Judge:
         """Return a function that computes the final agreement of the tokens so far, as `drafts` does at the end."""
         engine, batch = self.engine, self._batch([request])
         if batch.lengths is None or engine.encoder_decoder:
