@@ -123,6 +123,39 @@ def test_texts_of_different_lengths_after_prompts_that_are_read_once(make, famil
             torch.testing.assert_close(column, expected, atol=2e-5, rtol=0)
 
 
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_texts_that_begin_with_different_prefixes(make, family, beams):
+    engine, options = make(family), {"min_new_tokens": STEPS, "length_penalty": 0.0}
+    prompts, prefixes = [engine.prompt_ids(text) for text in TEXTS], [[5, 9], [], [7, 8, 11, 6, 10]]
+    how = {"max_new_tokens": STEPS, "beams": beams, "scores": True, "options": options}
+    together = engine.search(prompts, prefixes=prefixes, **how)
+    for n, (prompt, prefix) in enumerate(zip(prompts, prefixes, strict=True)):
+        alone = engine.search([prompt], prefixes=[prefix], **how)
+        assert together.ids[n] == alone.ids[0]
+        assert together.scores[n] == pytest.approx(alone.scores[0], abs=1e-4)
+        if beams == 1:  # the most probable token in each step, as one forward pass sees it; the end is forbidden
+            token, best, end = (one[0, len(prefix) :] for one in engine.score([prompt], [[*prefix, *together.ids[n]]]))
+            torch.testing.assert_close(token, best.where(best > end, token))
+    assert engine.search(prompts[1:2], **how).ids == [together.ids[1]]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_prefix_is_part_of_the_controlled_length(make, family):
+    """After a prefix, a controlled model receives what it would have received had it written the prefix itself."""
+    engine = make(family, EncodingControl("difference", unit="tokens", scale=2.0))
+    prompts, count = [engine.prompt_ids(text) for text in TEXTS], len(TEXTS)
+    lengths = LengthInputs([20] * count, [0] * count, [False] * count, [0] * count)
+    how = {"options": {"min_new_tokens": STEPS}}
+    whole = engine.search(prompts, lengths, max_new_tokens=STEPS, **how).ids
+    begun = [2, 0, 5]
+    taken = LengthInputs([20] * count, [0] * count, [False] * count, begun)
+    prefixes = [ids[:n] for ids, n in zip(whole, begun, strict=True)]
+    rest = engine.search(prompts, taken, prefixes=prefixes, max_new_tokens=STEPS, **how).ids
+    for ids, n, found in zip(whole, begun, rest, strict=True):
+        assert found[: STEPS - n] == ids[n:]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_search_hands_the_text_alone_to_its_processors(make, family):
     engine, widths = make(family), []

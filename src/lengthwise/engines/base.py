@@ -136,6 +136,7 @@ class Engine(Protocol):
         prompts: Sequence[Ids],
         lengths: LengthInputs | None = None,
         *,
+        prefixes: Sequence[Ids] | None = None,
         max_new_tokens: int,
         processors: Sequence[Processor] = (),
         beams: int = 1,
@@ -145,10 +146,14 @@ class Engine(Protocol):
     ) -> SearchResult:
         """Run a search of the engine's own (beam search) and return `sequences` texts for each prompt.
 
-        `scores`: return the scores of a beam search, which takes memory. The default is a greedy search.
+        `prefixes`: ids with which each text begins; the result is what follows them. `scores`: return the scores of a beam search, which takes memory. The default is a greedy search.
         """
         if beams > 1 or sequences > 1 or processors:
             raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
+        if prefixes is not None:
+            if self.encoder_decoder:
+                raise ValueError(f"{self.name} cannot continue a given text")
+            prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
         rows = self.prefill(prompts, lengths, options, max_new_tokens=max_new_tokens)
         texts: list[list[int]] = [[] for _ in prompts]
         while len(texts[0]) < max_new_tokens:

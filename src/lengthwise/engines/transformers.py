@@ -6,6 +6,7 @@ hook; the steps are run here.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..controls.attach import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, Processor, SearchResult, TokenLogProbs
+from .decoder_prefix import counting_from_the_text, left_padded
 
 Inputs = dict[str, Tensor]  # arguments of the model
 
@@ -102,11 +104,15 @@ class TransformersEngine(Engine):
         """Return the model's own generation settings, overridden by the options."""
         return vars(self.model.generation_config) | _IGNORED | dict(options or {})
 
-    def _inputs(self, prompts: Sequence[Ids], lengths: LengthInputs | None = None) -> Inputs:
+    def _inputs(
+        self, prompts: Sequence[Ids], lengths: LengthInputs | None = None, prefixes: Sequence[Ids] | None = None
+    ) -> Inputs:
         """Return the padded arguments of a call of the model.
 
         Prompts of a causal model are padded on the left, so that the text follows them; encoder inputs on the right.
         """
+        if prefixes is not None and not self.encoder_decoder:
+            prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
         rows = [torch.tensor(prompt) for prompt in prompts]
         side = "right" if self.encoder_decoder else "left"
         ids = pad_sequence(rows, batch_first=True, padding_value=self.pad, padding_side=side)
@@ -118,6 +124,11 @@ class TransformersEngine(Engine):
             found["decoder_at_most"] = torch.tensor(lengths.at_most)
             if not self.encoder_decoder:
                 found["decoder_start"] = ids.shape[1] - torch.tensor(lengths.written)
+        if prefixes is not None and self.encoder_decoder:
+            texts = [[*self._decoder_start, *prefix] for prefix in prefixes]
+            found["decoder_input_ids"], found["decoder_attention_mask"] = left_padded(texts, self.pad)
+            if lengths is not None:
+                found["decoder_start"] = 1 + (1 - found["decoder_attention_mask"]).sum(1)
         return {name: value.to(self.device) for name, value in found.items()}
 
     # ---- step by step
@@ -171,6 +182,7 @@ class TransformersEngine(Engine):
         prompts: Sequence[Ids],
         lengths: LengthInputs | None = None,
         *,
+        prefixes: Sequence[Ids] | None = None,
         max_new_tokens: int,
         processors: Sequence[Processor] = (),
         beams: int = 1,
@@ -178,21 +190,24 @@ class TransformersEngine(Engine):
         scores: bool = False,
         options: Options | None = None,
     ) -> SearchResult:
-        inputs = self._inputs(prompts, lengths)
-        start = len(self._decoder_start) if self.encoder_decoder else inputs["input_ids"].shape[1]
-        found = self.model.generate(
-            **inputs,
-            **_IGNORED | dict(options or {}),
-            do_sample=False,
-            num_beams=beams,  # named even when 1: a model's own settings may ask for more
-            num_return_sequences=sequences,
-            logits_processor=[_TextProcessor(processors, start)] if processors else [],
-            max_new_tokens=max_new_tokens + (start - 1 if self.encoder_decoder else 0),
-            eos_token_id=self.eos,
-            pad_token_id=self.pad,
-            return_dict_in_generate=True,
-            output_scores=scores and beams > 1,
-        )
+        inputs = self._inputs(prompts, lengths, prefixes)
+        given = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]  # columns before the new tokens
+        forced = self.forced_start if self.encoder_decoder and prefixes is None else []  # by a processor of `generate`
+        start = 1 + len(forced) if self.encoder_decoder and prefixes is None else given
+        with counting_from_the_text(core_of(self.model)) if "decoder_input_ids" in inputs else nullcontext():
+            found = self.model.generate(
+                **inputs,
+                **_IGNORED | dict(options or {}),
+                do_sample=False,
+                num_beams=beams,  # named even when 1: a model's own settings may ask for more
+                num_return_sequences=sequences,
+                logits_processor=[_TextProcessor(processors, start)] if processors else [],
+                max_new_tokens=max_new_tokens + len(forced),
+                eos_token_id=self.eos,
+                pad_token_id=self.pad,
+                return_dict_in_generate=True,
+                output_scores=scores and beams > 1,
+            )
         ids = [_padded_with(self.eos[0], self.pad, row) for row in found.sequences[:, start:].tolist()]
         known = getattr(found, "sequences_scores", None)
         return SearchResult(ids, [0.0] * len(ids) if known is None else known.tolist())

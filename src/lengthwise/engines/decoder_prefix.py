@@ -1,0 +1,54 @@
+"""Texts of an encoder-decoder that begin with given ids, of a different number in each row.
+
+The ids are padded on the left, so that all rows are continued in the same column. Rotary and relative positions do not
+depend on the padding. Absolute positions do: most decoders count columns, so the padding would move the text. While
+`counting_from_the_text` is active, positions are counted from the first column that the mask shows.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+
+def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Tensor, Tensor]:
+    """Return the ids and the mask of the rows, both (rows, longest)."""
+    ids = [torch.tensor(row) for row in rows]
+    mask = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True, padding_side="left")
+    return pad_sequence(ids, batch_first=True, padding_value=pad, padding_side="left"), mask
+
+
+@contextmanager
+def counting_from_the_text(model: Any) -> Iterator[None]:
+    """Let the decoder's absolute positions follow its mask, in this thread."""
+    decoder, thread = model.get_decoder(), get_ident()
+    module = getattr(decoder, "embed_positions", None)
+    if module is None:
+        yield
+        return
+    # M2M100 has a table of its own, whose first rows are for padding; the others are embeddings, some with an offset.
+    own_table = not hasattr(module, "weight")
+    offset = module.padding_idx + 1 if own_table else getattr(module, "offset", 0)
+    positions: list[Tensor] = []
+
+    def read_mask(decoder: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        mask = kwargs.get("attention_mask")
+        if mask is not None and mask.dim() == 2 and get_ident() == thread:
+            positions[:] = [(mask.long().cumsum(1) - 1).clamp(min=0)]
+
+    def replace(module: Any, args: Any, output: Tensor) -> Tensor:
+        if not positions or get_ident() != thread:
+            return output
+        table = module.weights if own_table else module.weight
+        return table[positions[0][:, -output.shape[-2] :].to(table.device) + offset].to(output)
+
+    handles = [decoder.register_forward_pre_hook(read_mask, with_kwargs=True), module.register_forward_hook(replace)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
