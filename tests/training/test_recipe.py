@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from lengthwise.controls.attach import controls_of
 from lengthwise.models.checkpoint import load_model
 from lengthwise.training import RecipeError, load_recipe, train
 from lengthwise.training.recipe import parse_recipe
@@ -109,7 +110,7 @@ def test_every_recipe_runs(recipe: Path, tmp_path: Path, toy_base: Path, toy_tra
     assert (folder.parent / "metrics.jsonl").exists()
     assert len(checkpoints(tmp_path / "run")) >= 1
     assert len(tokenizer) > 300
-    assert len(getattr(model, "length_control", None).controls if small.controls else []) == len(small.controls)
+    assert len(controls_of(model)) == len(small.controls) + small.lengths.joins_sentences
 
 
 PAPERS = [path for path in RECIPES if path.stem.startswith(("lakew", "takase", "zhang", "smollm2-"))]

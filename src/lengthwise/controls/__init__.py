@@ -8,6 +8,7 @@ from .encoding import EncodingControl
 from .length_aware_attention import LengthAwareAttention
 from .length_tokens import LengthTokens
 from .prompt import PromptControl
+from .sentence_separator import SentenceSeparator
 
 CONTROLS: dict[str, type[Control]] = {
     "encoding": EncodingControl,
@@ -15,6 +16,7 @@ CONTROLS: dict[str, type[Control]] = {
     "prompt": PromptControl,
     "length_tokens": LengthTokens,
     "length_aware_attention": LengthAwareAttention,
+    "sentence_separator": SentenceSeparator,
 }
 
 # Names of controls and of their options in recipes and checkpoints of earlier versions.
@@ -28,6 +30,7 @@ __all__ = [
     "LengthAwareAttention",
     "LengthTokens",
     "PromptControl",
+    "SentenceSeparator",
     "Signal",
     "control_from",
     "with_new_names",

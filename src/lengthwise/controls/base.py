@@ -59,7 +59,8 @@ class Control(nn.Module):
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
     positions: str = "add"  # "replace": the decoder's own positions are set to zero
     edits_hidden: bool = False  # whether it has an `edit_hidden`
-    scales_queries: bool = False  # whether it has a `query_scale`; it then needs no length
+    scales_queries: bool = False  # whether it has a `query_scale`
+    needs_length: bool = True  # whether the model is wrong without a length
 
     def config(self) -> dict[str, Any]:
         """Return the JSON values from which `control_from` builds this control again."""

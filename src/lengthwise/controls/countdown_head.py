@@ -34,6 +34,7 @@ class CountdownHead(Control):
     name = "countdown_head"
     kind = "difference"  # it depends on the units that remain, as the encoding of that name
     edits_hidden = True
+    needs_length = False
 
     def __init__(self, unit: str | Sequence[str] = "chars", at_most: bool = False, hidden: int = 512) -> None:
         super().__init__()

@@ -40,6 +40,7 @@ class LengthAwareAttention(Control):
 
     name = "length_aware_attention"
     scales_queries = True
+    needs_length = False
 
     def __init__(
         self,

@@ -146,7 +146,8 @@ class Engine(Protocol):
     ) -> SearchResult:
         """Run a search of the engine's own (beam search) and return `sequences` texts for each prompt.
 
-        `prefixes`: ids with which each text begins; the result is what follows them. `scores`: return the scores of a beam search, which takes memory. The default is a greedy search.
+        `prefixes`: ids with which each text begins; the result is what follows them. `scores`: return the scores of a
+        beam search, which takes memory. The default is a greedy search.
         """
         if beams > 1 or sequences > 1 or processors:
             raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
@@ -184,13 +185,13 @@ class Engine(Protocol):
 
     @property
     def plain_without_length(self) -> bool:
-        """Whether the model works without length inputs: its controls need none or edit only the last hidden states."""
-        return all(control.edits_hidden or control.scales_queries for control in self.controls)
+        """Whether the model works without length inputs: no control needs them."""
+        return not any(control.needs_length for control in self.controls)
 
     def takes_limits_in(self, unit: str) -> bool:
         """Return whether the model was trained only with length inputs, and with upper limits in this unit.
 
         Such a model can receive a limit so large that it has no effect.
         """
-        trained = [c for c in self.controls if not (c.edits_hidden or c.scales_queries)]
+        trained = [control for control in self.controls if control.needs_length]
         return bool(trained) and all(getattr(c, "at_most", False) and unit in c.units for c in trained)

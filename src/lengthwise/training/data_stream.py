@@ -5,6 +5,7 @@ own number, so any worker can make it, and a resumed run does not make the earli
 in memory.
 """
 
+import math
 import os
 import signal
 from collections.abc import Iterable, Iterator
@@ -176,10 +177,10 @@ def count_documents(recipe: Recipe) -> tuple[int, Report]:
 
 
 def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
-    """Return the dev batches. Lengths are drawn as in the last epoch, or as in the first if `train.steps` is set."""
+    """Return the dev batches. Lengths are drawn as in the last epoch; if `train.steps` is set, all are as probable."""
     corpora = recipe.data.dev or []
     documents = [d for corpus in corpora for d in islice(read_corpus(corpus, recipe), recipe.data.dev_documents)]
-    examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))
+    examples, skipped = maker.examples(documents, recipe.train.epochs or math.inf, Random(f"{recipe.seed}/dev"))
     if corpora and not examples:
         raise _no_examples(corpora, skipped, recipe)
     return batches(examples, replace(layout, before=1.0), Random(0))  # the dev loss is over every token

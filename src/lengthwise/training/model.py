@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..controls import Control
+from ..controls import Control, SentenceSeparator
 from ..controls.attach import attach, controls_of, core_of
 from ..length.meter import Meter
 from ..models.checkpoint import load_model, load_tokenizer
@@ -38,7 +38,10 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
         model = fresh_model(recipe.model.fresh, tokenizer)
     else:
         model, tokenizer = _base(recipe)
-    if controls := recipe.build_controls():
+    controls = recipe.build_controls()
+    if recipe.lengths.joins_sentences and not any(isinstance(one, SentenceSeparator) for one in controls_of(model)):
+        controls.append(_separator(recipe, tokenizer))
+    if controls:
         attach(model, controls, tokenizer)
     if recipe.train.checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
@@ -63,13 +66,6 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
 
 
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control]) -> Layout:
-    separator = recipe.lengths.separator.strip()
-    joined = recipe.lengths.kind not in ("sentences", "prefixes")
-    if separator and joined and separator not in maker.tokenizer.get_vocab():
-        raise RecipeError(
-            f"lengths.separator {separator!r} is not a token of this model (fresh models have '<sep>'); "
-            "use ' ', or a token of the model"
-        )
     if recipe.batch.packing and any(control.edits_hidden for control in controls):
         raise RecipeError("batch.packing puts several lengths in a row; a countdown head takes only one; leave it out")
     if recipe.batch.packing and maker.encoder_decoder:
@@ -87,6 +83,17 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
         packing=recipe.data.max_tokens if recipe.batch.packing else 0,
         **({} if recipe.loss is None else recipe.loss.model_dump()),
     )
+
+
+def _separator(recipe: Recipe, tokenizer: Any) -> SentenceSeparator:
+    separator = recipe.lengths.separator
+    tokens = tokenizer.tokenize(separator)
+    if len(tokens) != 1 or tokenizer.convert_tokens_to_ids(tokens[0]) == tokenizer.unk_token_id:
+        raise RecipeError(
+            f"lengths.separator {separator.strip()!r} is not a token of this model (fresh models have '<sep>'); "
+            "use ' ', or a token of the model"
+        )
+    return SentenceSeparator(separator, recipe.lengths.maximum)
 
 
 def _end(model: Any, tokenizer: Any) -> int:

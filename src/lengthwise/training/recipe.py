@@ -133,6 +133,11 @@ class LengthsSection(Section):
     separator: str = " "
     anywhere: Share = 0.0  # prefixes
 
+    @property
+    def joins_sentences(self) -> bool:
+        """Whether an example can have several sentences, with a token between them."""
+        return self.kind in ("documents", "dynamic", "resolutions") and bool(self.separator.strip())
+
     @model_validator(mode="after")
     def _prefixes(self) -> "LengthsSection":
         if self.anywhere and self.kind != "prefixes":

@@ -1,0 +1,268 @@
+"""Sliding decoding: translate documents that are longer than the model's window (Zhang, Gu, Zhang & Feng 2023).
+
+A model that was trained on segments of several sentences translates a sentence better if it sees its neighbours. A
+document that is longer than the window is translated in one of three ways:
+
+    segments   Windows do not overlap. The first sentence of each has no context.
+    slide      The window moves by at least one sentence. The oldest sentences leave it, and the translations of those
+               that stay are the forced prefix of the next search. A sentence longer than the window is alone in it.
+    revise     Each sentence of a finished translation is searched again with the source on both sides of it, after
+               the translations before it. The searches are independent: errors do not accumulate, and all are batched.
+
+The paper's method is `slide` with `hold_back=0, candidates=1`. The model writes a separator between sentences. Where
+their number is wrong, or one is empty, the new sentences of the window are translated alone.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..controls.sentence_separator import SentenceSeparator
+from ..engines.base import Engine, Processor
+from ..scoring.log_likelihood import batches_by_size, log_probs
+
+Ids = tuple[int, ...]
+Document = Sequence[str]  # sentences
+_BATCH = 32768  # source tokens and prefix tokens of one search, times beams
+
+
+@dataclass(frozen=True)
+class Window:
+    """The source sentences of a window, and the translations of its first ones."""
+
+    sources: Sequence[str]
+    before: Sequence[Ids] = ()
+
+    @property
+    def new(self) -> Sequence[str]:
+        return self.sources[len(self.before) :]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The translations of the first sentences of a document, as ids.
+
+    windows   how many windows were searched
+    alone     numbers of the sentences that were translated without context, because their window had a wrong number
+    """
+
+    sentences: tuple[Ids, ...] = ()
+    windows: int = 0
+    alone: frozenset[int] = frozenset()
+
+    def extended(self, sentences: Iterable[Ids], alone: bool) -> "Draft":
+        joined = (*self.sentences, *sentences)
+        added = range(len(self.sentences), len(joined)) if alone else ()
+        return Draft(joined, self.windows + 1, self.alone | set(added))
+
+
+class DocumentDecoder:
+    """Translates documents with a model that was trained on segments of several sentences.
+
+    Another model translates each sentence alone.
+
+    window   source tokens that are translated together; default: 0.8 of the longest training segment
+    repair   translate the sentences of a window alone if their number is wrong; if False, missing sentences are empty
+             and surplus ones belong to the last, to measure what the model does by itself
+    """
+
+    def __init__(self, engine: Engine, *, beams: int = 4, window: int | None = None, repair: bool = True) -> None:
+        trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
+        self.engine, self.beams, self.repair, self.window, self._separator = engine, beams, repair, 0, " "
+        if trained is not None:
+            self.window, self._separator = int(0.8 * trained.maximum) if window is None else window, trained.separator
+        [self._mark] = engine.tokenizer(text_target=self._separator, add_special_tokens=False)["input_ids"] or [-1]
+
+    def texts(self, draft: Draft) -> list[str]:
+        """Return the sentences of a draft."""
+        found = self.engine.tokenizer.batch_decode(list(draft.sentences), skip_special_tokens=True)
+        return [text.strip() for text in found]
+
+    # ---- three ways
+
+    def segments(self, documents: Sequence[Document]) -> list[Draft]:
+        """Translate windows that do not overlap, each without context."""
+        windows, owners = [], []
+        for number, (document, sizes) in enumerate(zip(documents, map(self._sizes, documents), strict=True)):
+            start = 0
+            while start < len(document):
+                end = self._end(sizes, start, start + 1)
+                windows.append(Window(document[start:end]))
+                owners.append(number)
+                start = end
+        drafts = [Draft() for _ in documents]
+        for number, [(sentences, alone)] in zip(owners, self._translate(windows), strict=True):
+            drafts[number] = drafts[number].extended(sentences, alone)
+        return drafts
+
+    def slide(self, documents: Sequence[Document], *, hold_back: int = 0, candidates: int = 1) -> list[Draft]:
+        """Translate with a window that moves over each document.
+
+        hold_back    sentences at the end of a window that are searched again in the next one, with the source that
+                     follows them
+        candidates   drafts of each document that compete: those with the highest mean log-probability in the window
+        """
+        sizes = [self._sizes(document) for document in documents]
+        drafts = [[Draft()] for _ in documents]
+        while unfinished := [n for n, document in enumerate(documents) if len(drafts[n][0].sentences) < len(document)]:
+            places = {n: self._place(sizes[n], len(drafts[n][0].sentences), hold_back) for n in unfinished}
+            owners = [(n, draft) for n in unfinished for draft in drafts[n]]
+            windows = [self._window(documents[n], *places[n], draft.sentences) for n, draft in owners]
+            found = self._translate(windows, candidates)
+            scores = iter(self._scores(windows, found) if candidates > 1 else ())
+            ranked: dict[int, list[tuple[float, Draft]]] = {n: [] for n in unfinished}
+            for (n, draft), options in zip(owners, found, strict=True):
+                last = places[n][1] == len(documents[n])
+                for sentences, alone in options:
+                    kept = sentences if last or len(sentences) == 1 else sentences[: max(1, len(sentences) - hold_back)]
+                    ranked[n].append((next(scores, 0.0), draft.extended(kept, alone)))
+            for n, scored in ranked.items():
+                ordered = sorted(scored, key=lambda one: -one[0])
+                drafts[n] = list({draft.sentences: draft for _, draft in reversed(ordered)}.values())[::-1][:candidates]
+        return [best for best, *_ in drafts]
+
+    def revise(self, documents: Sequence[Document], drafts: Sequence[Draft]) -> list[Draft]:
+        """Search each sentence again, with the source on both sides of it, after the drafts of those before it."""
+        windows = []
+        for document, draft in zip(documents, drafts, strict=True):
+            sizes = self._sizes(document)
+            for number in range(len(document)):
+                half = (self.window + sizes[number]) // 2
+                end = self._end(sizes, self._start(sizes, number, number + 1, half), number + 1)
+                start = self._start(sizes, number, end, self.window)
+                windows.append(self._window(document, start, end, draft.sentences[:number]))
+        found = iter(self._search(windows, 1, [self._one_sentence]))
+        return [
+            Draft(
+                tuple(next(found)[0][0] or sentence for sentence in draft.sentences),
+                draft.windows + len(draft.sentences),
+            )
+            for draft in drafts
+        ]
+
+    # ---- windows
+
+    def _sizes(self, document: Document) -> list[int]:
+        """Return the tokens of each source sentence, with its separator."""
+        return [len(ids) + 1 for ids in self.engine.tokenizer(list(document), add_special_tokens=False)["input_ids"]]
+
+    def _end(self, sizes: list[int], start: int, end: int) -> int:
+        """Return the last end, from `end` on, with which sentences from `start` on are within the window."""
+        while end < len(sizes) and sum(sizes[start : end + 1]) <= self.window:
+            end += 1
+        return end
+
+    def _start(self, sizes: list[int], start: int, end: int, limit: int) -> int:
+        """Return the first start, from `start` back, with which sentences before `end` are within the limit."""
+        while start > 0 and sum(sizes[start - 1 : end]) <= limit:
+            start -= 1
+        return start
+
+    def _place(self, sizes: list[int], done: int, hold_back: int) -> tuple[int, int]:
+        """Return the start and the end of the next window: with a new sentence, and those to hold back if they fit."""
+        new = min(done + 1 + hold_back, len(sizes))
+        while new > done + 1 and sum(sizes[done:new]) > self.window:
+            new -= 1
+        start = self._start(sizes, done, new, self.window)
+        return start, self._end(sizes, start, new)
+
+    def _window(self, document: Document, start: int, end: int, translated: Sequence[Ids]) -> Window:
+        """Return the window from `start` to `end`, or a shorter one if the prefix would take half of the decoder."""
+        while start < len(translated) and len(self._prefix(translated[start:])) > self.engine.window // 2:
+            start += 1
+        return Window(document[start:end], translated[start:])
+
+    # ---- search
+
+    def _translate(self, windows: list[Window], count: int = 1) -> list[list[tuple[list[Ids], bool]]]:
+        """Return `count` translations of each window's new sentences, and whether their number was wrong.
+
+        Only translations with the right number of sentences are returned; if there is none, a repaired one.
+        """
+        searched = self._search(windows, count)
+        found = [
+            [sentences for sentences in options if len(sentences) == len(window.new) and all(sentences)]
+            for window, options in zip(windows, searched, strict=True)
+        ]
+        wrong = [row for row, options in enumerate(found) if not options]
+        single = [Window([source]) for row in wrong for source in windows[row].new]
+        alone = iter(self._search(single, 1) if self.repair and single else [])
+        result = [[(sentences, False) for sentences in options] for options in found]
+        for row in wrong:
+            count = len(windows[row].new)
+            sentences = (
+                [_flat(next(alone)[0]) for _ in range(count)] if self.repair else _padded(searched[row][0], count)
+            )
+            result[row] = [(sentences, len(windows[row].sources) > 1)]
+        return result
+
+    def _search(self, windows: list[Window], count: int, processors: Sequence[Processor] = ()) -> list[list[list[Ids]]]:
+        """Return `count` continuations of each window, each a list of sentences."""
+        engine = self.engine
+        prompts = [self._prompt(window) for window in windows]
+        prefixes = [self._prefix(window.before) for window in windows]
+        sizes = [len(prompt) + len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
+        found: list[list[list[Ids]]] = [[] for _ in windows]
+        for rows in batches_by_size(sizes, _BATCH // self.beams):
+            new = max(len(prompts[row]) * len(windows[row].new) // len(windows[row].sources) for row in rows)
+            longest = max(len(prefixes[row]) for row in rows)
+            ids = engine.search(
+                [prompts[row] for row in rows],
+                prefixes=[prefixes[row] for row in rows],
+                max_new_tokens=max(1, min(2 * new + 30, engine.window - longest - 2)),
+                beams=max(self.beams, count),
+                sequences=count,
+                processors=processors,
+            ).ids
+            for place, text in enumerate(ids):
+                found[rows[place // count]].append(self._split(text))
+        return found
+
+    def _prompt(self, window: Window) -> list[int]:
+        return self.engine.prompt_ids(self._separator.join(window.sources))
+
+    def _prefix(self, sentences: Iterable[Ids]) -> list[int]:
+        return [token for sentence in sentences for token in (*sentence, self._mark)]
+
+    def _split(self, ids: Sequence[int]) -> list[Ids]:
+        """Return the ids of each sentence, up to the end token."""
+        sentences: list[list[int]] = [[]]
+        for token in ids:
+            if token in self.engine.eos:
+                break
+            if token == self._mark:
+                sentences.append([])
+            else:
+                sentences[-1].append(token)
+        return [tuple(sentence) for sentence in sentences]
+
+    def _one_sentence(self, ids: Any, scores: Any) -> Any:
+        """Allow only the end after a separator: a logits processor."""
+        if ids.shape[1]:
+            after = ids[:, -1] == self._mark
+            kept = scores[:, self.engine.eos].clone()
+            scores[after] = -math.inf
+            scores[:, self.engine.eos] = kept
+        return scores
+
+    def _scores(self, windows: list[Window], found: list[list[tuple[list[Ids], bool]]]) -> list[float]:
+        """Return the mean log-probability of each translation, the prefix included."""
+        pairs = [
+            (self._prompt(window), self._prefix([*window.before, *sentences])[: self.engine.window - 2])
+            for window, options in zip(windows, found, strict=True)
+            for sentences, _ in options
+        ]
+        prompts, texts = zip(*pairs, strict=True)
+        known = dict(log_probs(self.engine, prompts, texts))
+        return [float(known[row].token.mean()) if row in known else -math.inf for row in range(len(texts))]
+
+
+def _flat(sentences: list[Ids]) -> Ids:
+    return tuple(token for sentence in sentences for token in sentence)
+
+
+def _padded(sentences: list[Ids], count: int) -> list[Ids]:
+    """Return `count` sentences: missing ones are empty, and surplus ones belong to the last."""
+    kept = [*sentences[: count - 1], _flat(sentences[count - 1 :])]
+    return kept + [()] * (count - len(kept))

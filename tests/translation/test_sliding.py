@@ -1,0 +1,143 @@
+"""Documents longer than the window: an engine that copies its source shows what each method reads and keeps."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from families import tiny
+from lengthwise import attach
+from lengthwise.controls import SentenceSeparator
+from lengthwise.engines.base import Engine, SearchResult, TokenLogProbs
+from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.translation.sliding import DocumentDecoder
+
+SEP, END = 1, 2
+
+
+class Letters:
+    """A tokenizer with a token for each letter."""
+
+    def __call__(self, text=None, text_target=None, add_special_tokens=True):
+        text = text_target if text is None else text
+        if isinstance(text, list):
+            return {"input_ids": [self(one, None, add_special_tokens)["input_ids"] for one in text]}
+        return {"input_ids": [SEP if letter == "|" else ord(letter) for letter in text] + [END] * add_special_tokens}
+
+    def batch_decode(self, rows, skip_special_tokens=True):
+        return ["".join(map(chr, row)) for row in rows]
+
+
+class Copying(Engine):
+    """Continues each text with the source that the prefix has not covered. `wrong` turns a source into another text."""
+
+    name, eos, pad, window, encoder_decoder = "copying", [END], 0, 512, True
+    tokenizer = Letters()
+
+    def __init__(self, maximum, wrong=lambda ids: ids):
+        self.controls_ = [SentenceSeparator("|", maximum)] if maximum else []
+        self.wrong, self.calls = wrong, []
+
+    @property
+    def controls(self):
+        return self.controls_
+
+    def search(self, prompts, lengths=None, *, prefixes, max_new_tokens, beams, sequences, processors=(), **_):
+        rows = []
+        for prompt, prefix in zip(prompts, prefixes, strict=True):
+            self.calls.append(("".join("|" if i == SEP else chr(i) for i in prompt[:-1]), len(prefix)))
+            ids = self.wrong(prompt[:-1])[len(prefix) :]
+            if processors:
+                ids = ids[: ids.index(SEP) + 1] if SEP in ids else ids
+            rows += [[*ids, END][:max_new_tokens]] * sequences
+        return SearchResult(rows, [0.0] * len(rows))
+
+    def score(self, prompts, texts, lengths=None, cache=None):
+        return TokenLogProbs(*torch.zeros(3, len(texts), max(map(len, texts))))
+
+
+def texts(decoder, drafts):
+    return [decoder.texts(draft) for draft in drafts]
+
+
+sentence = st.text("abcdefgh", min_size=1, max_size=12)
+documents = st.lists(st.lists(sentence, min_size=1, max_size=9), min_size=1, max_size=3)
+
+
+@given(documents, st.integers(1, 40), st.integers(0, 2), st.integers(1, 2))
+def test_every_sentence_is_translated_once_and_in_order(documents, window, hold_back, candidates):
+    decoder = DocumentDecoder(Copying(64), window=window)
+    for drafts in (
+        decoder.segments(documents),
+        decoder.slide(documents, hold_back=hold_back, candidates=candidates),
+        decoder.revise(documents, decoder.segments(documents)),
+    ):
+        assert texts(decoder, drafts) == documents
+        assert not any(draft.alone for draft in drafts)
+
+
+def test_the_window_keeps_the_translations_of_what_stays_in_it():
+    engine = Copying(64)
+    DocumentDecoder(engine, window=9).slide([["aa", "bb", "cc", "dddddddddddd", "ee"]])
+    # A sentence counts with its separator: three fit. The long one is alone, and has no context.
+    assert engine.calls == [("aa|bb|cc", 0), ("dddddddddddd", 0), ("ee", 0)]
+    engine.calls.clear()
+    DocumentDecoder(engine, window=9).slide([["aa", "bb", "cc", "dd"]])
+    assert engine.calls == [("aa|bb|cc", 0), ("bb|cc|dd", len("bb|cc|"))]
+
+
+def test_sentences_at_the_end_of_a_window_can_wait_for_what_follows_them():
+    engine = Copying(64)
+    DocumentDecoder(engine, window=9).slide([["aa", "bb", "cc", "dd"]], hold_back=1)
+    assert engine.calls == [("aa|bb|cc", 0), ("bb|cc|dd", len("bb|"))]
+
+
+def test_a_revision_sees_both_sides():
+    engine = Copying(64)
+    decoder = DocumentDecoder(engine, window=9)
+    documents = [["aa", "bb", "cc", "dd"]]
+    drafts = decoder.segments(documents)
+    engine.calls.clear()
+    decoder.revise(documents, drafts)
+    assert engine.calls == [("aa|bb|cc", 0), ("aa|bb|cc", 3), ("bb|cc|dd", 3), ("bb|cc|dd", 6)]
+
+
+@pytest.mark.parametrize("method", ["segments", "slide"])
+def test_a_window_with_a_wrong_count_is_translated_sentence_by_sentence(method):
+    lost = lambda ids: ids[: len(ids) - 3] if ids.count(SEP) == 2 else ids  # noqa: E731
+    decoder = DocumentDecoder(Copying(64, lost), window=9)
+    [draft] = getattr(decoder, method)([["aa", "bb", "cc", "dd"]])
+    assert decoder.texts(draft) == ["aa", "bb", "cc", "dd"]
+    assert draft.alone == ({0, 1, 2, 3} if method == "slide" else {0, 1, 2})
+
+
+def test_without_repair_a_missing_sentence_is_empty():
+    lost = lambda ids: ids[: len(ids) - 3]  # noqa: E731
+    decoder = DocumentDecoder(Copying(64, lost), window=9, repair=False)
+    assert texts(decoder, decoder.segments([["aa", "bb", "cc"]])) == [["aa", "bb", ""]]
+    surplus = DocumentDecoder(Copying(64, lambda ids: [*ids, SEP, ord("x")]), window=9, repair=False)
+    assert texts(surplus, surplus.segments([["aa", "bb", "cc"]])) == [["aa", "bb", "ccx"]]
+
+
+def test_a_model_that_was_not_trained_on_documents_translates_single_sentences():
+    engine = Copying(0)
+    decoder = DocumentDecoder(engine)
+    assert texts(decoder, decoder.slide([["aa", "bb"]])) == [["aa", "bb"]]
+    assert engine.calls == [("aa", 0), ("bb", 0)]
+
+
+def test_the_default_window_is_smaller_than_the_longest_training_segment():
+    assert DocumentDecoder(Copying(100)).window == 80
+
+
+@pytest.mark.parametrize("method", ["segments", "slide", "revise"])
+def test_a_real_model(method, sp_unigram):
+    """An untrained model writes nonsense and never stops: still, each sentence has a text."""
+    model = attach(tiny("marian", sp_unigram), SentenceSeparator("the", 40), sp_unigram)
+    decoder = DocumentDecoder(TransformersEngine(model, sp_unigram, "tiny"), beams=2, window=30)
+    documents = [["The dog.", "A fox.", "Where is it?"], ["One more."]]
+    drafts = decoder.slide(documents, candidates=2) if method == "slide" else decoder.segments(documents)
+    if method == "revise":
+        drafts = decoder.revise(documents, drafts)
+    assert [len(draft.sentences) for draft in drafts] == [3, 1]
+    assert all(all(draft.sentences) for draft in drafts)
