@@ -1,17 +1,28 @@
-"""Quality against decoding length: documents translated in segments of at most 1, 64, 128, ... tokens.
+"""Quality of document translation against the decoding length, for each way of decoding.
 
     python bench/documents.py runs/*/model --data data/libreoffice-help.en-de.test.jsonl.gz --out documents.json
 
-A limit of 1 token translates every sentence alone. A model that is biased towards the lengths of its training loses
-quality at the others (Zhang et al. 2023, figure 1). The scores are BLEU and chrF of sentences and
-of documents, and the share of segments with as many sentences as their source. Where the numbers differ, missing
-sentences are empty and surplus ones belong to the last.
+Documents are cut into pieces of at most 1, 64, 128, ... source tokens, which are translated one by one; a length of 1
+token is sentence by sentence. A model that is biased towards the lengths of its training loses quality at the others
+(Zhang et al. 2023, figure 1). The methods are those of `lengthwise.translation.sliding`:
+
+    whole        a piece is one window, as the model writes it: missing sentences are empty
+    segments     windows of 0.8 of the longest training segment that do not overlap
+    slide        the paper's sliding decoding
+    held-back    sliding, where the last sentence of a window waits for its right context
+    candidates   held-back, with three drafts that compete
+    revised      sentences are translated alone, then each again with both sides of its context
+
+Except for `whole`, a window with a wrong number of sentences is translated sentence by sentence. Reported are BLEU and
+chrF of sentences and of documents, the share of documents in which the number of sentences was right without that
+repair, and seconds. The file has the outputs as well.
 """
 
 import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -21,88 +32,89 @@ from lengthwise.corpora.filters import Limits
 from lengthwise.corpora.readers import read
 from lengthwise.engines.base import Engine
 from lengthwise.metrics import score
-from lengthwise.scoring.log_likelihood import batches_by_size
 from lengthwise.training.dynamic_length_sampling import cut
+from lengthwise.translation.sliding import DocumentDecoder, Draft
 
 METRICS = ["bleu", "d-bleu", "chrf", "d-chrf"]
+Documents = list[list[str]]
 
 
-def translate(engine: Engine, texts: list[str], beams: int) -> list[list[int]]:
-    """Return the token ids of the translation of each text, in batches of similar length."""
-    prompts = [engine.prompt_ids(text) for text in texts]
-    found: list[list[int]] = [[] for _ in texts]
-    for rows in batches_by_size([len(prompt) for prompt in prompts], 262144 // beams):
-        longest = max(len(prompts[row]) for row in rows)
-        steps = min(3 * longest // 2 + 20, engine.window - 2)
-        ids = engine.search([prompts[row] for row in rows], max_new_tokens=steps, beams=beams).ids
-        for row, text in zip(rows, ids, strict=True):
-            end = next((n for n, token in enumerate(text) if token in engine.eos), len(text))
-            found[row] = text[:end]
-    return found
+def revised(decoder: DocumentDecoder, pieces: Documents) -> list[Draft]:
+    alone = DocumentDecoder(decoder.engine, beams=decoder.beams, window=1).segments(pieces)
+    return decoder.revise(pieces, alone)
 
 
-def sentences(engine: Engine, ids: list[int], separator: int, count: int) -> tuple[list[str], bool]:
-    """Return `count` sentences of a segment's translation, and whether it had as many."""
-    parts: list[list[int]] = [[]]
-    for token in ids:
-        if token == separator:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    texts = [text.strip() for text in engine.tokenizer.batch_decode(parts, skip_special_tokens=True)]
-    exact = len(texts) == count
-    kept = [*texts[: count - 1], " ".join(texts[count - 1 :])] if len(texts) >= count else texts
-    return kept + [""] * (count - len(kept)), exact
+METHODS: dict[str, Callable[[DocumentDecoder, Documents], list[Draft]]] = {
+    "whole": DocumentDecoder.segments,
+    "segments": DocumentDecoder.segments,
+    "slide": DocumentDecoder.slide,
+    "held-back": lambda decoder, pieces: decoder.slide(pieces, hold_back=1),
+    "candidates": lambda decoder, pieces: decoder.slide(pieces, hold_back=1, candidates=3),
+    "revised": revised,
+}
 
 
-def measured(engine: Engine, documents: list[list[tuple[str, str]]], limit: int, separator: str, beams: int) -> Any:
-    """Translate the documents in segments of at most `limit` tokens of the source, and return their scores."""
-    segments, sizes = [], {}
-    for number, document in enumerate(documents):
-        sizes[number] = [len(engine.tokenizer(source)["input_ids"]) for source, _ in document]
-        segments += [(number, part) for part in cut(sizes[number], sizes[number], repeat(limit))]
+def measured(engine: Engine, documents: Documents, refs: Documents, method: str, length: int, beams: int) -> Any:
+    """Translate the documents in pieces of at most `length` tokens, and return their scores and outputs."""
+    window = length if method == "whole" else None
+    decoder = DocumentDecoder(engine, beams=beams, window=window, repair=method != "whole")
+    sizes = [[len(ids) for ids in engine.tokenizer(document)["input_ids"]] for document in documents]
+    places = [(n, part) for n, size in enumerate(sizes) for part in cut(size, size, repeat(length))]
     began = time.perf_counter()
-    texts = [separator.join(documents[number][n][0] for n in part) for number, part in segments]
-    found = translate(engine, texts, beams)
+    drafts = METHODS[method](decoder, [documents[n][part.start : part.stop] for n, part in places])
     seconds = time.perf_counter() - began
-    mark = engine.tokenizer.get_vocab().get(separator.strip(), -1)
-    outputs = [sentences(engine, ids, mark, len(part)) for ids, (_, part) in zip(found, segments, strict=True)]
-    hyps = [text for texts, _ in outputs for text in texts]
-    srcs, refs = zip(*(documents[number][n] for number, part in segments for n in part), strict=True)
-    docs = [number for number, part in segments for _ in part]
-    scores = score(hyps, refs=list(refs), srcs=list(srcs), docs=docs, metrics=METRICS)
-    exact = sum(same for _, same in outputs) / len(outputs)
-    values = {one.name: {"value": one.value, "interval": one.interval, "signature": one.signature} for one in scores}
-    return {"limit": limit, "segments": len(segments), "same_count": exact, "seconds": seconds, "scores": values}
+    outputs: Documents = [[] for _ in documents]
+    for (n, _), draft in zip(places, drafts, strict=True):
+        outputs[n] += decoder.texts(draft)
+    wrong = {n for (n, _), draft in zip(places, drafts, strict=True) if draft.alone}
+    docs = [number for number, document in enumerate(documents) for _ in document]
+    hyps, srcs, flat_refs = ([text for document in some for text in document] for some in (outputs, documents, refs))
+    scores = score(hyps, refs=flat_refs, srcs=srcs, docs=docs, metrics=METRICS)
+    return {
+        "method": method,
+        "length": length,
+        "right_count": 1 - len(wrong) / len(documents),
+        "repaired_sentences": sum(len(draft.alone) for draft in drafts) / len(hyps),
+        "windows": sum(draft.windows for draft in drafts),
+        "seconds": seconds,
+        "scores": {
+            one.name: {"value": one.value, "interval": one.interval, "signature": one.signature} for one in scores
+        },
+        "outputs": outputs,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL", help="folders that `lengthwise train` has written")
     parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="test documents")
-    parser.add_argument("--limits", default="1,64,128,256,512,900", help="tokens of the source per segment")
-    parser.add_argument("--separator", default="<sep>", help="as in the recipe")
+    parser.add_argument("--lengths", default="1,64,128,256,512,1024,2048", help="source tokens per piece")
+    parser.add_argument("--methods", default="whole", help=f"some of {', '.join(METHODS)}")
     parser.add_argument("--beams", type=int, default=4)
     parser.add_argument("--documents", type=int, default=None, metavar="N", help="the first N of each file")
+    parser.add_argument("--dtype", default=None, help="float16 is faster on a GPU")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON")
     asked = parser.parse_args()
-    documents: list[list[tuple[str, str]]] = []
+    pairs: list[list[tuple[str, str]]] = []
     for file in asked.data:
         found = [list(document.segments) for document in read(file, limits=Limits(duplicates=True))]
-        documents += found[: asked.documents]
-    print(f"{len(documents):,} documents, {sum(map(len, documents)):,} sentences", file=sys.stderr)
+        pairs += found[: asked.documents]
+    documents, refs = ([[pair[side] for pair in document] for document in pairs] for side in (0, 1))
+    print(f"{len(pairs):,} documents, {sum(map(len, pairs)):,} sentences", file=sys.stderr)
     results: dict[str, Any] = {}
     for model in asked.models:
-        engine = lengthwise.load(model).engine
-        for limit in map(int, asked.limits.split(",")):
-            one = measured(engine, documents, limit, asked.separator, asked.beams)
-            results.setdefault(model, []).append(one)
-            shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in one["scores"].items())
-            print(
-                f"{model}  at most {limit}: {shown}  same count {one['same_count']:.1%}  {one['seconds']:.0f} s",
-                flush=True,
-            )
-            asked.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        engine = lengthwise.load(model, **({"dtype": asked.dtype} if asked.dtype else {})).engine
+        for method in asked.methods.split(","):
+            for length in map(int, asked.lengths.split(",")):
+                if method == "whole" and 1.5 * length > engine.window:
+                    print(f"{model}  whole {length}: beyond its {engine.window} positions")
+                    continue
+                one = measured(engine, documents, refs, method, length, asked.beams)
+                results.setdefault(model, []).append(one)
+                shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in one["scores"].items())
+                right, seconds = one["right_count"], one["seconds"]
+                print(f"{model}  {method} {length}: {shown}  right count {right:.1%}  {seconds:.0f} s", flush=True)
+                asked.out.write_text(json.dumps(results) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

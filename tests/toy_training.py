@@ -117,6 +117,8 @@ def toy_recipe(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
         overrides += ["model.fresh.size=tiny", "model.fresh.vocabulary=400", "model.fresh.max_positions=1024"]
     else:
         overrides.append(f"model.base={base}")
+    if "separator" in values.get("lengths", {}):
+        overrides.append("lengths.separator=<sep>")  # the toy translator has no other
     if values["train"].get("warmup"):
         overrides.append("train.warmup=2")
     return load_recipe(recipe, overrides + more)
