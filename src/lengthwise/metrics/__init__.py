@@ -18,12 +18,13 @@ from . import bertscore, coverage, diversity, length_error, length_ratio, likeli
 from .attention_entropy import attention_entropy
 from .contrastive import contrastive_accuracy
 from .models import causal_scorer, encoder, reverse_model
+from .realign import realign
 from .score import Comparison, Score, as_json, as_table
 from .tally import Metric, NotApplicable, Tally, Test, as_comparison, as_score, median, population_std
 from .texts import Texts
 
 __all__ = ["METRICS", "Comparison", "Metric", "NotApplicable", "Score", "Tally", "Texts", "as_json", "as_table"]
-__all__ += ["attention_entropy", "compare", "contrastive_accuracy", "score", "score_bins", "tally_of"]
+__all__ += ["attention_entropy", "compare", "contrastive_accuracy", "realign", "score", "score_bins", "tally_of"]
 
 _REFS, _SRCS, _DOCS, _BUDGETS = ("refs",), ("srcs",), ("refs", "docs"), ("budgets",)
 _TOK = "one of sacreBLEU's tokenizers"
