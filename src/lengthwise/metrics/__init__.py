@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from . import bertscore, coverage, diversity, length_error, length_ratio, likelihood, overlap, rouge
+from . import bertscore, consistency, coverage, diversity, length_error, length_ratio, likelihood, overlap, rouge
 from .attention_entropy import attention_entropy
 from .contrastive import contrastive_accuracy
 from .models import causal_scorer, encoder, reverse_model
@@ -46,6 +46,8 @@ METRICS: dict[str, Metric] = {
     "d-bleu*": Metric(partial(overlap.of_documents, overlap.bleu, star=True), _DOCS, takes=_TOK),
     "d-chrf": Metric(partial(overlap.of_documents, overlap.chrf), _DOCS),
     "d-ter": Metric(partial(overlap.of_documents, overlap.ter), _DOCS, usual=False),  # minutes on long documents
+    "consistency": Metric(consistency.consistency, ("srcs", *_DOCS), usual=False),
+    "consistency-ref": Metric(partial(consistency.consistency, of_references=True), ("srcs", *_DOCS), usual=False),
     "rouge-1": Metric(partial(rouge.rouge, kind="rouge1"), _REFS, takes="a tokenizer"),
     "rouge-2": Metric(partial(rouge.rouge, kind="rouge2"), _REFS, takes="a tokenizer"),
     "rouge-l": Metric(partial(rouge.rouge, kind="rougeL"), _REFS, takes="a tokenizer"),
