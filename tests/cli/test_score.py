@@ -61,6 +61,17 @@ def test_jsonl_brings_its_budgets_along(cli, files):
     assert found["chrf"] == pytest.approx(sacrebleu.corpus_chrf(HYPS, [REFS]).score)
 
 
+def test_rows_of_one_document_are_scored_together(cli, files):
+    rows = [{"text": h, "reference": r, "source": s} for h, r, s in zip(HYPS, REFS, SRCS, strict=True)]
+    for documents, level in (([0, 0, 1], True), ([0, 1, 2], False), ([None, 0, 0], False)):
+        lines = [json.dumps(row | {"document": name}) for row, name in zip(rows, documents, strict=True)]
+        (files / "out.jsonl").write_text("\n".join(lines))
+        found = values(cli("score", "--hyp", files / "out.jsonl", "--json")[1])
+        assert ("d-bleu" in found) == level
+    code, _, err = cli("score", "--hyp", files / "out.jsonl", "--metrics", "consistency")
+    assert (code, "'consistency' needs srcs and refs and docs; docs not given" in err) == (2, True)
+
+
 def test_tokens_are_as_their_writer_counted_them(cli, files):
     rows = [{"text": h, "budget": "exactly 5 tokens", "length": n} for h, n in zip(HYPS, (5, 7, 4), strict=True)]
     (files / "out.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

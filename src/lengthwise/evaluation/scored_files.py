@@ -165,4 +165,6 @@ def _texts(
         firsts = [one if isinstance(one, str) else one[0] for one in refs] if refs else nothing
         given = [length.of(src, ref, tokenizer) for src, ref in zip(sources or nothing, firsts, strict=True)]
     known = counts if in_tokens and None not in counts else None  # as generated
-    return Texts(hyps, refs, sources, given, lengths=known, tokenizer=tokenizer)
+    names: list[Any] = [row.get("document") for row in rows]  # of `evaluate`: equal for the sentences of one document
+    docs = names if None not in names and len(set(names)) < len(names) else None
+    return Texts(hyps, refs, sources, given, docs, lengths=known, tokenizer=tokenizer)

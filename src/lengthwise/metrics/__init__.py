@@ -14,16 +14,28 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from . import bertscore, coverage, diversity, length_error, length_ratio, likelihood, overlap, rouge
-from .attention_entropy import attention_entropy
-from .contrastive import contrastive_accuracy
+from . import bertscore, consistency, coverage, diversity, length_error, length_ratio, likelihood, overlap, rouge
+from .attention_entropy import attention_entropy, entropy_gap
+from .contrastive import contrastive_accuracy, contrastive_scores
 from .models import causal_scorer, encoder, reverse_model
+from .position import positions
+from .realign import realign
 from .score import Comparison, Score, as_json, as_table
 from .tally import Metric, NotApplicable, Tally, Test, as_comparison, as_score, median, population_std
 from .texts import Texts
 
 __all__ = ["METRICS", "Comparison", "Metric", "NotApplicable", "Score", "Tally", "Texts", "as_json", "as_table"]
-__all__ += ["attention_entropy", "compare", "contrastive_accuracy", "score", "score_bins", "tally_of"]
+__all__ += [
+    "attention_entropy",
+    "compare",
+    "contrastive_accuracy",
+    "contrastive_scores",
+    "entropy_gap",
+    "realign",
+    "score",
+    "score_bins",
+    "tally_of",
+]
 
 _REFS, _SRCS, _DOCS, _BUDGETS = ("refs",), ("srcs",), ("refs", "docs"), ("budgets",)
 _TOK = "one of sacreBLEU's tokenizers"
@@ -45,6 +57,8 @@ METRICS: dict[str, Metric] = {
     "d-bleu*": Metric(partial(overlap.of_documents, overlap.bleu, star=True), _DOCS, takes=_TOK),
     "d-chrf": Metric(partial(overlap.of_documents, overlap.chrf), _DOCS),
     "d-ter": Metric(partial(overlap.of_documents, overlap.ter), _DOCS, usual=False),  # minutes on long documents
+    "consistency": Metric(consistency.consistency, ("srcs", *_DOCS), usual=False),
+    "consistency-ref": Metric(partial(consistency.consistency, of_references=True), ("srcs", *_DOCS), usual=False),
     "rouge-1": Metric(partial(rouge.rouge, kind="rouge1"), _REFS, takes="a tokenizer"),
     "rouge-2": Metric(partial(rouge.rouge, kind="rouge2"), _REFS, takes="a tokenizer"),
     "rouge-l": Metric(partial(rouge.rouge, kind="rougeL"), _REFS, takes="a tokenizer"),
@@ -120,6 +134,17 @@ def score_bins(
         raise ValueError("bins of the target length need budgets: Texts(hyps, ..., budgets=...)")
     rows_by_bin = length_error.bins(texts.targets.tolist(), width=width, edges=edges)
     return {f"{label} {texts.budget_unit}": score(texts.pick(rows), **options) for label, rows in rows_by_bin.items()}
+
+
+def score_positions(texts: Texts, parts: int = 4, **options: Any) -> dict[str, list[Score]]:
+    """Return the scores of each part of the documents, from the first quarter ("1/4") to the last ("4/4").
+
+    `options`: those of `score`. Documents of fewer sentences than parts are left out, so that all parts have sentences
+    of the same documents.
+    """
+    if texts.docs is None:
+        raise ValueError("positions in documents need docs: Texts(hyps, ..., docs=...)")
+    return {label: score(texts.pick(rows), **options) for label, rows in positions(texts.docs, parts).items()}
 
 
 def compare(
