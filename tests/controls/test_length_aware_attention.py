@@ -9,7 +9,7 @@ from peft import LoraConfig, get_peft_model
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import _visible_keys, controls_of, scaled_attention
+from lengthwise.controls.attach import _visible_keys, controlled_attention, controls_of
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous
 from lengthwise.engines.transformers import TransformersEngine
@@ -75,7 +75,7 @@ def test_attention_by_hand(byte_bpe):
     module = model.model.layers[0].self_attn
     module.num_key_value_groups = 1
     query, key, value = torch.randn(3, 2, 4, 7, 8, generator=torch.Generator().manual_seed(0))
-    found, _ = scaled_attention(module, query, key, value, None, scaling=8**-0.5)
+    found, _ = controlled_attention(module, query, key, value, None, scaling=8**-0.5)
     seen = torch.arange(1, 8)
     scale = seen.log().clamp(min=0.1) / math.log(4.0)
     logits = (query @ key.transpose(2, 3)) * 8**-0.5 * scale[:, None]
@@ -168,7 +168,7 @@ def test_the_attention_of_before_is_restored_and_continuous_batching_refuses(byt
     model.set_attn_implementation("eager")
     attach(model, LengthAwareAttention(), byte_bpe)
     params = SamplingParams([2], 0, max_tokens=4, temperature=1.0, top_p=0.9)
-    with pytest.raises(ValueError, match="has length-aware attention"):
+    with pytest.raises(ValueError, match="has controls that change attention"):
         list(generate_continuous(model, [SeededPrompt([5], 0)], params, rows=1))
     assert detach(model).config._attn_implementation == "eager"
     assert not any("_lengthwise_model" in vars(module) for module in model.modules())

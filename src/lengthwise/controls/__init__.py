@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .alibi import Alibi
 from .base import Control, Signal
 from .countdown_head import CountdownHead
 from .encoding import EncodingControl
@@ -15,6 +16,7 @@ CONTROLS: dict[str, type[Control]] = {
     "prompt": PromptControl,
     "length_tokens": LengthTokens,
     "length_aware_attention": LengthAwareAttention,
+    "alibi": Alibi,
 }
 
 # Names of controls and of their options in recipes and checkpoints of earlier versions.
@@ -22,6 +24,7 @@ OLD_NAMES = {"planner": "countdown_head", "tokens": "length_tokens", "volume": "
 
 __all__ = [
     "CONTROLS",
+    "Alibi",
     "Control",
     "CountdownHead",
     "EncodingControl",

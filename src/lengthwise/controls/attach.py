@@ -7,7 +7,7 @@ a call: three methods of the one model object are wrapped.
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
-A control that scales queries also replaces the model's attention function.
+A control that changes attention also replaces the model's attention function, and ALiBi its absolute positions.
 Without `decoder_length` the model behaves as the plain model.
 
 Arguments of a controlled call:
@@ -39,7 +39,7 @@ from ..length.meter import Meter
 from . import Control, Signal
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
-SCALED_QUERIES = "lengthwise_scaled_queries"  # the name of the attention function, for transformers
+CONTROLLED_ATTENTION = "lengthwise_controls"  # the name of the attention function, for transformers
 _PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
@@ -106,8 +106,11 @@ def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) 
     if core.length_control.units:
         _initialise(core, controls)
     core._before_lengthwise = {name: _wrap(core, name, ours) for name, ours in _METHODS.items()}
-    if any(control.scales_queries for control in controls):
-        _scale_queries(core)
+    if any(control.changes_attention for control in controls):
+        _replace_attention(core)
+    if any(control.positions == "none" for control in controls):
+        for stack in _stacks(core):
+            _positions(stack).forward = MethodType(_no_positions, _positions(stack))
     core.length_control.to(core.device)
     return model
 
@@ -122,6 +125,9 @@ def detach(model: Model) -> Model:
         delattr(core, name)
         if before is not None:
             setattr(core, name, before)
+    if any(control.positions == "none" for control in attached.controls):
+        for stack in _stacks(core):
+            del _positions(stack).forward
     if (attention := core.__dict__.pop("_attention_before", None)) is not None:
         core.set_attn_implementation(attention)
         for module in core.modules():
@@ -155,10 +161,15 @@ def _check(model: Model, controls: list[Control]) -> None:
     for control in controls:
         if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
             raise ValueError(f"placement 'decoder' needs an encoder-decoder; {name} has only a decoder: use 'answer'")
-        if control.positions == "replace" and _positions(model) is None:
+        if control.positions == "replace" and _positions(model.get_decoder()) is None:
             raise ValueError(
                 "positions='replace' needs a decoder with absolute positions (Marian, BART, M2M100, GPT-2); "
                 f"{name} has none: use positions='add'"
+            )
+        if control.positions == "none" and None in map(_positions, _stacks(model)):
+            raise ValueError(
+                f"control {control.name!r} takes the place of absolute positions, which {name} does not have; "
+                "use it with Marian, BART, M2M100 or GPT-2"
             )
 
 
@@ -211,10 +222,23 @@ def _rescaling(decoder: Any) -> float:
     return float(getattr(decoder, "embed_scale", None) or getattr(decoder, "embedding_multiplier", None) or 1.0)
 
 
-def _positions(model: Model) -> nn.Module | None:
-    """Return the module that embeds the decoder's absolute positions, if it has one."""
-    decoder = model.get_decoder()
-    return getattr(decoder, "embed_positions", None) or getattr(decoder, "wpe", None)
+def _stacks(model: Model) -> list[Any]:
+    """Return the decoder, and the encoder if there is one."""
+    return [model.get_decoder(), *([model.get_encoder()] if model.config.is_encoder_decoder else [])]
+
+
+def _positions(stack: Any) -> Any:
+    """Return the module that embeds the absolute positions of this encoder or decoder, or None."""
+    return getattr(stack, "embed_positions", None) or getattr(stack, "wpe", None)
+
+
+def _no_positions(module: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Return zeros for any number of positions: (dim,).
+
+    They depend on the weights, which thereby have gradients: several processes expect one of each weight.
+    """
+    table: Tensor = module.weight if hasattr(module, "weight") else module.weights  # of M2M100
+    return table[0] * 0
 
 
 @contextmanager
@@ -234,9 +258,7 @@ def _hooked(model: Model, signal: Signal) -> Iterator[None]:
                 output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
 
     if any(control.positions == "replace" for control in controls):
-        module = _positions(model)
-        assert module is not None
-        handles.append(module.register_forward_hook(without_positions))
+        handles.append(_positions(model.get_decoder()).register_forward_hook(without_positions))
     if any(control.edits_hidden for control in controls):
         handles.append(model.get_decoder().register_forward_hook(edit))
     try:
@@ -271,28 +293,47 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
 # ---- attention
 
 
-def _scale_queries(model: Model) -> None:
-    """Let every attention layer of this model ask its controls for a scale. PyTorch's fused kernels still run."""
+def _replace_attention(model: Model) -> None:
+    """Let every attention layer of this model ask its controls. PyTorch's fused kernels still run."""
     before = model.config._attn_implementation
-    model.set_attn_implementation(SCALED_QUERIES)
-    if model.config._attn_implementation != SCALED_QUERIES:
-        raise ValueError(f"{type(model).__name__} has an attention of its own; its queries cannot be scaled")
+    model.set_attn_implementation(CONTROLLED_ATTENTION)
+    if model.config._attn_implementation != CONTROLLED_ATTENTION:
+        raise ValueError(f"{type(model).__name__} has an attention of its own, which controls cannot change")
     model._attention_before = before
     for module in model.modules():
         if hasattr(module, "is_causal"):
             module.__dict__["_lengthwise_model"] = model  # not a submodule; the controls are looked up at each call
 
 
-def scaled_attention(
+def controlled_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
 ) -> Any:
-    """Scale the `query` (batch, heads, time, size) as the controls of its model say, and call the fused kernel."""
+    """Scale the `query` (batch, heads, time, size), add the biases of the controls, and call the fused kernel."""
     kind = "decoder" if module.is_causal else "cross" if module.is_decoder else "encoder"
     visible = _visible_keys(query, key, attention_mask, kind == "decoder")
     for control in controls_of(module._lengthwise_model):
         if (scale := control.query_scale(kind, visible)) is not None:
             query = query * scale.unsqueeze(-1).to(query.dtype)
+        if (bias := control.attention_bias(kind, query, key)) is not None:
+            attention_mask = _biased(bias.to(query.dtype), _explicit(attention_mask, kind, query, key))
     return sdpa_attention_forward(module, query, key, value, attention_mask, **more)
+
+
+def _explicit(mask: Tensor | None, kind: str, query: Tensor, key: Tensor) -> Tensor | None:
+    """Return the mask of an attention; also the causal one, which the kernels know without a tensor."""
+    if mask is not None or kind != "decoder":
+        return mask
+    queries, keys = query.shape[2], key.shape[2]  # the queries are the last columns
+    columns = torch.arange(keys, device=query.device)
+    return (columns <= torch.arange(keys - queries, keys, device=query.device)[:, None])[None, None]
+
+
+def _biased(bias: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the `bias` (heads, queries, keys), with a large negative number where the mask hides a key."""
+    if mask is None:
+        return bias[None]
+    lowest = torch.finfo(bias.dtype).min
+    return torch.where(mask, bias, lowest) if mask.dtype == torch.bool else (mask + bias).clamp(min=lowest)
 
 
 def _visible_keys(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
@@ -305,8 +346,8 @@ def _visible_keys(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool)
     return last - torch.arange(queries - 1, -1, -1, device=query.device) if causal else last
 
 
-AttentionInterface.register(SCALED_QUERIES, scaled_attention)
-AttentionMaskInterface.register(SCALED_QUERIES, sdpa_mask)  # else transformers passes no mask
+AttentionInterface.register(CONTROLLED_ATTENTION, controlled_attention)
+AttentionMaskInterface.register(CONTROLLED_ATTENTION, sdpa_mask)  # else transformers passes no mask
 
 
 # ---- the three methods

@@ -1,8 +1,8 @@
 """The base class of controls: ways of giving a model the target length as an input.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
-hidden states (`edit_hidden`), scale the queries of attention (`query_scale`), or several of these. `attach.py` connects
-it to a model, `length/meter.py` counts tokens.
+hidden states (`edit_hidden`), change attention (`query_scale`, `attention_bias`), or several of these. `attach.py`
+connects it to a model, `length/meter.py` counts tokens.
 """
 
 import inspect
@@ -57,9 +57,10 @@ class Control(nn.Module):
     name: ClassVar[str]
     units: tuple[str, ...] = ()  # the units in which it counts what the decoder writes; none: it does not count
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
-    positions: str = "add"  # "replace": the decoder's own positions are set to zero
+    positions: str = "add"  # "replace": the decoder's own positions are zero where it receives a length; "none": those
+    # of encoder and decoder are zero in every call
     edits_hidden: bool = False  # whether it has an `edit_hidden`
-    scales_queries: bool = False  # whether it has a `query_scale`; it then needs no length
+    changes_attention: bool = False  # whether it has one of the methods on attention; it then needs no length
 
     def config(self) -> dict[str, Any]:
         """Return the JSON values from which `control_from` builds this control again."""
@@ -86,5 +87,12 @@ class Control(nn.Module):
         """Return a factor on each query of an `encoder`, `cross` or `decoder` attention, or None.
 
         `visible`: how many keys each query can see, (queries,) or (batch, heads or 1, queries).
+        """
+        return None
+
+    def attention_bias(self, kind: str, query: Tensor, key: Tensor) -> Tensor | None:
+        """Return what is added to the logits of an attention of this kind: (heads, queries, keys), or None.
+
+        `query` and `key` are (batch, heads, time, size); the queries of a decoder are its last columns.
         """
         return None

@@ -180,12 +180,12 @@ class Engine(Protocol):
     @property
     def plain_without_length(self) -> bool:
         """Whether the model works without length inputs: its controls need none or edit only the last hidden states."""
-        return all(control.edits_hidden or control.scales_queries for control in self.controls)
+        return all(control.edits_hidden or control.changes_attention for control in self.controls)
 
     def takes_limits_in(self, unit: str) -> bool:
         """Return whether the model was trained only with length inputs, and with upper limits in this unit.
 
         Such a model can receive a limit so large that it has no effect.
         """
-        trained = [c for c in self.controls if not (c.edits_hidden or c.scales_queries)]
+        trained = [c for c in self.controls if not (c.edits_hidden or c.changes_attention)]
         return bool(trained) and all(getattr(c, "at_most", False) and unit in c.units for c in trained)
