@@ -10,7 +10,8 @@ from families import ABSOLUTE, ENCODER_DECODERS, tiny
 from lengthwise import EncodingControl, attach, detach
 from lengthwise.controls import Alibi, LengthAwareAttention
 from lengthwise.controls.alibi import slopes
-from lengthwise.controls.attach import controlled_attention, controls_of
+from lengthwise.controls.attach import controls_of
+from lengthwise.controls.attention import controlled_attention
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
@@ -55,7 +56,7 @@ def engine_of(family: str, byte_bpe: Any, sp_unigram: Any, *controls: Any) -> Tr
     model = tiny(family, tokenizer)
     with torch.no_grad():
         for weight in model.parameters():
-            weight.mul_(2)  # so that attention is not flat
+            weight.mul_(2 if weight.requires_grad else 1)  # so that attention is not flat
     return TransformersEngine(attach(model, controls, tokenizer) if controls else model, tokenizer)
 
 

@@ -9,7 +9,8 @@ from peft import LoraConfig, get_peft_model
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import _visible_keys, controlled_attention, controls_of
+from lengthwise.controls.attach import controls_of
+from lengthwise.controls.attention import _visible_keys, controlled_attention
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous
 from lengthwise.engines.transformers import TransformersEngine

@@ -6,6 +6,7 @@ from .alibi import Alibi
 from .base import Control, Signal
 from .countdown_head import CountdownHead
 from .encoding import EncodingControl
+from .grouped_attention import GroupedAttention
 from .length_aware_attention import LengthAwareAttention
 from .length_tokens import LengthTokens
 from .prompt import PromptControl
@@ -17,6 +18,7 @@ CONTROLS: dict[str, type[Control]] = {
     "length_tokens": LengthTokens,
     "length_aware_attention": LengthAwareAttention,
     "alibi": Alibi,
+    "grouped_attention": GroupedAttention,
 }
 
 # Names of controls and of their options in recipes and checkpoints of earlier versions.
@@ -28,6 +30,7 @@ __all__ = [
     "Control",
     "CountdownHead",
     "EncodingControl",
+    "GroupedAttention",
     "LengthAwareAttention",
     "LengthTokens",
     "PromptControl",

@@ -1,13 +1,14 @@
 """Attach controls to a model of transformers, and detach them.
 
-Outside `engines/`, only this file depends on the internals of transformers. There is no subclass, and no hook outlives
-a call: three methods of the one model object are wrapped.
+Outside `engines/`, only this file and `attention.py` depend on the internals of transformers. There is no subclass, and
+no hook outlives a call: three methods of the one model object are wrapped.
   forward                        takes `decoder_length`: replaces token ids by embeddings + length vectors, and lets
                                  controls edit the decoder's last hidden states
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
-A control that changes attention also replaces the model's attention function, and ALiBi its absolute positions.
+A control that changes attention also replaces the model's attention function, and ALiBi its absolute positions. The
+numbers of sentences, for group attention, are arguments that transformers passes on to its attention layers.
 Without `decoder_length` the model behaves as the plain model.
 
 Arguments of a controlled call:
@@ -17,6 +18,8 @@ Arguments of a controlled call:
   decoder_position  (batch, time)  units written so far, if the caller has counted them; default: counted from the ids
   decoder_unit      (batch,)       index of the row's unit among the controls' units; default: 0
   decoder_at_most   (batch,)       whether the length is an upper limit; default: False
+  source_sentences  (batch, time)  the sentence of each source token, for group attention; default: counted from the ids
+  target_sentences  (batch, time)  the sentence of each decoder step, also of those in the KV cache; default: the same
 """
 
 import inspect
@@ -31,15 +34,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
 
 from ..length.meter import Meter
 from . import Control, Signal
+from .attention import CONTROLLED_ATTENTION
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
-CONTROLLED_ATTENTION = "lengthwise_controls"  # the name of the attention function, for transformers
 _PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
@@ -103,7 +103,7 @@ def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) 
     vocabulary = _add_tokens(core, controls, tokenizer)
     rows = core.get_input_embeddings().num_embeddings
     core.length_control = LengthControl(controls, tokenizer, vocabulary, rows)
-    if core.length_control.units:
+    if core.length_control.units or any(control.groups_sentences for control in controls):
         _initialise(core, controls)
     core._before_lengthwise = {name: _wrap(core, name, ours) for name, ours in _METHODS.items()}
     if any(control.changes_attention for control in controls):
@@ -132,6 +132,7 @@ def detach(model: Model) -> Model:
         core.set_attn_implementation(attention)
         for module in core.modules():
             module.__dict__.pop("_lengthwise_model", None)
+            module.__dict__.pop("_lengthwise_above", None)
     if core.get_input_embeddings().num_embeddings != attached.vocabulary:
         core.resize_token_embeddings(attached.vocabulary)
     del core.length_control
@@ -158,6 +159,8 @@ def _check(model: Model, controls: list[Control]) -> None:
     """Raise an error if these controls cannot be combined, or cannot be attached to this model."""
     units_of(controls)
     name = type(model).__name__
+    if len([control for control in controls if control.groups_sentences]) > 1:
+        raise ValueError("a model takes one control with group attention; got several")
     for control in controls:
         if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
             raise ValueError(f"placement 'decoder' needs an encoder-decoder; {name} has only a decoder: use 'answer'")
@@ -171,6 +174,14 @@ def _check(model: Model, controls: list[Control]) -> None:
                 f"control {control.name!r} takes the place of absolute positions, which {name} does not have; "
                 "use it with Marian, BART, M2M100 or GPT-2"
             )
+        if control.groups_sentences:
+            depths = [len(getattr(stack, "layers", ())) for stack in _stacks(model)]
+            if len(depths) < 2 or not all(depths):
+                known = "an encoder-decoder such as Marian, BART or M2M100"
+                raise ValueError(f"control {control.name!r} needs {known}; {name} is none")
+            if control.global_layers > min(depths):
+                found = f"global_layers = {control.global_layers} is more than the {min(depths)} layers"
+                raise ValueError(f"{found} of encoder or decoder of {name}; lower it")
 
 
 def _add_tokens(model: Model, controls: list[Control], tokenizer: Any) -> int:
@@ -180,7 +191,9 @@ def _add_tokens(model: Model, controls: list[Control], tokenizer: Any) -> int:
     missing = [token for control in controls for token in control.tokens if token not in tokenizer.get_vocab()]
     tokenizer.add_tokens([AddedToken(token, special=True) for token in missing], special_tokens=True)
     before = int(model.get_input_embeddings().num_embeddings)
-    ids = [tokenizer.convert_tokens_to_ids(token) for control in controls for token in control.tokens]
+    for control in controls:
+        control.token_ids = tuple(map(tokenizer.convert_tokens_to_ids, control.tokens))
+    ids = [id_ for control in controls for id_ in control.token_ids]
     if ids and max(ids) >= before:
         model.resize_token_embeddings(max(ids) + 1, mean_resizing=False)
         for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
@@ -277,7 +290,7 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
     signature = inspect.signature(original)
     parameters = list(signature.parameters.values())
     end = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    names = [f"decoder_{name}" for name in (*_PER_ROW, "position", "signal")]
+    names = [f"decoder_{name}" for name in (*_PER_ROW, "position", "signal")] + ["source_sentences", "target_sentences"]
     own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
 
     def method(self: Model, *args: Any, **kwargs: Any) -> Any:
@@ -303,51 +316,11 @@ def _replace_attention(model: Model) -> None:
     for module in model.modules():
         if hasattr(module, "is_causal"):
             module.__dict__["_lengthwise_model"] = model  # not a submodule; the controls are looked up at each call
-
-
-def controlled_attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
-) -> Any:
-    """Scale the `query` (batch, heads, time, size), add the biases of the controls, and call the fused kernel."""
-    kind = "decoder" if module.is_causal else "cross" if module.is_decoder else "encoder"
-    visible = _visible_keys(query, key, attention_mask, kind == "decoder")
-    for control in controls_of(module._lengthwise_model):
-        if (scale := control.query_scale(kind, visible)) is not None:
-            query = query * scale.unsqueeze(-1).to(query.dtype)
-        if (bias := control.attention_bias(kind, query, key)) is not None:
-            attention_mask = _biased(bias.to(query.dtype), _explicit(attention_mask, kind, query, key))
-    return sdpa_attention_forward(module, query, key, value, attention_mask, **more)
-
-
-def _explicit(mask: Tensor | None, kind: str, query: Tensor, key: Tensor) -> Tensor | None:
-    """Return the mask of an attention; also the causal one, which the kernels know without a tensor."""
-    if mask is not None or kind != "decoder":
-        return mask
-    queries, keys = query.shape[2], key.shape[2]  # the queries are the last columns
-    columns = torch.arange(keys, device=query.device)
-    return (columns <= torch.arange(keys - queries, keys, device=query.device)[:, None])[None, None]
-
-
-def _biased(bias: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the `bias` (heads, queries, keys), with a large negative number where the mask hides a key."""
-    if mask is None:
-        return bias[None]
-    lowest = torch.finfo(bias.dtype).min
-    return torch.where(mask, bias, lowest) if mask.dtype == torch.bool else (mask + bias).clamp(min=lowest)
-
-
-def _visible_keys(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-    """Return how many keys each query can see: (time,), or (batch, heads or 1, time) where there is a mask."""
-    queries, keys = query.shape[2], key.shape[2]
-    if mask is not None:  # booleans, or 0 and a large negative number
-        seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-        return seen[..., :keys].sum(-1)
-    last = torch.full((queries,), keys, device=query.device)
-    return last - torch.arange(queries - 1, -1, -1, device=query.device) if causal else last
-
-
-AttentionInterface.register(CONTROLLED_ATTENTION, controlled_attention)
-AttentionMaskInterface.register(CONTROLLED_ATTENTION, sdpa_mask)  # else transformers passes no mask
+    if (control := _grouping(model)) is not None:
+        for stack in _stacks(model):
+            for above, layer in enumerate(reversed(stack.layers)):
+                for module in layer.modules():  # the lower layers have the same number: they compile to one program
+                    module.__dict__["_lengthwise_above"] = min(above, control.global_layers)
 
 
 # ---- the three methods
@@ -356,17 +329,19 @@ AttentionMaskInterface.register(CONTROLLED_ATTENTION, sdpa_mask)  # else transfo
 def _forward(model: Model, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     lengths, position = _popped(kwargs), kwargs.pop("decoder_position", None)
     signal = kwargs.pop("decoder_signal", None)  # from `_prepare_inputs`, which has added the vectors already
-    if lengths["length"] is not None and length_control(model).units:
+    counts, grouping = lengths["length"] is not None and length_control(model).units, _grouping(model)
+    if counts or grouping is not None:
         kwargs |= dict(zip(inspect.signature(original).parameters, args, strict=False))
         args = ()
+    if grouping is not None:
+        kwargs |= _sentences(model, grouping, kwargs)
+    if counts:
         ids_key, embeds_key, mask_key = _keys(model)
-        ids = kwargs.pop(ids_key, None)
-        if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
-            ids = model.prepare_decoder_input_ids_from_labels(labels=kwargs["labels"])
+        ids = _decoder_ids(model, kwargs)
+        kwargs.pop(ids_key, None)
         if ids is None:
             raise ValueError(f"decoder_length needs token ids to count; give {ids_key}")
-        cache = kwargs.get("past_key_values")
-        cached = int(cache.get_seq_length()) if cache is not None else 0
+        cached = _cached(kwargs)
         if cached and position is None:
             raise ValueError(
                 f"{cached} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
@@ -379,9 +354,45 @@ def _forward(model: Model, original: Callable[..., Any], *args: Any, **kwargs: A
         return original(*args, **kwargs)
 
 
+def _decoder_ids(model: Model, kwargs: dict[str, Any]) -> Tensor | None:
+    """Return the ids that the decoder reads in a call with these arguments."""
+    ids: Tensor | None = kwargs.get(_keys(model)[0])
+    if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
+        ids = model.prepare_decoder_input_ids_from_labels(labels=kwargs["labels"])
+    return ids
+
+
+def _grouping(model: Model) -> Any:  # Control | None
+    """Return the control that groups sentences, or None."""
+    return next((control for control in controls_of(model) if control.groups_sentences), None)
+
+
+def _sentences(model: Model, grouping: Control, kwargs: dict[str, Any]) -> dict[str, Tensor]:
+    """Return the sentence numbers of both sides: those that are given, else those counted from the ids."""
+    source, target = kwargs.get("source_sentences"), kwargs.get("target_sentences")
+    if source is None and (ids := kwargs.get("input_ids")) is not None:
+        source = grouping.sentences(ids, "source")
+    if target is None and not _cached(kwargs) and (ids := _decoder_ids(model, kwargs)) is not None:
+        target = grouping.sentences(ids, "target")
+    if source is None or target is None:
+        raise ValueError(
+            "group attention counts sentences in all ids; give input_ids and decoder_input_ids, without a KV cache, or "
+            "give source_sentences and target_sentences"
+        )
+    return {"source_sentences": source, "target_sentences": target}
+
+
+def _cached(kwargs: dict[str, Any]) -> int:
+    """Return how many tokens are in the KV cache of a call."""
+    cache = kwargs.get("past_key_values")
+    return int(cache.get_seq_length()) if cache is not None else 0
+
+
 def _prepare_inputs(model: Model, original: Callable[..., Any], input_ids: Tensor, *args: Any, **kwargs: Any) -> Any:
     lengths = _popped(kwargs)
     inputs: dict[str, Any] = original(input_ids, *args, **kwargs)
+    if (grouping := _grouping(model)) is not None:
+        inputs["target_sentences"] = grouping.sentences(input_ids, "target").to(model.device)
     if lengths["length"] is None:
         return inputs
     ids_key, embeds_key, mask_key = _keys(model)
@@ -407,9 +418,11 @@ def _generate(
     model: Model, original: Callable[..., Any], inputs: Tensor | None = None, *args: Any, **kwargs: Any
 ) -> Any:
     given, units = _popped(kwargs), length_control(model).units
+    prompt = inputs if inputs is not None else kwargs.get("input_ids")
+    if (grouping := _grouping(model)) is not None and prompt is not None:
+        kwargs.setdefault("source_sentences", grouping.sentences(prompt, "source").to(model.device))
     if given["length"] is None or not units:
         return original(inputs, *args, **kwargs)
-    prompt = inputs if inputs is not None else kwargs.get("input_ids")
     for name, kind in (("length", torch.long), ("unit", torch.long), ("at_most", torch.bool)):
         if given[name] is not None:
             values = torch.as_tensor(given[name], dtype=kind, device=model.device)

@@ -1,12 +1,12 @@
 """The base class of controls: ways of giving a model the target length as an input.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
-hidden states (`edit_hidden`), change attention (`query_scale`, `attention_bias`), or several of these. `attach.py`
-connects it to a model, `length/meter.py` counts tokens.
+hidden states (`edit_hidden`), change attention (`query_scale`, `attention_bias`, `attend`), or several of these.
+`attach.py` connects it to a model, `length/meter.py` counts tokens.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -57,10 +57,13 @@ class Control(nn.Module):
     name: ClassVar[str]
     units: tuple[str, ...] = ()  # the units in which it counts what the decoder writes; none: it does not count
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
+    token_ids: tuple[int, ...] = ()  # their ids, once it is attached
     positions: str = "add"  # "replace": the decoder's own positions are zero where it receives a length; "none": those
     # of encoder and decoder are zero in every call
     edits_hidden: bool = False  # whether it has an `edit_hidden`
     changes_attention: bool = False  # whether it has one of the methods on attention; it then needs no length
+    groups_sentences: bool = False  # whether it has `sentences` and `attend`
+    global_layers: int = 0  # the top layers, in which `attend` also takes the whole attention
 
     def config(self) -> dict[str, Any]:
         """Return the JSON values from which `control_from` builds this control again."""
@@ -96,3 +99,14 @@ class Control(nn.Module):
         `query` and `key` are (batch, heads, time, size); the queries of a decoder are its last columns.
         """
         return None
+
+    def sentences(self, ids: Tensor, side: str) -> Tensor:
+        """Return the number of the sentence of each of the `source` or `target` ids: (batch, time)."""
+        raise NotImplementedError
+
+    def attend(self, kind: str, above: int, local: Callable[[], Tensor], whole: Callable[[], Tensor]) -> Tensor:
+        """Return the output of an attention, (batch, time, heads, size), from that within sentences and the whole one.
+
+        `above`: how many layers follow this one in its encoder or decoder.
+        """
+        raise NotImplementedError

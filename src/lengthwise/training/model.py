@@ -70,6 +70,10 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
             f"lengths.separator {separator!r} is not a token of this model (fresh models have '<sep>'); "
             "use ' ', or a token of the model"
         )
+    for control in controls:
+        if control.groups_sentences and joined and separator not in control.tokens:
+            own = f"control {control.name!r} separates sentences by {control.tokens[0]!r}"
+            raise RecipeError(f"{own}, the recipe by {recipe.lengths.separator!r}; set lengths.separator to the same")
     if recipe.batch.packing and any(control.edits_hidden for control in controls):
         raise RecipeError("batch.packing puts several lengths in a row; a countdown head takes only one; leave it out")
     if recipe.batch.packing and maker.encoder_decoder:
