@@ -10,8 +10,7 @@ from families import ABSOLUTE, ENCODER_DECODERS, tiny
 from lengthwise import EncodingControl, attach, detach
 from lengthwise.controls import Alibi, LengthAwareAttention
 from lengthwise.controls.alibi import slopes
-from lengthwise.controls.attach import controls_of
-from lengthwise.controls.attention import controlled_attention
+from lengthwise.controls.attach import controlled_attention, controls_of
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine

@@ -12,13 +12,14 @@ from peft import LoraConfig, get_peft_model
 from families import tiny
 from lengthwise import EncodingControl, attach, detach
 from lengthwise.controls import Alibi, GroupedAttention, LengthAwareAttention, control_from
-from lengthwise.controls.attach import controls_of
-from lengthwise.controls.attention import _limited, controlled_attention
+from lengthwise.controls.attach import controlled_attention, controls_of
+from lengthwise.controls.masks import limited
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training import train
+from lengthwise.training.layers import compile_settings, layers_of
 from lengthwise.training.recipe import RecipeError
 from toy_corpora import corpus
 from toy_training import losses, mute, small, toy_recipe
@@ -70,12 +71,12 @@ def test_sentences(sp_unigram: Any) -> None:
 
 def test_a_query_that_would_see_nothing_sees_what_it_saw() -> None:
     keys = torch.tensor([[True, False, False], [False, False, True], [False, False, False]])[None, None]
-    assert _limited(None, keys)[0, 0].tolist() == [[True, False, False], [False, False, True], [True, True, True]]
+    assert limited(None, keys)[0, 0].tolist() == [[True, False, False], [False, False, True], [True, True, True]]
     mask = torch.tensor([True, True, False])[None, None, None]  # the last key is padding
     expected = torch.tensor([[True, False, False], [True, True, False], [True, True, False]])
-    assert torch.equal(_limited(mask, keys)[0, 0], expected)
+    assert torch.equal(limited(mask, keys)[0, 0], expected)
     lowest = torch.finfo(torch.float32).min
-    numbers = _limited(torch.zeros(mask.shape).masked_fill(~mask, lowest).expand(1, 1, 3, 3), keys)
+    numbers = limited(torch.zeros(mask.shape).masked_fill(~mask, lowest).expand(1, 1, 3, 3), keys)
     assert torch.equal(numbers[0, 0] == 0, expected)
 
 
@@ -247,6 +248,50 @@ def test_gradients_are_the_same_with_checkpointing(sp_unigram: Any) -> None:
         found.append({name: weight.grad for name, weight in model.named_parameters() if weight.requires_grad})
         assert all(gradient.abs().max() > 0 for name, gradient in found[-1].items() if "gates" in name)
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_weight_has_a_gradient(family: str, sp_unigram: Any) -> None:
+    """Several processes exchange the gradients of all weights, also those of positions that are zero."""
+    model = engine_of(family, sp_unigram, grouped(sp_unigram), Alibi()).model.train()
+    ids = torch.tensor(PROMPTS[:1])
+    model(input_ids=ids, decoder_input_ids=ids).logits.logsumexp(-1).sum().backward()
+    assert not [name for name, weight in model.named_parameters() if weight.requires_grad and weight.grad is None]
+
+
+def test_compiled_layers_compute_the_same(sp_unigram: Any) -> None:
+    model = engine_of("marian", sp_unigram, grouped(sp_unigram), Alibi(), *ON_TOP["length_aware"]()).model.train()
+    programs: list[Any] = []
+
+    def backend(program: Any, inputs: Any) -> Any:
+        programs.append(program)
+        return program
+
+    calls, expected = [torch.tensor([PROMPTS[n]] * (2 + n)) for n in (0, 2)], []  # of other shapes
+    for compiled in (False, True):
+        if compiled:
+            for layer in layers_of(model):
+                layer.compile(dynamic=True, backend=backend)
+        with compile_settings(), torch.no_grad():
+            found = [model(input_ids=ids, decoder_input_ids=ids, use_cache=False).logits for ids in calls]
+        expected = expected or found
+        torch.testing.assert_close(found, expected)
+    assert len(programs) == 3, "one for the encoder, one for the lower layers of the decoder, one for the top one"
+    torch._dynamo.reset()
+
+
+def test_a_copy_has_its_own_controls(sp_unigram: Any) -> None:
+    engine = engine_of("bart", sp_unigram, grouped(sp_unigram), Alibi())
+    expected = engine.score(PROMPTS, TEXTS).token
+    other = TransformersEngine(copy.deepcopy(engine.model), sp_unigram)
+    with torch.no_grad():
+        for gate in controls_of(other.model)[0].parameters():
+            gate.zero_()
+    assert (other.score(PROMPTS, TEXTS).token - expected).abs().max() > 1e-3
+    detach(other.model)
+    assert torch.equal(engine.score(PROMPTS, TEXTS).token, expected)
+    plain = engine_of("bart", sp_unigram).score(PROMPTS, TEXTS).token
+    assert torch.equal(other.score(PROMPTS, TEXTS).token, plain)
 
 
 # ---- saved, refused, trained

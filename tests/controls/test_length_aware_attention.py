@@ -9,8 +9,8 @@ from peft import LoraConfig, get_peft_model
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import controls_of
-from lengthwise.controls.attention import _visible_keys, controlled_attention
+from lengthwise.controls.attach import controlled_attention, controls_of
+from lengthwise.controls.masks import visible_keys
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous
 from lengthwise.engines.transformers import TransformersEngine
@@ -63,12 +63,12 @@ def test_what_is_refused(options, says):
 
 def test_visible_keys():
     query, key = torch.zeros(2, 1, 3, 4), torch.zeros(2, 1, 5, 4)
-    assert _visible_keys(query, key, None, causal=True).tolist() == [3, 4, 5]  # two tokens are in the cache
-    assert _visible_keys(query, key, None, causal=False).tolist() == [5, 5, 5]
+    assert visible_keys(query, key, None, causal=True).tolist() == [3, 4, 5]  # two tokens are in the cache
+    assert visible_keys(query, key, None, causal=False).tolist() == [5, 5, 5]
     mask = torch.ones(2, 1, 3, 5, dtype=torch.bool).tril(2)
     mask[1, :, :, :2] = False  # padding on the left
     for given in (mask, torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)):
-        assert _visible_keys(query, key, given, causal=True)[:, 0].tolist() == [[3, 4, 5], [1, 2, 3]]
+        assert visible_keys(query, key, given, causal=True)[:, 0].tolist() == [[3, 4, 5], [1, 2, 3]]
 
 
 def test_attention_by_hand(byte_bpe):

@@ -1,7 +1,7 @@
 """Attach controls to a model of transformers, and detach them.
 
-Outside `engines/`, only this file and `attention.py` depend on the internals of transformers. There is no subclass, and
-no hook outlives a call: three methods of the one model object are wrapped.
+Outside `engines/`, only this file depends on the internals of transformers. There is no subclass, and no hook outlives
+a call: three methods of the one model object are wrapped.
   forward                        takes `decoder_length`: replaces token ids by embeddings + length vectors, and lets
                                  controls edit the decoder's last hidden states
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
@@ -34,12 +34,16 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
 
 from ..length.meter import Meter
 from . import Control, Signal
-from .attention import CONTROLLED_ATTENTION
+from .masks import biased, explicit_mask, limited, same_sentence, visible_keys
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
+CONTROLLED_ATTENTION = "lengthwise_controls"  # the name of the attention function, for transformers
 _PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
@@ -319,8 +323,49 @@ def _replace_attention(model: Model) -> None:
     if (control := _grouping(model)) is not None:
         for stack in _stacks(model):
             for above, layer in enumerate(reversed(stack.layers)):
-                for module in layer.modules():  # the lower layers have the same number: they compile to one program
-                    module.__dict__["_lengthwise_above"] = min(above, control.global_layers)
+                for module in layer.modules():
+                    if hasattr(module, "is_causal"):  # lower layers have the same number: they compile to one program
+                        module.__dict__["_lengthwise_above"] = min(above, control.global_layers)
+
+
+def controlled_attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    source_sentences: Tensor | None = None,
+    target_sentences: Tensor | None = None,
+    **more: Any,
+) -> Any:
+    """Scale the `query` (batch, heads, time, size), add the biases of the controls, and call the fused kernel.
+
+    With group attention the kernel is called for each branch, with the mask of that branch.
+    """
+    kind = "decoder" if module.is_causal else "cross" if module.is_decoder else "encoder"
+    controls = controls_of(module._lengthwise_model)
+
+    def attend(mask: Tensor | None) -> Tensor:
+        seen, scaled = visible_keys(query, key, mask, kind == "decoder"), query
+        for control in controls:
+            if (scale := control.query_scale(kind, seen)) is not None:
+                scaled = scaled * scale.unsqueeze(-1).to(query.dtype)
+            if (bias := control.attention_bias(kind, query, key)) is not None:
+                mask = biased(bias.to(query.dtype), explicit_mask(mask, kind, query, key))
+        output: Tensor = sdpa_attention_forward(module, scaled, key, value, mask, **more)[0]
+        return output
+
+    grouping = next((control for control in controls if control.groups_sentences), None)
+    if grouping is None:
+        return attend(attention_mask), None
+    same = same_sentence(kind, query, key, source_sentences, target_sentences)
+    inside = limited(explicit_mask(attention_mask, kind, query, key), same)
+    above = module._lengthwise_above
+    return grouping.attend(kind, above, lambda: attend(inside), lambda: attend(attention_mask)), None
+
+
+AttentionInterface.register(CONTROLLED_ATTENTION, controlled_attention)
+AttentionMaskInterface.register(CONTROLLED_ATTENTION, sdpa_mask)  # else transformers passes no mask
 
 
 # ---- the three methods

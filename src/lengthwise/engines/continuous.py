@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, Cache
 
-from ..controls.attention import CONTROLLED_ATTENTION
+from ..controls.attach import CONTROLLED_ATTENTION
 from .sampling import sample, uniforms
 
 STRIDE = 16  # steps between two checks of which rows have ended
