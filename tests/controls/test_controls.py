@@ -6,8 +6,11 @@ import pytest
 
 from lengthwise.controls import (
     CONTROLS,
+    Alibi,
     CountdownHead,
     EncodingControl,
+    GroupedAttention,
+    LengthAwareAttention,
     LengthTokens,
     PromptControl,
     control_from,
@@ -23,6 +26,9 @@ from lengthwise.controls import (
         LengthTokens((0.9,), ("short", "long")),
         PromptControl("{text} ({target})"),
         CountdownHead(("tokens", "chars"), at_most=True, hidden=8),
+        LengthAwareAttention(["cross"], "beyond", {"cross": 8.0}),
+        Alibi(),
+        GroupedAttention(3, "<end>"),
     ],
 )
 def test_config_round_trip(control: object) -> None:

@@ -9,7 +9,8 @@ from peft import LoraConfig, get_peft_model
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import _visible_keys, controls_of, scaled_attention
+from lengthwise.controls.attach import controlled_attention, controls_of
+from lengthwise.controls.masks import visible_keys
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous
 from lengthwise.engines.transformers import TransformersEngine
@@ -62,12 +63,12 @@ def test_what_is_refused(options, says):
 
 def test_visible_keys():
     query, key = torch.zeros(2, 1, 3, 4), torch.zeros(2, 1, 5, 4)
-    assert _visible_keys(query, key, None, causal=True).tolist() == [3, 4, 5]  # two tokens are in the cache
-    assert _visible_keys(query, key, None, causal=False).tolist() == [5, 5, 5]
+    assert visible_keys(query, key, None, causal=True).tolist() == [3, 4, 5]  # two tokens are in the cache
+    assert visible_keys(query, key, None, causal=False).tolist() == [5, 5, 5]
     mask = torch.ones(2, 1, 3, 5, dtype=torch.bool).tril(2)
     mask[1, :, :, :2] = False  # padding on the left
     for given in (mask, torch.zeros(mask.shape).masked_fill(~mask, torch.finfo(torch.float32).min)):
-        assert _visible_keys(query, key, given, causal=True)[:, 0].tolist() == [[3, 4, 5], [1, 2, 3]]
+        assert visible_keys(query, key, given, causal=True)[:, 0].tolist() == [[3, 4, 5], [1, 2, 3]]
 
 
 def test_attention_by_hand(byte_bpe):
@@ -75,7 +76,7 @@ def test_attention_by_hand(byte_bpe):
     module = model.model.layers[0].self_attn
     module.num_key_value_groups = 1
     query, key, value = torch.randn(3, 2, 4, 7, 8, generator=torch.Generator().manual_seed(0))
-    found, _ = scaled_attention(module, query, key, value, None, scaling=8**-0.5)
+    found, _ = controlled_attention(module, query, key, value, None, scaling=8**-0.5)
     seen = torch.arange(1, 8)
     scale = seen.log().clamp(min=0.1) / math.log(4.0)
     logits = (query @ key.transpose(2, 3)) * 8**-0.5 * scale[:, None]
@@ -168,7 +169,7 @@ def test_the_attention_of_before_is_restored_and_continuous_batching_refuses(byt
     model.set_attn_implementation("eager")
     attach(model, LengthAwareAttention(), byte_bpe)
     params = SamplingParams([2], 0, max_tokens=4, temperature=1.0, top_p=0.9)
-    with pytest.raises(ValueError, match="has length-aware attention"):
+    with pytest.raises(ValueError, match="has controls that change attention"):
         list(generate_continuous(model, [SeededPrompt([5], 0)], params, rows=1))
     assert detach(model).config._attn_implementation == "eager"
     assert not any("_lengthwise_model" in vars(module) for module in model.modules())

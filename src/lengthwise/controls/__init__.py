@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from .alibi import Alibi
 from .base import Control, Signal
 from .countdown_head import CountdownHead
 from .encoding import EncodingControl
+from .grouped_attention import GroupedAttention
 from .length_aware_attention import LengthAwareAttention
 from .length_tokens import LengthTokens
 from .prompt import PromptControl
@@ -16,6 +18,8 @@ CONTROLS: dict[str, type[Control]] = {
     "prompt": PromptControl,
     "length_tokens": LengthTokens,
     "length_aware_attention": LengthAwareAttention,
+    "alibi": Alibi,
+    "grouped_attention": GroupedAttention,
     "sentence_separator": SentenceSeparator,
 }
 
@@ -24,9 +28,11 @@ OLD_NAMES = {"planner": "countdown_head", "tokens": "length_tokens", "volume": "
 
 __all__ = [
     "CONTROLS",
+    "Alibi",
     "Control",
     "CountdownHead",
     "EncodingControl",
+    "GroupedAttention",
     "LengthAwareAttention",
     "LengthTokens",
     "PromptControl",

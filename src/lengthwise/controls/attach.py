@@ -7,7 +7,8 @@ a call: three methods of the one model object are wrapped.
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
-A control that scales queries also replaces the model's attention function.
+A control that changes attention also replaces the model's attention function, and ALiBi its absolute positions. The
+numbers of sentences, for group attention, are arguments that transformers passes on to its attention layers.
 Without `decoder_length` the model behaves as the plain model.
 
 Arguments of a controlled call:
@@ -17,6 +18,8 @@ Arguments of a controlled call:
   decoder_position  (batch, time)  units written so far, if the caller has counted them; default: counted from the ids
   decoder_unit      (batch,)       index of the row's unit among the controls' units; default: 0
   decoder_at_most   (batch,)       whether the length is an upper limit; default: False
+  source_sentences  (batch, time)  the sentence of each source token, for group attention; default: counted from the ids
+  target_sentences  (batch, time)  the sentence of each decoder step, also of those in the KV cache; default: the same
 """
 
 import inspect
@@ -37,9 +40,10 @@ from transformers.masking_utils import sdpa_mask
 
 from ..length.meter import Meter
 from . import Control, Signal
+from .masks import biased, explicit_mask, limited, same_sentence, visible_keys
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
-SCALED_QUERIES = "lengthwise_scaled_queries"  # the name of the attention function, for transformers
+CONTROLLED_ATTENTION = "lengthwise_controls"  # the name of the attention function, for transformers
 _PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
@@ -103,11 +107,14 @@ def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) 
     vocabulary = _add_tokens(core, controls, tokenizer)
     rows = core.get_input_embeddings().num_embeddings
     core.length_control = LengthControl(controls, tokenizer, vocabulary, rows)
-    if core.length_control.units:
+    if core.length_control.units or any(control.groups_sentences for control in controls):
         _initialise(core, controls)
     core._before_lengthwise = {name: _wrap(core, name, ours) for name, ours in _METHODS.items()}
-    if any(control.scales_queries for control in controls):
-        _scale_queries(core)
+    if any(control.changes_attention for control in controls):
+        _replace_attention(core)
+    if any(control.positions == "none" for control in controls):
+        for stack in _stacks(core):
+            _positions(stack).forward = MethodType(_no_positions, _positions(stack))
     core.length_control.to(core.device)
     return model
 
@@ -122,10 +129,14 @@ def detach(model: Model) -> Model:
         delattr(core, name)
         if before is not None:
             setattr(core, name, before)
+    if any(control.positions == "none" for control in attached.controls):
+        for stack in _stacks(core):
+            del _positions(stack).forward
     if (attention := core.__dict__.pop("_attention_before", None)) is not None:
         core.set_attn_implementation(attention)
         for module in core.modules():
             module.__dict__.pop("_lengthwise_model", None)
+            module.__dict__.pop("_lengthwise_above", None)
     if core.get_input_embeddings().num_embeddings != attached.vocabulary:
         core.resize_token_embeddings(attached.vocabulary)
     del core.length_control
@@ -152,14 +163,29 @@ def _check(model: Model, controls: list[Control]) -> None:
     """Raise an error if these controls cannot be combined, or cannot be attached to this model."""
     units_of(controls)
     name = type(model).__name__
+    if len([control for control in controls if control.groups_sentences]) > 1:
+        raise ValueError("a model takes one control with group attention; got several")
     for control in controls:
         if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
             raise ValueError(f"placement 'decoder' needs an encoder-decoder; {name} has only a decoder: use 'answer'")
-        if control.positions == "replace" and _positions(model) is None:
+        if control.positions == "replace" and _positions(model.get_decoder()) is None:
             raise ValueError(
                 "positions='replace' needs a decoder with absolute positions (Marian, BART, M2M100, GPT-2); "
                 f"{name} has none: use positions='add'"
             )
+        if control.positions == "none" and None in map(_positions, _stacks(model)):
+            raise ValueError(
+                f"control {control.name!r} takes the place of absolute positions, which {name} does not have; "
+                "use it with Marian, BART, M2M100 or GPT-2"
+            )
+        if control.groups_sentences:
+            depths = [len(getattr(stack, "layers", ())) for stack in _stacks(model)]
+            if len(depths) < 2 or not all(depths):
+                known = "an encoder-decoder such as Marian, BART or M2M100"
+                raise ValueError(f"control {control.name!r} needs {known}; {name} is none")
+            if control.global_layers > min(depths):
+                found = f"global_layers = {control.global_layers} is more than the {min(depths)} layers"
+                raise ValueError(f"{found} of encoder or decoder of {name}; lower it")
 
 
 def _add_tokens(model: Model, controls: list[Control], tokenizer: Any) -> int:
@@ -169,7 +195,9 @@ def _add_tokens(model: Model, controls: list[Control], tokenizer: Any) -> int:
     missing = [token for control in controls for token in control.tokens if token not in tokenizer.get_vocab()]
     tokenizer.add_tokens([AddedToken(token, special=True) for token in missing], special_tokens=True)
     before = int(model.get_input_embeddings().num_embeddings)
-    ids = [tokenizer.convert_tokens_to_ids(token) for control in controls for token in control.tokens]
+    for control in controls:
+        control.token_ids = tuple(map(tokenizer.convert_tokens_to_ids, control.tokens))
+    ids = [id_ for control in controls for id_ in control.token_ids]
     if ids and max(ids) >= before:
         model.resize_token_embeddings(max(ids) + 1, mean_resizing=False)
         for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
@@ -211,10 +239,23 @@ def _rescaling(decoder: Any) -> float:
     return float(getattr(decoder, "embed_scale", None) or getattr(decoder, "embedding_multiplier", None) or 1.0)
 
 
-def _positions(model: Model) -> nn.Module | None:
-    """Return the module that embeds the decoder's absolute positions, if it has one."""
-    decoder = model.get_decoder()
-    return getattr(decoder, "embed_positions", None) or getattr(decoder, "wpe", None)
+def _stacks(model: Model) -> list[Any]:
+    """Return the decoder, and the encoder if there is one."""
+    return [model.get_decoder(), *([model.get_encoder()] if model.config.is_encoder_decoder else [])]
+
+
+def _positions(stack: Any) -> Any:
+    """Return the module that embeds the absolute positions of this encoder or decoder, or None."""
+    return getattr(stack, "embed_positions", None) or getattr(stack, "wpe", None)
+
+
+def _no_positions(module: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """Return zeros for any number of positions: (dim,).
+
+    They depend on the weights, which thereby have gradients: several processes expect one of each weight.
+    """
+    table: Tensor = module.weight if hasattr(module, "weight") else module.weights  # of M2M100
+    return table[0] * 0
 
 
 @contextmanager
@@ -234,9 +275,7 @@ def _hooked(model: Model, signal: Signal) -> Iterator[None]:
                 output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
 
     if any(control.positions == "replace" for control in controls):
-        module = _positions(model)
-        assert module is not None
-        handles.append(module.register_forward_hook(without_positions))
+        handles.append(_positions(model.get_decoder()).register_forward_hook(without_positions))
     if any(control.edits_hidden for control in controls):
         handles.append(model.get_decoder().register_forward_hook(edit))
     try:
@@ -255,7 +294,7 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
     signature = inspect.signature(original)
     parameters = list(signature.parameters.values())
     end = len(parameters) - (parameters[-1].kind is inspect.Parameter.VAR_KEYWORD)
-    names = [f"decoder_{name}" for name in (*_PER_ROW, "position", "signal")]
+    names = [f"decoder_{name}" for name in (*_PER_ROW, "position", "signal")] + ["source_sentences", "target_sentences"]
     own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
 
     def method(self: Model, *args: Any, **kwargs: Any) -> Any:
@@ -271,42 +310,62 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
 # ---- attention
 
 
-def _scale_queries(model: Model) -> None:
-    """Let every attention layer of this model ask its controls for a scale. PyTorch's fused kernels still run."""
+def _replace_attention(model: Model) -> None:
+    """Let every attention layer of this model ask its controls. PyTorch's fused kernels still run."""
     before = model.config._attn_implementation
-    model.set_attn_implementation(SCALED_QUERIES)
-    if model.config._attn_implementation != SCALED_QUERIES:
-        raise ValueError(f"{type(model).__name__} has an attention of its own; its queries cannot be scaled")
+    model.set_attn_implementation(CONTROLLED_ATTENTION)
+    if model.config._attn_implementation != CONTROLLED_ATTENTION:
+        raise ValueError(f"{type(model).__name__} has an attention of its own, which controls cannot change")
     model._attention_before = before
     for module in model.modules():
         if hasattr(module, "is_causal"):
             module.__dict__["_lengthwise_model"] = model  # not a submodule; the controls are looked up at each call
+    if (control := _grouping(model)) is not None:
+        for stack in _stacks(model):
+            for above, layer in enumerate(reversed(stack.layers)):
+                for module in layer.modules():
+                    if hasattr(module, "is_causal"):  # lower layers have the same number: they compile to one program
+                        module.__dict__["_lengthwise_above"] = min(above, control.global_layers)
 
 
-def scaled_attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
+def controlled_attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    source_sentences: Tensor | None = None,
+    target_sentences: Tensor | None = None,
+    **more: Any,
 ) -> Any:
-    """Scale the `query` (batch, heads, time, size) as the controls of its model say, and call the fused kernel."""
+    """Scale the `query` (batch, heads, time, size), add the biases of the controls, and call the fused kernel.
+
+    With group attention the kernel is called for each branch, with the mask of that branch.
+    """
     kind = "decoder" if module.is_causal else "cross" if module.is_decoder else "encoder"
-    visible = _visible_keys(query, key, attention_mask, kind == "decoder")
-    for control in controls_of(module._lengthwise_model):
-        if (scale := control.query_scale(kind, visible)) is not None:
-            query = query * scale.unsqueeze(-1).to(query.dtype)
-    return sdpa_attention_forward(module, query, key, value, attention_mask, **more)
+    controls = controls_of(module._lengthwise_model)
+
+    def attend(mask: Tensor | None) -> Tensor:
+        seen, scaled = visible_keys(query, key, mask, kind == "decoder"), query
+        for control in controls:
+            if (scale := control.query_scale(kind, seen)) is not None:
+                scaled = scaled * scale.unsqueeze(-1).to(query.dtype)
+            if (bias := control.attention_bias(kind, query, key)) is not None:
+                mask = biased(bias.to(query.dtype), explicit_mask(mask, kind, query, key))
+        output: Tensor = sdpa_attention_forward(module, scaled, key, value, mask, **more)[0]
+        return output
+
+    grouping = next((control for control in controls if control.groups_sentences), None)
+    if grouping is None:
+        return attend(attention_mask), None
+    same = same_sentence(kind, query, key, source_sentences, target_sentences)
+    inside = limited(explicit_mask(attention_mask, kind, query, key), same)
+    above = module._lengthwise_above
+    return grouping.attend(kind, above, lambda: attend(inside), lambda: attend(attention_mask)), None
 
 
-def _visible_keys(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-    """Return how many keys each query can see: (time,), or (batch, heads or 1, time) where there is a mask."""
-    queries, keys = query.shape[2], key.shape[2]
-    if mask is not None:  # booleans, or 0 and a large negative number
-        seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-        return seen[..., :keys].sum(-1)
-    last = torch.full((queries,), keys, device=query.device)
-    return last - torch.arange(queries - 1, -1, -1, device=query.device) if causal else last
-
-
-AttentionInterface.register(SCALED_QUERIES, scaled_attention)
-AttentionMaskInterface.register(SCALED_QUERIES, sdpa_mask)  # else transformers passes no mask
+AttentionInterface.register(CONTROLLED_ATTENTION, controlled_attention)
+AttentionMaskInterface.register(CONTROLLED_ATTENTION, sdpa_mask)  # else transformers passes no mask
 
 
 # ---- the three methods
@@ -315,17 +374,19 @@ AttentionMaskInterface.register(SCALED_QUERIES, sdpa_mask)  # else transformers 
 def _forward(model: Model, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     lengths, position = _popped(kwargs), kwargs.pop("decoder_position", None)
     signal = kwargs.pop("decoder_signal", None)  # from `_prepare_inputs`, which has added the vectors already
-    if lengths["length"] is not None and length_control(model).units:
+    counts, grouping = lengths["length"] is not None and length_control(model).units, _grouping(model)
+    if counts or grouping is not None:
         kwargs |= dict(zip(inspect.signature(original).parameters, args, strict=False))
         args = ()
+    if grouping is not None:
+        kwargs |= _sentences(model, grouping, kwargs)
+    if counts:
         ids_key, embeds_key, mask_key = _keys(model)
-        ids = kwargs.pop(ids_key, None)
-        if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
-            ids = model.prepare_decoder_input_ids_from_labels(labels=kwargs["labels"])
+        ids = _decoder_ids(model, kwargs)
+        kwargs.pop(ids_key, None)
         if ids is None:
             raise ValueError(f"decoder_length needs token ids to count; give {ids_key}")
-        cache = kwargs.get("past_key_values")
-        cached = int(cache.get_seq_length()) if cache is not None else 0
+        cached = _cached(kwargs)
         if cached and position is None:
             raise ValueError(
                 f"{cached} tokens are in the cache and cannot be counted; give decoder_position, or use generate"
@@ -338,9 +399,45 @@ def _forward(model: Model, original: Callable[..., Any], *args: Any, **kwargs: A
         return original(*args, **kwargs)
 
 
+def _decoder_ids(model: Model, kwargs: dict[str, Any]) -> Tensor | None:
+    """Return the ids that the decoder reads in a call with these arguments."""
+    ids: Tensor | None = kwargs.get(_keys(model)[0])
+    if ids is None and model.config.is_encoder_decoder and kwargs.get("labels") is not None:
+        ids = model.prepare_decoder_input_ids_from_labels(labels=kwargs["labels"])
+    return ids
+
+
+def _grouping(model: Model) -> Any:  # Control | None
+    """Return the control that groups sentences, or None."""
+    return next((control for control in controls_of(model) if control.groups_sentences), None)
+
+
+def _sentences(model: Model, grouping: Control, kwargs: dict[str, Any]) -> dict[str, Tensor]:
+    """Return the sentence numbers of both sides: those that are given, else those counted from the ids."""
+    source, target = kwargs.get("source_sentences"), kwargs.get("target_sentences")
+    if source is None and (ids := kwargs.get("input_ids")) is not None:
+        source = grouping.sentences(ids, "source")
+    if target is None and not _cached(kwargs) and (ids := _decoder_ids(model, kwargs)) is not None:
+        target = grouping.sentences(ids, "target")
+    if source is None or target is None:
+        raise ValueError(
+            "group attention counts sentences in all ids; give input_ids and decoder_input_ids, without a KV cache, or "
+            "give source_sentences and target_sentences"
+        )
+    return {"source_sentences": source, "target_sentences": target}
+
+
+def _cached(kwargs: dict[str, Any]) -> int:
+    """Return how many tokens are in the KV cache of a call."""
+    cache = kwargs.get("past_key_values")
+    return int(cache.get_seq_length()) if cache is not None else 0
+
+
 def _prepare_inputs(model: Model, original: Callable[..., Any], input_ids: Tensor, *args: Any, **kwargs: Any) -> Any:
     lengths = _popped(kwargs)
     inputs: dict[str, Any] = original(input_ids, *args, **kwargs)
+    if (grouping := _grouping(model)) is not None:
+        inputs["target_sentences"] = grouping.sentences(input_ids, "target").to(model.device)
     if lengths["length"] is None:
         return inputs
     ids_key, embeds_key, mask_key = _keys(model)
@@ -366,9 +463,11 @@ def _generate(
     model: Model, original: Callable[..., Any], inputs: Tensor | None = None, *args: Any, **kwargs: Any
 ) -> Any:
     given, units = _popped(kwargs), length_control(model).units
+    prompt = inputs if inputs is not None else kwargs.get("input_ids")
+    if (grouping := _grouping(model)) is not None and prompt is not None:
+        kwargs.setdefault("source_sentences", grouping.sentences(prompt, "source").to(model.device))
     if given["length"] is None or not units:
         return original(inputs, *args, **kwargs)
-    prompt = inputs if inputs is not None else kwargs.get("input_ids")
     for name, kind in (("length", torch.long), ("unit", torch.long), ("at_most", torch.bool)):
         if given[name] is not None:
             values = torch.as_tensor(given[name], dtype=kind, device=model.device)

@@ -1,12 +1,12 @@
 """The base class of controls: ways of giving a model the target length as an input.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
-hidden states (`edit_hidden`), scale the queries of attention (`query_scale`), or several of these. `attach.py` connects
-it to a model, `length/meter.py` counts tokens.
+hidden states (`edit_hidden`), change attention (`query_scale`, `attention_bias`, `attend`), or several of these.
+`attach.py` connects it to a model, `length/meter.py` counts tokens.
 """
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -57,9 +57,13 @@ class Control(nn.Module):
     name: ClassVar[str]
     units: tuple[str, ...] = ()  # the units in which it counts what the decoder writes; none: it does not count
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
-    positions: str = "add"  # "replace": the decoder's own positions are set to zero
+    token_ids: tuple[int, ...] = ()  # their ids, once it is attached
+    positions: str = "add"  # "replace": the decoder's own positions are zero where it receives a length; "none": those
+    # of encoder and decoder are zero in every call
     edits_hidden: bool = False  # whether it has an `edit_hidden`
-    scales_queries: bool = False  # whether it has a `query_scale`
+    changes_attention: bool = False  # whether it has one of the methods on attention
+    groups_sentences: bool = False  # whether it has `sentences` and `attend`
+    global_layers: int = 0  # the top layers, in which `attend` also takes the whole attention
     needs_length: bool = True  # whether the model is wrong without a length
 
     def config(self) -> dict[str, Any]:
@@ -89,3 +93,21 @@ class Control(nn.Module):
         `visible`: how many keys each query can see, (queries,) or (batch, heads or 1, queries).
         """
         return None
+
+    def attention_bias(self, kind: str, query: Tensor, key: Tensor) -> Tensor | None:
+        """Return what is added to the logits of an attention of this kind: (heads, queries, keys), or None.
+
+        `query` and `key` are (batch, heads, time, size); the queries of a decoder are its last columns.
+        """
+        return None
+
+    def sentences(self, ids: Tensor, side: str) -> Tensor:
+        """Return the number of the sentence of each of the `source` or `target` ids: (batch, time)."""
+        raise NotImplementedError
+
+    def attend(self, kind: str, above: int, local: Callable[[], Tensor], whole: Callable[[], Tensor]) -> Tensor:
+        """Return the output of an attention, (batch, time, heads, size), from that within sentences and the whole one.
+
+        `above`: how many layers follow this one in its encoder or decoder.
+        """
+        raise NotImplementedError

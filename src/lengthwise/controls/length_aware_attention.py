@@ -39,7 +39,7 @@ class LengthAwareAttention(Control):
     """
 
     name = "length_aware_attention"
-    scales_queries = True
+    changes_attention = True
     needs_length = False
 
     def __init__(

@@ -14,12 +14,12 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from ..controls.attach import SCALED_QUERIES, scaled_attention
+from ..controls.attach import CONTROLLED_ATTENTION, controlled_attention
 
 # The same functions under other names: transformers builds masks only for attention functions whose masks it knows.
-_WITHOUT_MASKS = {"sdpa": "lengthwise_without_masks", SCALED_QUERIES: "lengthwise_scaled_queries_without_masks"}
+_WITHOUT_MASKS = {"sdpa": "lengthwise_without_masks", CONTROLLED_ATTENTION: "lengthwise_controls_without_masks"}
 AttentionInterface.register(_WITHOUT_MASKS["sdpa"], sdpa_attention_forward)
-AttentionInterface.register(_WITHOUT_MASKS[SCALED_QUERIES], scaled_attention)
+AttentionInterface.register(_WITHOUT_MASKS[CONTROLLED_ATTENTION], controlled_attention)
 _ENCODER_DECODERS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}  # not T5: it adds the mask to its position bias
 _DECODERS = {"llama", "mistral", "qwen2", "qwen3"}  # their masks are only causal
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, Cache
 
-from ..controls.attach import SCALED_QUERIES
+from ..controls.attach import CONTROLLED_ATTENTION
 from .sampling import sample, uniforms
 
 STRIDE = 16  # steps between two checks of which rows have ended
@@ -68,8 +68,8 @@ def generate_continuous(
     if not requests:
         return
     before = model.config._attn_implementation
-    if before == SCALED_QUERIES:
-        raise ValueError(f"{type(model).__name__} has length-aware attention: no continuous batching")
+    if before == CONTROLLED_ATTENTION:
+        raise ValueError(f"{type(model).__name__} has controls that change attention: no continuous batching")
     model.set_attn_implementation(_ATTENTION)
     try:
         if model.config._attn_implementation != _ATTENTION:

@@ -40,9 +40,11 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
         model, tokenizer = _base(recipe)
     controls = recipe.build_controls()
     if recipe.lengths.joins_sentences and not any(isinstance(one, SentenceSeparator) for one in controls_of(model)):
-        controls.append(_separator(recipe, tokenizer))
+        controls.append(SentenceSeparator(recipe.lengths.separator, recipe.lengths.maximum))
     if controls:
         attach(model, controls, tokenizer)
+    if recipe.lengths.joins_sentences:
+        _check_separator(recipe.lengths.separator, tokenizer)
     if recipe.train.checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if recipe.model.lora:
@@ -66,6 +68,11 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
 
 
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control]) -> Layout:
+    separator = recipe.lengths.separator.strip()
+    for control in controls:
+        if control.groups_sentences and recipe.lengths.joins_sentences and separator not in control.tokens:
+            own = f"control {control.name!r} separates sentences by {control.tokens[0]!r}"
+            raise RecipeError(f"{own}, the recipe by {recipe.lengths.separator!r}; set lengths.separator to the same")
     if recipe.batch.packing and any(control.edits_hidden for control in controls):
         raise RecipeError("batch.packing puts several lengths in a row; a countdown head takes only one; leave it out")
     if recipe.batch.packing and maker.encoder_decoder:
@@ -85,15 +92,13 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
     )
 
 
-def _separator(recipe: Recipe, tokenizer: Any) -> SentenceSeparator:
-    separator = recipe.lengths.separator
+def _check_separator(separator: str, tokenizer: Any) -> None:
     tokens = tokenizer.tokenize(separator)
     if len(tokens) != 1 or tokenizer.convert_tokens_to_ids(tokens[0]) == tokenizer.unk_token_id:
         raise RecipeError(
             f"lengths.separator {separator.strip()!r} is not a token of this model (fresh models have '<sep>'); "
             "use ' ', or a token of the model"
         )
-    return SentenceSeparator(separator, recipe.lengths.maximum)
 
 
 def _end(model: Any, tokenizer: Any) -> int:
