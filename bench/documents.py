@@ -7,7 +7,7 @@ token is sentence by sentence. A model that is biased towards the lengths of its
 (Zhang et al. 2023, figure 1). The methods are those of `lengthwise.translation.sliding`:
 
     whole        a piece is one window, as the model writes it: missing sentences are empty
-    segments     windows of 0.8 of the longest training segment that do not overlap
+    segments     windows of half the longest training segment (--window) that do not overlap
     slide        the paper's sliding decoding
     held-back    sliding, where the last sentence of a window waits for its right context
     candidates   held-back, with three drafts that compete
@@ -54,10 +54,12 @@ METHODS: dict[str, Callable[[DocumentDecoder, Documents], list[Draft]]] = {
 }
 
 
-def measured(engine: Engine, documents: Documents, refs: Documents, method: str, length: int, beams: int) -> Any:
+def measured(
+    engine: Engine, documents: Documents, refs: Documents, method: str, length: int, window: int | None, beams: int
+) -> Any:
     """Translate the documents in pieces of at most `length` tokens, and return their scores and outputs."""
-    window = length if method == "whole" else None
-    decoder = DocumentDecoder(engine, beams=beams, window=window, repair=method != "whole")
+    whole = method == "whole"
+    decoder = DocumentDecoder(engine, beams=beams, window=length if whole else window, repair=not whole)
     sizes = [[len(ids) for ids in engine.tokenizer(document)["input_ids"]] for document in documents]
     places = [(n, part) for n, size in enumerate(sizes) for part in cut(size, size, repeat(length))]
     began = time.perf_counter()
@@ -73,6 +75,7 @@ def measured(engine: Engine, documents: Documents, refs: Documents, method: str,
     return {
         "method": method,
         "length": length,
+        "window": decoder.window,
         "right_count": 1 - len(wrong) / len(documents),
         "repaired_sentences": sum(len(draft.alone) for draft in drafts) / len(hyps),
         "windows": sum(draft.windows for draft in drafts),
@@ -90,6 +93,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", required=True, metavar="FILE", help="test documents")
     parser.add_argument("--lengths", default="1,64,128,256,512,1024,2048", help="source tokens per piece")
     parser.add_argument("--methods", default="whole", help=f"some of {', '.join(METHODS)}")
+    parser.add_argument("--window", type=int, default=None, help="source tokens translated together, except by whole")
     parser.add_argument("--beams", type=int, default=4)
     parser.add_argument("--documents", type=int, default=None, metavar="N", help="the first N of each file")
     parser.add_argument("--dtype", default=None, help="float16 is faster on a GPU")
@@ -109,7 +113,7 @@ def main() -> None:
                 if method == "whole" and 1.5 * length > engine.window:
                     print(f"{model}  whole {length}: beyond its {engine.window} positions")
                     continue
-                one = measured(engine, documents, refs, method, length, asked.beams)
+                one = measured(engine, documents, refs, method, length, asked.window, asked.beams)
                 results.setdefault(model, []).append(one)
                 shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in one["scores"].items())
                 right, seconds = one["right_count"], one["seconds"]

@@ -127,7 +127,7 @@ def test_a_model_that_was_not_trained_on_documents_translates_single_sentences()
 
 
 def test_the_default_window_is_smaller_than_the_longest_training_segment():
-    assert DocumentDecoder(Copying(100)).window == 80
+    assert DocumentDecoder(Copying(100)).window == 50
 
 
 @pytest.mark.parametrize("method", ["segments", "slide", "revise"])

@@ -70,7 +70,7 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control]) -> Layout:
     separator = recipe.lengths.separator.strip()
     for control in controls:
-        if control.groups_sentences and recipe.lengths.joins_sentences and separator not in control.tokens:
+        if control.groups_sentences and recipe.lengths.has_several and separator not in control.tokens:
             own = f"control {control.name!r} separates sentences by {control.tokens[0]!r}"
             raise RecipeError(f"{own}, the recipe by {recipe.lengths.separator!r}; set lengths.separator to the same")
     if recipe.batch.packing and any(control.edits_hidden for control in controls):

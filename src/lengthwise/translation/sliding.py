@@ -24,7 +24,7 @@ from ..scoring.log_likelihood import batches_by_size, log_probs
 
 Ids = tuple[int, ...]
 Document = Sequence[str]  # sentences
-_BATCH = 32768  # source tokens and prefix tokens of one search, times beams
+_BATCH = 8  # tokens of one search, prompts and prefixes of all beams, in multiples of the engine's `batch_tokens`
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class DocumentDecoder:
 
     Another model translates each sentence alone.
 
-    window   source tokens that are translated together; default: 0.8 of the longest training segment
+    window   source tokens that are translated together; default: half of the longest training segment, because the
+             translation may be longer than the source and must not exceed that segment either. The paper takes 0.8
     repair   translate the sentences of a window alone if their number is wrong; if False, missing sentences are empty
              and surplus ones belong to the last, to measure what the model does by itself
     """
@@ -71,7 +72,7 @@ class DocumentDecoder:
         trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
         self.engine, self.beams, self.repair, self.window, self._separator = engine, beams, repair, 0, " "
         if trained is not None:
-            self.window, self._separator = int(0.8 * trained.maximum) if window is None else window, trained.separator
+            self.window, self._separator = trained.maximum // 2 if window is None else window, trained.separator
         [self._mark] = engine.tokenizer(text_target=self._separator, add_special_tokens=False)["input_ids"] or [-1]
 
     def texts(self, draft: Draft) -> list[str]:
@@ -204,7 +205,7 @@ class DocumentDecoder:
         prefixes = [self._prefix(window.before) for window in windows]
         sizes = [len(prompt) + len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
         found: list[list[list[Ids]]] = [[] for _ in windows]
-        for rows in batches_by_size(sizes, _BATCH // self.beams):
+        for rows in batches_by_size(sizes, _BATCH * engine.batch_tokens // self.beams):
             new = max(len(prompts[row]) * len(windows[row].new) // len(windows[row].sources) for row in rows)
             longest = max(len(prefixes[row]) for row in rows)
             ids = engine.search(
