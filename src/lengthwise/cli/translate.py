@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -25,7 +26,9 @@ _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S
 
 
 def translate(
-    text: Annotated[str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")],
+    text: Annotated[
+        str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")
+    ] = "",
     to: Annotated[str, option("Required: the target language, such as fr, it or de.", "LANG", "--to")] = "",
     source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
     length: Annotated[str, option("'1.0x' the length of the source, 'at most 42 chars', ... [default: no limit]")] = "",
@@ -36,6 +39,7 @@ def translate(
     candidates: Annotated[int, integer("Search for N candidates; the JSON lists them.")] = 1,
     beams: options.Beams = 5,
     reverse: Annotated[str, option("Target-to-source model, to rank translations that fit.", "MODEL")] = "",
+    document: Annotated[Path | None, option("Translate this text or Markdown file as a whole.", "FILE")] = None,
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     out: Annotated[Path | None, option("The file to write; it appears when all lines are done.", "FILE")] = None,
     device: options.Device = None,
@@ -46,11 +50,15 @@ def translate(
     \b
     lengthwise translate "Save as ..." --to it --length "at most 20 chars"
     lengthwise translate strings.tsv --to fr --model Helsinki-NLP/opus-mt-en-fr --json > translated.jsonl
+    lengthwise translate --document README.md --to it --out README.it.md
 
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
+    A --document has paragraphs; --length applies to all of it. Code, addresses and other markup of a Markdown file (.md)
+    are copied. With --out, the document goes to OUT and the JSON of its sentences to stdout; an interrupted run is
+    resumed.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
@@ -58,14 +66,18 @@ def translate(
 
     if not to:
         raise terminal.UsageError("--to is missing; give the target language, for example --to fr")
-    if not text.strip():
+    if document and (text or tsv):
+        raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
+    if not text.strip() and not document:
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
+    if document and not document.is_file():
+        raise terminal.UsageError(f"--document: there is no file {str(document)!r}")
     if file is None and _FILE_NAME.fullmatch(text):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
-    if out:
+    if out and not document:
         if file is not None and out.exists() and out.samefile(file):
             raise terminal.UsageError(f"--out {out} is the file to translate; name another file")
         partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
@@ -73,6 +85,9 @@ def translate(
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
     translator = _translator(name, reverse, device, fitted=not no_control, source=source, target=to, **search)
+    if document:
+        _translate_document(translator, document, parser.budget, out, as_json)
+        return
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
         if lines := FileLines(file) if file else stdin:
@@ -184,3 +199,34 @@ def _translate_lines(
         some = ", ".join(incomplete[:MAX_NAMED]) + (", ..." if len(incomplete) > MAX_NAMED else "")
         what = "fits but is not complete: line" if len(incomplete) == 1 else "fit but are not complete: lines"
         terminal.print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")
+
+
+def _translate_document(
+    translator: "Translator", path: Path, budget: "Budget | None", out: Path | None, as_json: bool
+) -> None:
+    stage, sentences, begun = "translating", "none", (0, time.monotonic())
+
+    def show(now: str, done: int, total: int) -> None:
+        nonlocal stage, sentences, begun
+        begun = begun if now == stage else (0, time.monotonic())
+        stage, sentences = now, f"{done:,} of {total:,} sentences"
+        rate = (done - begun[0]) / (time.monotonic() - begun[1])
+        bar.update(task, description=f"{stage}, {rate:.1f} sentences/s", completed=done, total=total)
+
+    resumes = "the same command resumes" if out else "with --out, the same command would resume"
+    stopped = terminal.report_interrupt(lambda: f"stopped {stage}, {sentences} done; {resumes}")
+    with stopped, terminal.progress_bar() as bar:
+        task = bar.add_task("translating", total=None)
+        document = translator.document(path, budget, out, show)
+    with document:
+        damaged = [row for row in document.rows() if "error" in row or not row["intact"]]
+        if as_json:
+            for row in document.rows():
+                terminal.print_json(row)
+        elif not out:
+            document.write(sys.stdout)
+        for row in damaged[:MAX_NAMED]:
+            terminal.print_message(f"sentence {row['sentence']}: {row.get('error') or row.get('note')}")
+        terminal.print_message(document.verdict)
+    if damaged or not document.fits:
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)

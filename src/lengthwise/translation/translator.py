@@ -14,6 +14,7 @@ The stages, in order:
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget, as_budget, at_most
@@ -21,6 +22,7 @@ from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
 from .compression import listed
+from .document import Progress, TranslatedDocument, translate_document
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost
@@ -55,6 +57,9 @@ class Translator:
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
         self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
         self.candidates, self.min_limit = candidates, min_limit
+        # Of a document that is translated in several runs, to check that they have the same.
+        self.settings = {"model": self.name, "from": source, "to": target, "beams": max(beams, candidates)}
+        self.settings["reverse"] = reverse is not None
         channel = NoisyChannel(reverse, forward_model(writer.engine, prefix))
         self.search = SentenceSearch(Hypotheses(writer, max(beams, candidates)), channel, prefix, self._measure)
 
@@ -77,6 +82,20 @@ class Translator:
             self._result(line, pool) if isinstance(line, Segments) else self._failed(text, budget, line)
             for line, text, budget in zip(split, texts, asked, strict=True)
         ]
+
+    def document(
+        self,
+        path: str | Path,
+        budget: str | Budget | None = None,
+        out: str | Path | None = None,
+        progress: Progress = lambda stage, done, total: None,
+    ) -> TranslatedDocument:
+        """Return the translation of a text or Markdown file (.md) within a budget for the whole file.
+
+        It is also written to `out`. `progress` is called with the stage, the sentences that are done, and all.
+        """
+        known = None if budget is None else as_budget(budget)
+        return translate_document(self, Path(path), known, None if out is None else Path(out), progress)
 
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
         """Return the line as segments, with its budget in counts; or the error of its text or budget."""
