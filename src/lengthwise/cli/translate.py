@@ -56,9 +56,8 @@ def translate(
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
-    A --document has paragraphs; --length applies to all of it. Code, addresses and other markup of a Markdown file (.md)
-    are copied. With --out, the document goes to OUT and the JSON of its sentences to stdout; an interrupted run is
-    resumed.
+    A --document has paragraphs; --length applies to all of it. Code, addresses and markup of a Markdown file (.md) are
+    copied. With --out, the document goes to OUT and the JSON of its sentences to stdout; an interrupted run is resumed.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path

@@ -7,6 +7,7 @@ translation, so memory grows with the window, and an interrupted run is resumed.
 
 import hashlib
 import json
+import math
 import re
 import tempfile
 from array import array
@@ -28,7 +29,8 @@ from .prose import Prose, link_references, read_pieces
 from .records import Translation
 from .segments import split
 
-WINDOW = 128  # sentences that are translated together
+WINDOW = 128  # sentences that are translated together freely
+FIT_WINDOW = 32  # within shares: what the sentences of a window save, the next ones can use
 ROUNDS = 4  # passes over the document until it fits
 MAX_CHARS = 800  # a longer sentence is translated in parts
 _PAUSE = re.compile(r"[,;:、，；：]\s+|[、，；：]")
@@ -62,7 +64,7 @@ class Sentence:
 
     @property
     def text(self) -> str:
-        return self.prose.text[self.start : self.end]
+        return self.prose.received(self.start, self.end)
 
     @property
     def source(self) -> str:
@@ -81,7 +83,7 @@ def read_sentences(path: Path, references: dict[str, Any]) -> Iterator[str | Sen
             end = at + len(segment.text)
             parts = _parts(piece.text, at, end) if segment.is_sentence else [(at, end)]
             for start, stop in parts:
-                if segment.is_sentence and translatable(piece.text[start:stop]):
+                if segment.is_sentence and (len(parts) == 1 or translatable(piece.text[start:stop])):
                     length = end - at if len(parts) > 1 else 0
                     yield Sentence(number, paragraph, piece, start, stop, adjoins and start == at, length)
                     number += 1
@@ -177,7 +179,7 @@ class TranslatedDocument:
         """Translate the sentences that the journal lacks, then those that must be shorter or longer."""
         todo = (one for one in self._sentences() if not self._journal.has(one.number))
         done = sum(map(self._journal.has, range(self.sentences)))
-        for window in _windows(todo):
+        for window in _windows(todo, WINDOW):
             found = self._freely(window)
             self._append([self._row(one, translation) for one, translation in zip(window, found, strict=True)])
             done += len(window)
@@ -208,11 +210,11 @@ class TranslatedDocument:
         return found
 
     def _fit(self) -> bool:
-        """Translate sentences again, within their shares of what the others leave; return whether any has changed."""
+        """Translate sentences again, within their shares of what the others leave; return whether there are any."""
         assert self.budget is not None
         too_long = self.budget.high is not None and self.length > self.budget.high
-        done, before = 0, self.length
-        for window in _windows(self._sentences()):
+        done = tried = 0
+        for window in _windows(self._sentences(), FIT_WINDOW):
             if self.fits:
                 break
             shares = self._shares(window, too_long)
@@ -223,13 +225,18 @@ class TranslatedDocument:
                 row = self._row(one, new)
                 gain = row["length"] - int(self._extra[one.number]) - int(self._lengths[one.number])
                 # Markup is worth more than the budget.
-                usable = not new.error and _keeps_markup(one.text, new.text) and (gain < 0 if too_long else gain > 0)
+                usable = (
+                    not new.error
+                    and new.text.strip()
+                    and _keeps_markup(one.text, new.text)
+                    and (gain < 0 if too_long else gain > 0)
+                )
                 rows += [row] if usable else []
                 self._stuck[one.number] = not (usable and new.fits)  # else it may be asked again
             self._append(rows)
-            done += len(window)
+            done, tried = done + len(window), tried + len(asked)
             self.progress("fitting", done, self.sentences)
-        return self.length != before
+        return tried > 0
 
     def _shares(self, window: list[Sentence], too_long: bool) -> dict[int, Budget]:
         """Return budgets for the sentences of a window that are above, or below, the ratio with which the rest fits.
@@ -254,9 +261,9 @@ class TranslatedDocument:
         shares: dict[int, Budget] = {}
         for number in (one.number for one in window if open_[one.number]):
             source, length = int(self._sources[number]), int(self._lengths[number])
-            if too_long and length > (share := max(1, int(low * source))):
+            if too_long and length > (share := max(1, math.floor(low * source + 1e-6))):
                 shares[number] = at_most(share, self.unit)
-            elif not too_long and length < (share := int(high * source) + 1):
+            elif not too_long and length < (share := math.ceil(high * source - 1e-6)):
                 most = None if self.budget.high is None else share + int(spare * source)
                 shares[number] = Budget(share, most, share, self.unit)
         return shares
@@ -272,6 +279,8 @@ class TranslatedDocument:
 
     def _row(self, one: Sentence, found: Translation) -> Row:
         """Return the journal's row. A sentence that cannot be translated stays as it is, with its error."""
+        if not found.error and not found.text.strip():
+            found = replace(found, error="the model returned an empty text")
         text = one.source if found.error else one.prose.restore(one.start, one.end, found.text)
         if one.adjoins and found.text != one.text and self._translator.target not in UNSPACED:
             text = " " + text
@@ -353,8 +362,8 @@ class _Journal:
             self._settings.unlink()
 
 
-def _windows(sentences: Iterator[Sentence]) -> Iterator[list[Sentence]]:
-    while window := list(islice(sentences, WINDOW)):
+def _windows(sentences: Iterator[Sentence], size: int) -> Iterator[list[Sentence]]:
+    while window := list(islice(sentences, size)):
         yield window
 
 
@@ -366,7 +375,7 @@ def _keeps_markup(source: str, text: str) -> bool:
     closed = set()
     for tag in _TAG.finditer(text):
         if not tag[1]:
-            if tag[2] in closed or text.startswith(f"</a{tag[2]}>", tag.end()):
+            if tag[2] in closed or text[tag.end() :].lstrip().startswith(f"</a{tag[2]}>"):
                 return False
             opened.append(tag[2])
         elif opened and opened.pop() != tag[2]:

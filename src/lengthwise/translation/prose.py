@@ -26,6 +26,13 @@ _LITERALS = ("backticks", "image", "autolink", "html_inline", "escape")
 _FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:?")
 _KINDS = {1: "open", -1: "close", 0: "half"}
 _PLACEHOLDER = re.compile(r"\{\d+\}|</?a\d+>")
+# Markdown does not read "** this **" as emphasis, so spaces inside a pair of tags are moved outside or removed.
+_SPACED_TAGS = (
+    (r"(?<=[\w.,;:!?])(<a\d+>)\s+", r" \1"),
+    (r"(<a\d+>)\s+", r"\1"),
+    (r"\s+(</a\d+>)(?=\w)", r"\1 "),
+    (r"\s+(</a\d+>)", r"\1"),
+)
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
 # At the start of a line these would begin a list, a heading, a quotation, a rule, a fence or HTML.
 _BLOCK_START = re.compile(r"(?:[-+*]|\d+[.)]|#{1,6})(?=\s|$)|>|<|=+\s*$|-{2,}\s*$|~{3}|`{3}")
@@ -52,8 +59,16 @@ class Prose:
 
     def source(self, start: int, end: int) -> str:
         """Return the source of `text[start:end]`."""
-        shown = (self.breaks.get(place, self.text[place]) for place in range(start, end))
-        return self.with_markup("".join(shown))
+        shown, at = [], start
+        for place in self._places[bisect_left(self._places, start) : bisect_left(self._places, end)]:
+            shown += [self.text[at:place], self.breaks[place]]
+            at = place + 1
+        return self.with_markup("".join([*shown, self.text[at:end]]))
+
+    def received(self, start: int, end: int) -> str:
+        """Return `text[start:end]` as the model receives it: it translates a word better if no tag adjoins it."""
+        text = self.text[start:end]
+        return re.sub(r"(?=</a\d+>)|(?<=<a)(\d+>)", r"\1 ", text) if self.markup else text
 
     def with_markup(self, text: str, changed: bool = False) -> str:
         markup = self.markup | self.long_markup if changed else self.markup
@@ -64,12 +79,11 @@ class Prose:
 
         A line break is put at the space that is nearest to its place in the source, in proportion.
         """
-        if text == self.text[start:end]:
+        if text == self.received(start, end):
             return self.source(start, end)
-        text = " ".join(text.split("\n"))
-        if self.is_markdown:
-            # Markdown does not read "** this **" as emphasis.
-            text = re.sub(r"\s*(<a\d+>)\s+", r" \1", re.sub(r"\s+(</a\d+>)\s*", r"\1 ", text)).strip()
+        text = re.sub(r"\s*[\r\n]\s*", " ", text.strip())
+        for pattern, closed in _SPACED_TAGS if self.markup else ():
+            text = re.sub(pattern, closed, text)
         if self.is_cell:
             text = re.sub(r"(?<!\\)\|", r"\\|", text)
         spaces = [found.start() for found in re.finditer(" ", text)]

@@ -1,0 +1,213 @@
+"""Documents: every sentence once and in order, within the budget, and resumed after an interruption."""
+
+import tracemalloc
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise import Budget, measure
+from lengthwise.settings_file import SettingsMismatch
+from lengthwise.translation import document as document_module
+from lengthwise.translation.document import Sentence, read_sentences, translate_document
+from lengthwise.translation.prose import link_references
+from lengthwise.translation.records import Translation
+
+TEXT = (
+    "# The title\n\nA first `sentence`. It has\n**bold** words.\n\n"
+    "```\nx = 1\n```\n\n- An item with a [link](a.html)!\n"
+)
+
+
+class Fake:
+    """In place of a translator: `change` is the translation. Within a budget, its first characters."""
+
+    name, target, settings = "fake", "it", {"model": "fake"}
+
+    def __init__(self, change=str):
+        self.change, self.asked = change, []
+
+    def translate(self, texts, budgets=None):
+        self.asked.append(list(texts))
+        return [self.one(text, None if budgets is None else budgets[n]) for n, text in enumerate(texts)]
+
+    def one(self, text, budget):
+        found = self.change(text)
+        if isinstance(found, BaseException):
+            raise found
+        if budget is not None and not budget.fits(len(found)):
+            found = (found + "z" * budget.low)[: budget.high or budget.low]
+        return Translation(found, len(found), "chars", "", budget is None or budget.fits(len(found)), True, "fake", 1)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def make(text=TEXT, name="in.md"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return make
+
+
+def run(translator, path, budget=None, out=None, progress=lambda *_: None):
+    return translate_document(translator, path, Budget.parse(budget) if budget else None, out, progress)
+
+
+def test_every_sentence_has_its_translation(translator, file, tmp_path):
+    lines, _ = translator({"The title": "Le titre"})
+    out = tmp_path / "out.md"
+    with lines.document(file(), out=out) as done:
+        rows = list(done.rows())
+    assert out.read_text() == TEXT.replace("The title", "Le titre").replace("A first", "A FIRST").replace(
+        "It has", "IT HAS"
+    ).replace("bold", "BOLD").replace("words", "WORDS").replace("An item with a", "AN ITEM WITH A").replace(
+        "[link]", "[LINK]"
+    )
+    assert [row["source"] for row in rows] == [
+        *("The title", "A first `sentence`.", "It has\n**bold** words.", "An item with a [link](a.html)!")
+    ]
+    assert [(row["sentence"], row["paragraph"]) for row in rows] == [(1, 1), (2, 2), (3, 2), (4, 3)]
+    assert rows[3]["text"] == "AN ITEM WITH A [LINK](a.html)!"
+    assert all(row["length"] == measure(row["text"]) and row["intact"] for row in rows)
+    assert [path.name for path in tmp_path.iterdir() if path != out] == ["in.md"]  # the journal is gone
+
+
+def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_path):
+    def lose(text):
+        return text.replace("{1}", "") if "{1}" in text else text.upper()
+
+    with run(Fake(lose), file("Use `x` and go.\n"), out=tmp_path / "out.md") as done:
+        [row] = done.rows()
+    assert row["text"] == "USE `x` AND GO."
+    assert row["note"] == "the text between its markup was translated in pieces"
+
+
+@pytest.mark.parametrize(
+    "budget", ["at most 1.0x", "1.0x", "at most 150 chars", "at least 230 chars", "at most 1.2x words"]
+)
+def test_the_document_meets_its_budget(translator, file, tmp_path, budget):
+    text = "".join(f"Sentence number {n} is here. It has `code`.\n\n" for n in range(4)) + "    block\n"
+    lines, _ = translator(
+        {f"Sentence number {n} is here.": f"La frase numero {n} è proprio qui ora." for n in range(4)}
+    )
+    out = tmp_path / "out.md"
+    with lines.document(file(text), budget, out) as done:
+        unit = Budget.parse(budget).unit
+        assert done.fits
+        assert done.length == measure(out.read_text(), unit)
+        assert done.budget.fits(done.length)
+        assert out.read_text().count("`code`") == 4
+        assert out.read_text().endswith("    block\n")
+
+
+def test_the_longest_translations_become_shorter(file):
+    """The shares are in proportion to the sources; short translations stay, and leave what they do not use."""
+    text = "Aaaaaaaaa.\n\nBbbbbbbbb.\n\nCcccccccc.\n"
+    longer = {"Aaaaaaaaa.": "a" * 4, "Bbbbbbbbb.": "b" * 30, "Cccccccc.": "c" * 9}
+    with run(Fake(lambda text: longer.get(text, text)), file(text), "at most 34 chars") as done:
+        assert [row["length"] for row in done.rows()] == [4, 16, 10]
+        assert done.length == 34
+
+
+def test_a_budget_below_what_is_copied_is_refused(file):
+    with pytest.raises(ValueError, match=r"in.md cannot have at most 20 chars: what is not translated has \d+ chars"):
+        run(Fake(), file("One.\n\n    " + "x" * 30), "at most 20 chars")
+    with pytest.raises(ValueError, match="not counted in tokens"):
+        run(Fake(), file(), "at most 20 tokens")
+
+
+@pytest.mark.parametrize("budget", [None, "at most 1.0x"])
+def test_an_interrupted_run_is_resumed(file, tmp_path, monkeypatch, budget):
+    monkeypatch.setattr(document_module, "WINDOW", 2)
+    text, out = "".join(f"Sentence {n}.\n\n" for n in range(9)), tmp_path / "out.md"
+    change = {"Sentence 5.": KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        run(Fake(lambda text: change.get(text, text.upper() + "!!")), file(text), budget, out)
+    journal = tmp_path / "out.md.sentences.jsonl"
+    assert len(journal.read_text().splitlines()) == 4
+    with journal.open("a") as stream:
+        stream.write('{"sentence": 5, "te')  # killed while it was written
+    (tmp_path / "out.md.partial").write_text("x")
+    resumed = Fake(lambda text: text.upper() + "!!")
+    with run(resumed, file(text), budget, out) as done:
+        assert [row["sentence"] for row in done.rows()] == list(range(1, 10))
+    assert [text for window in resumed.asked for text in window][:5] == [f"Sentence {n}." for n in range(4, 9)]
+    with run(Fake(lambda text: text.upper() + "!!"), file(text), budget) as whole:
+        assert out.read_text() == "".join(f"{row['text']}\n\n" for row in whole.rows())
+
+
+def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
+    out = tmp_path / "out.md"
+    run(Fake(), file(), None, out)  # not closed: its journal stays
+    with pytest.raises(SettingsMismatch, match="budget '', now '1.0x chars'"):
+        run(Fake(), file(), "1.0x", out)
+    with pytest.raises(SettingsMismatch, match="document"):
+        run(Fake(), file(TEXT + "\nMore."), None, out)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "in.md is empty"),
+        (b" \n\n", "it has only white space"),
+        (b"PK\x03\x04\0\0", "has a zero byte in line 1: it is binary, or UTF-16"),
+        ("Già\n".encode() + "Già\n".encode("latin-1"), "in.md is not UTF-8: byte 0xe0 at 3 in line 2; convert it"),
+    ],
+)
+def test_what_is_no_text_is_refused(file, data, says):
+    with pytest.raises(ValueError, match=says):
+        run(Fake(), file(data))
+
+
+def test_a_sentence_that_fails_stays_as_it_is(translator, file, tmp_path):
+    lines, _ = translator({"Long `x`.": "TOO LONG", "Long {1}.": "TOO LONG", "Go.": "Va."})
+    with lines.document(file("Long `x`. Go.\n"), out=tmp_path / "out.md") as done:
+        assert [(row["text"], row.get("error")) for row in done.rows()] == [
+            ("Long `x`.", "the text is too long for the model"),
+            ("Va.", None),
+        ]
+
+
+@pytest.mark.parametrize("text", ["word, " * 10_000, "word " * 10_000, "x" * 3000, "字" * 3000])
+def test_a_long_sentence_is_translated_in_parts(file, text):
+    with run(Fake(), file(text, "in.txt")) as done:
+        rows = list(done.rows())
+        stream = SimpleNamespace(text="")
+        stream.write = lambda piece: setattr(stream, "text", stream.text + piece)
+        done.write(stream)
+    assert stream.text == text
+    assert all(len(row["source"]) <= document_module.MAX_CHARS for row in rows)
+    assert rows[0]["note"].startswith("part of a sentence of ")
+
+
+@settings(max_examples=30)
+@given(
+    words=st.lists(st.sampled_from(["One.", "two", "**three**", "`four`", "[five](a.b)", "\n", "\n\n", "> ", "- "])),
+    ratio=st.sampled_from([0.7, 0.9, 1.0]),
+)
+def test_any_document_keeps_its_markup_within_its_budget(tmp_path_factory, words, ratio):
+    path = tmp_path_factory.getbasetemp() / "any.md"
+    path.write_text("Start. " + " ".join(words))
+    with run(Fake(lambda text: text.replace("two", "twooooo")), path) as free:
+        rows = list(free.rows())
+    sentences = [one for one in read_sentences(path, link_references(path)) if isinstance(one, Sentence)]
+    assert [row["source"] for row in rows] == [one.source for one in sentences]
+    assert free.length == measure(path.read_text()) + 4 * sum(one.text.count("two") for one in sentences)
+    out = path.with_name("out.md")
+    with suppress(ValueError), run(Fake(), path, f"at most {ratio}x", out) as done:  # refused: mostly markup
+        assert done.length == measure(out.read_text())
+        assert out.read_text().count("`four`") == path.read_text().count("`four`")
+
+
+def test_memory_grows_with_the_window(file, tmp_path):
+    text = "".join(f"Sentence {n} of a long document is here.\nIt goes on.\n\n" for n in range(3000))
+    path = file(text, "in.txt")
+    tracemalloc.start()
+    run(Fake(), path, None, tmp_path / "out.txt").close()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.5e6  # of 6,000 sentences; as records in memory they would take more than 6e6
+    assert (tmp_path / "out.txt").read_text() == text
