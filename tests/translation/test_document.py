@@ -142,7 +142,7 @@ def test_an_interrupted_run_is_resumed(file, tmp_path, monkeypatch, budget):
 def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
     out = tmp_path / "out.md"
     run(Fake(), file(), None, out)  # not closed: its journal stays
-    with pytest.raises(SettingsMismatch, match="budget '', now '1.0x chars'"):
+    with pytest.raises(SettingsMismatch, match=r"budget '', now '1\.0x chars'"):
         run(Fake(), file(), "1.0x", out)
     with pytest.raises(SettingsMismatch, match="document"):
         run(Fake(), file(TEXT + "\nMore."), None, out)
