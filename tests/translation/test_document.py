@@ -119,6 +119,13 @@ def test_a_budget_below_what_is_copied_is_refused(file):
         run(Fake(), file(), "at most 20 tokens")
 
 
+def test_the_length_is_that_of_the_output_in_a_language_with_spaces(file, tmp_path):
+    out = tmp_path / "out.txt"
+    with run(Fake(lambda text: "Uno."), file("一つ。二つ。三つ。\n", "in.txt"), out=out) as done:
+        assert out.read_text() == "Uno. Uno. Uno.\n"
+        assert done.length == measure(out.read_text())
+
+
 @pytest.mark.parametrize("budget", [None, "at most 1.0x"])
 def test_an_interrupted_run_is_resumed(file, tmp_path, monkeypatch, budget):
     monkeypatch.setattr(document_module, "WINDOW", 2)
@@ -171,9 +178,9 @@ def test_a_sentence_that_fails_stays_as_it_is(translator, file, tmp_path):
         ]
 
 
-@pytest.mark.parametrize("text", ["word, " * 10_000, "word " * 10_000, "x" * 3000, "字" * 3000])
+@pytest.mark.parametrize("text", ["word, " * 10_000, "word " * 10_000, "x" * 3000, "字" * 3000, "x`a`" * 900])
 def test_a_long_sentence_is_translated_in_parts(file, text):
-    with run(Fake(), file(text, "in.txt")) as done:
+    with run(Fake(), file(text, "in.md")) as done:
         rows = list(done.rows())
         stream = SimpleNamespace(text="")
         stream.write = lambda piece: setattr(stream, "text", stream.text + piece)

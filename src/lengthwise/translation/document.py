@@ -34,6 +34,7 @@ FIT_WINDOW = 32  # within shares: what the sentences of a window save, the next 
 ROUNDS = 4  # passes over the document until it fits
 MAX_CHARS = 800  # a longer sentence is translated in parts
 _PAUSE = re.compile(r"[,;:、，；：]\s+|[、，；：]")
+_CUT_PLACEHOLDER = re.compile(r"(?:[{<]/?a?\d*)?$")  # the first part of one
 _TAG = re.compile(r"<(/?)a(\d+)>")
 
 Row = dict[str, Any]
@@ -100,7 +101,8 @@ def _parts(text: str, start: int, end: int) -> list[tuple[int, int]]:
         stop = start + MAX_CHARS
         pauses = [pause.end() for pause in _PAUSE.finditer(text, start + MAX_CHARS // 4, stop)]
         space = text.rfind(" ", start + 1, stop)
-        cut = pauses[-1] if pauses else space + 1 if space > 0 else stop
+        whole = stop - len(_CUT_PLACEHOLDER.search(text[start:stop])[0])  # type: ignore[index]
+        cut = pauses[-1] if pauses else space + 1 if space > 0 else whole
         body = start + len(text[start:cut].rstrip())
         found += [(start, body), (body, cut)]
         start = cut
@@ -117,8 +119,8 @@ class TranslatedDocument:
         self.unit = "chars" if budget is None else budget.unit
         if self.unit == "tokens":
             raise ValueError("the length of a document is not counted in tokens; give chars or words")
-        self._count = unit_named(self.unit).measure
-        self.digest, source_length = _check(path, unit_named(self.unit).count)
+        self._count = unit_named(self.unit).count
+        self.digest, source_length = _check(path, self._count)
         self._references = link_references(path)
         lengths, extra = array("q"), array("q")  # of each source: with placeholders, and what its markup adds
         self.paragraphs = 0
@@ -358,8 +360,8 @@ class _Journal:
     def delete(self) -> None:
         self._stream.close()
         if self._path is not None:
-            self._path.unlink()
-            self._settings.unlink()
+            self._path.unlink(missing_ok=True)
+            self._settings.unlink(missing_ok=True)
 
 
 def _windows(sentences: Iterator[Sentence], size: int) -> Iterator[list[Sentence]]:

@@ -147,9 +147,9 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[Piece]:
 
 
 def _paragraph(lines: list[str]) -> Iterator[Piece]:
-    text, breaks, gap = "", {}, ""
+    breaks: dict[int, str] = {}
     parts: list[str] = []
-    length = 0
+    length, gap = 0, ""
     for number, line in enumerate(lines):
         body = line.strip()
         head, tail = line[: len(line) - len(line.lstrip())], line[len(line.rstrip()) :]
@@ -162,10 +162,8 @@ def _paragraph(lines: list[str]) -> Iterator[Piece]:
         parts.append(body)
         length += len(body)
         gap = tail
-    text = "".join(parts)
-    if text:
-        yield Prose(text, breaks)
-    if gap:
+    if parts:
+        yield Prose("".join(parts), breaks)
         yield gap
 
 
