@@ -51,7 +51,7 @@ check: setup
 	@$(BIN)/mypy
 
 test: check
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --durations=10
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=10
 
 bench: setup
 	@$(BIN)/python bench/fit.py

@@ -29,15 +29,15 @@ def test_changed_settings_are_named(path):
     assert error.value.path == path
     assert error.value.changed == {"ratios": ([0.5, 1.0], [0.5]), "beams": (None, 5), "seed": (1, None)}
     assert str(error.value) == (
-        "rows.settings.json has other settings: the rows were begun with ratios [0.5, 1.0], now [0.5], beams None, "
-        "now 5, seed 1, now None; name another file"
+        "rows.settings.json has other settings: the rows were made with ratios [0.5, 1.0], now [0.5], beams None, "
+        "now 5, seed 1, now None; give another file"
     )
 
 
 def test_renamed_and_ignored_settings(path):
     now = {"name": "tiny", "ratios": [0.5, 1.0], "seed": 2}
     check_settings(path, now, renamed={"model": "name"}, ignore={"seed"})
-    with pytest.raises(SettingsMismatch, match="begun with seed 1, now 2;"):
+    with pytest.raises(SettingsMismatch, match="made with seed 1, now 2;"):
         check_settings(path, now, renamed={"model": "name"})
 
 

@@ -13,7 +13,7 @@ _NAMES = {
     "length.budget": ["Budget", "about", "at_least", "at_most", "between", "exactly", "ratio"],
     "length.units": ["UNITS", "measure"],
     "controls.attach": ["attach", "detach"],
-    "controls": ["CountdownHead", "EncodingControl", "LengthTokens", "PromptControl"],
+    "controls": ["CountdownHead", "EncodingControl", "LengthAwareAttention", "LengthTokens", "PromptControl"],
     "models.checkpoint": ["save"],
     "generation.load": ["load"],
     "generation.generator": ["Writer", "Written"],
@@ -23,7 +23,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from .controls import CountdownHead, EncodingControl, LengthTokens, PromptControl
+    from .controls import CountdownHead, EncodingControl, LengthAwareAttention, LengthTokens, PromptControl
     from .controls.attach import attach, detach
     from .generation.generator import Writer, Written
     from .generation.load import load

@@ -41,7 +41,7 @@ def write_text(path: Path, text: str) -> None:
 def partial_file(path: Path, newline: str | None = None) -> Iterator[TextIO]:
     """Open PATH.partial, which is renamed to `path` when the block ends. If the block fails, its lines stay there.
 
-    `newline`: as for `open`. A path that is no regular file, such as a pipe or a link, is written to directly.
+    `newline`: as for `open`. A path that is not a regular file, such as a pipe or a link, is written to directly.
     """
     partial = partial_path(path)
     with partial.open("w" if partial == path else "x", encoding="utf-8", newline=newline) as stream:
@@ -106,7 +106,7 @@ def replace_folder(path: Path, new: Path, rescue: Callable[[Path, Path], None] |
         return
     old = new.with_name(f"{new.stem}.old{new.suffix}")
     shutil.rmtree(old, ignore_errors=True)
-    path.rename(old)  # because a folder cannot replace one that has files
+    path.rename(old)  # a rename cannot replace a folder that has files
     try:
         new.rename(path)
     except OSError:

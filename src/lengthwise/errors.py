@@ -1,4 +1,4 @@
-"""Errors with fields, which several packages raise or handle."""
+"""`ModelNotFound`, an error that several packages raise or handle."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Settings of a run, in a file beside its rows: check that the rows were made with the same settings."""
+"""Settings files: check that the rows in a file were made with the same settings as the current run."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -11,7 +11,7 @@ class SettingsMismatch(ValueError):
 
     def __init__(self, path: Path, changed: dict[str, tuple[Any, Any]]) -> None:
         self.path, self.changed = path, changed
-        super().__init__(f"{path.name} has other settings: the rows were begun with {self.listed}; name another file")
+        super().__init__(f"{path.name} has other settings: the rows were made with {self.listed}; give another file")
 
     @property
     def listed(self) -> str:

@@ -105,9 +105,9 @@ def test_a_hub_model_out_of_reach_is_a_line_that_says_what_to_do():
     done = subprocess.run([*COMMAND, *ask], env=ENVIRONMENT | {"HF_HUB_OFFLINE": "1"}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     _, told = done.stderr.splitlines()  # that it is fetching, and the error
-    assert told.startswith("lengthwise: no model called 'nobody/nothing'. The hub: ")
-    assert "What to do: check the spelling and the network (HF_HUB_OFFLINE is set)" in told
-    assert "copy the model's folder here and give its path." in told
+    assert told.startswith("lengthwise: cannot get the model 'nobody/nothing'. The hub: ")
+    assert "What to do: check the network (HF_HUB_OFFLINE is set) and the spelling" in told
+    assert "copy the model's folder to this machine and give its path as the model." in told
     assert "Tried" not in told
     assert len(told) < 450
 

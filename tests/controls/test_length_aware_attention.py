@@ -4,11 +4,14 @@ import math
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import _scaled_attention, _visible_keys
+from lengthwise.controls.attach import _visible_keys, controls_of, scaled_attention
+from lengthwise.engines.attention_masks import only_given_masks
+from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 
@@ -72,7 +75,7 @@ def test_attention_by_hand(byte_bpe):
     module = model.model.layers[0].self_attn
     module.num_key_value_groups = 1
     query, key, value = torch.randn(3, 2, 4, 7, 8, generator=torch.Generator().manual_seed(0))
-    found, _ = _scaled_attention(module, query, key, value, None, scaling=8**-0.5)
+    found, _ = scaled_attention(module, query, key, value, None, scaling=8**-0.5)
     seen = torch.arange(1, 8)
     scale = seen.log().clamp(min=0.1) / math.log(4.0)
     logits = (query @ key.transpose(2, 3)) * 8**-0.5 * scale[:, None]
@@ -145,6 +148,32 @@ def test_with_a_length_on_top_and_from_a_folder(byte_bpe, tmp_path):
     assert (there.text, there.length) == (here.text, 20)
 
 
+def test_an_adapter_keeps_the_averages(byte_bpe, tmp_path):
+    tiny("llama", byte_bpe).save_pretrained(tmp_path / "base")
+    byte_bpe.save_pretrained(tmp_path / "base")
+    model = attach(tiny("llama", byte_bpe), LengthAwareAttention(["decoder"]), byte_bpe)
+    adapted = get_peft_model(model, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+    [control] = controls_of(adapted)
+    control.observe(6, 8)
+    folder = save(adapted, byte_bpe, tmp_path / "adapter", base=str(tmp_path / "base"))
+    loaded, _ = load_model(folder)
+    assert controls_of(loaded)[0].lengths.tolist() == [6.0, 6.0, 4.0]
+    ids = byte_bpe(TEXTS[1], return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        torch.testing.assert_close(loaded(ids).logits, adapted.eval()(ids).logits)
+
+
+def test_the_attention_of_before_is_restored_and_continuous_batching_refuses(byte_bpe):
+    model = tiny("llama", byte_bpe)
+    model.set_attn_implementation("eager")
+    attach(model, LengthAwareAttention(), byte_bpe)
+    params = SamplingParams([2], 0, max_tokens=4, temperature=1.0, top_p=0.9)
+    with pytest.raises(ValueError, match="has length-aware attention"):
+        list(generate_continuous(model, [SeededPrompt([5], 0)], params, rows=1))
+    assert detach(model).config._attn_implementation == "eager"
+    assert not any("_lengthwise_model" in vars(module) for module in model.modules())
+
+
 def test_gradients_are_the_same_with_checkpointing(byte_bpe):
     """The forward pass is computed again in the backward pass, outside `forward`."""
     ids, found = byte_bpe(TEXTS[1], return_tensors="pt")["input_ids"], []
@@ -155,3 +184,21 @@ def test_gradients_are_the_same_with_checkpointing(byte_bpe):
         model(ids, labels=ids, use_cache=False).loss.backward()
         found.append(model.model.layers[0].self_attn.q_proj.weight.grad)
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("family", ["marian", "bart", "llama", "qwen2"])
+def test_the_masks_of_a_batch_are_enough(family, byte_bpe, sp_unigram):
+    """In training transformers builds no masks: rows are padded on the right."""
+    engine = engine_of(family, byte_bpe, sp_unigram, LengthAwareAttention(average=AVERAGE))
+    ids = torch.tensor([[5, 9, 7, 8, 11], [6, 10, 12, 0, 0]])
+    mask = (ids != 0).long()
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if engine.encoder_decoder:
+        inputs["decoder_input_ids"] = ids
+    with torch.inference_mode():
+        expected = engine.model(**inputs).logits
+        if not engine.encoder_decoder:
+            del inputs["attention_mask"]
+        with only_given_masks(engine.model, inputs) as given:
+            found = engine.model(**given).logits
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=2e-5, rtol=0)

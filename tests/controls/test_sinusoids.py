@@ -98,8 +98,8 @@ def test_a_pair_has_norm_one() -> None:
     [
         (lambda: difference(1, 7), "even dimension of at least 4; got 7"),
         (lambda: difference(1, 2), "even dimension of at least 4; got 2"),
-        (lambda: ratio(1, 0, 8), "len must be at least 1; got 0 for row 0"),
-        (lambda: ratio(torch.ones(4, 2), torch.tensor([3, 1, 2, 0]), 8), "len must be at least 1; got 0 for row 3"),
+        (lambda: ratio(1, 0, 8), "length must be at least 1; got 0 for row 0"),
+        (lambda: ratio(torch.ones(4, 2), torch.tensor([3, 1, 2, 0]), 8), "length must be at least 1; got 0 for row 3"),
         (lambda: progress(torch.ones(2, 2).long(), torch.tensor([3, -1]), 8), "got -1 for row 1"),
         (lambda: difference(1, 8, layout="fairseq", cosine="lakew"), "no encoding has layout 'fairseq'"),
         (lambda: difference(1, 8, layout="concat"), "no encoding has layout 'concat'"),

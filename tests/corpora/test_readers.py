@@ -121,7 +121,7 @@ REFUSED = {  # what was asked for: what the error says
     "owner/name": "a hub dataset is written 'hf:owner/name'",
     ".": "is a folder; give its files, for example './*.jsonl.gz'",
     "text.md": "does not show its format; give the format (jsonl, tsv)",
-    "empty.jsonl": "nothing to keep in empty.jsonl",
+    "empty.jsonl": "no usable document in empty.jsonl",
     "empty-sides.tsv": "empty",
     "broken.jsonl.gz": "is damaged after line 0",
     "cut.jsonl.gz": "is damaged after line ",

@@ -178,7 +178,7 @@ def test_other_files_are_not_changed(engine, tmp_path):
 def test_a_run_is_continued_with_the_same_settings(engine, tmp_path):
     asked = [Prompt("1", "Hello there")]
     answer(engine, asked, tmp_path / "out.jsonl", max_tokens=4)
-    with pytest.raises(SettingsMismatch, match=r"temperature 0.8, now 0.5; name another file"):
+    with pytest.raises(SettingsMismatch, match=r"temperature 0.8, now 0.5; give another file"):
         answer(engine, asked, tmp_path / "out.jsonl", max_tokens=4, temperature=0.5)
 
 
@@ -188,7 +188,7 @@ def test_settings_of_older_versions_are_understood(engine, tmp_path):
         file(tmp_path / "out.jsonl", "")
         file(tmp_path / "out.settings.json", json.dumps(settings))
         if changed:
-            with pytest.raises(SettingsMismatch, match=f"begun with {changed} "):
+            with pytest.raises(SettingsMismatch, match=f"made with {changed} "):
                 answer(engine, ASKED[:1], tmp_path / "out.jsonl", max_tokens=8)
         else:
             assert sum(answer(engine, ASKED[:1], tmp_path / "out.jsonl", max_tokens=8)[n] for n in ("kept", "dropped"))

@@ -34,7 +34,7 @@ def test_templates_go_with_the_topics_of_their_heading(tmp_path):
         ("the fox\n", "On foxes.\n", 1, "On foxes"),
         ("[animal]\nthe fox\n", "[place]\nWhere is {topic}?\n", 1, "under .animal."),
         ("the fox\n", "[any]\nOn {topic}.\n[place]\nWhere is {topic}?\n", 1, "under .place."),
-        ("# nothing\n", "On {topic}.\n", 1, "holds no lines"),
+        ("# nothing\n", "On {topic}.\n", 1, "has no lines except comments"),
     ],
 )
 def test_files_that_do_not_go_together_are_told(tmp_path, topics, templates, count, message):

@@ -165,7 +165,7 @@ def test_other_files_are_not_changed(book, tmp_path):
     gather(book, Judge(), ASKED[:1], out, SETTINGS)
     with pytest.raises(DataError, match=r"another sentence as id 'n0'.+found 'abcdefghij\.'"):
         gather(book, Judge(), other, out, SETTINGS)
-    with pytest.raises(SettingsMismatch, match=r"begun with each 4, now 5; name another file"):
+    with pytest.raises(SettingsMismatch, match=r"made with each 4, now 5; give another file"):
         gather(book, Judge(), ASKED[:1], out, replace(SETTINGS, each=5))
 
 
@@ -228,7 +228,7 @@ def test_the_command_with_a_model(ask, sp_unigram, tmp_path, capfd):
     report = json.loads(capfd.readouterr().out)
     assert (report["sentences"], report["reasons"]) == (9, {"empty": 9})  # the best translation of each is empty
     assert main([*ask, "--beams", "1"]) == 0
-    assert "0 translations of 9 sentences; none of 9\nleft out: 9 (empty 9)\n" in capfd.readouterr().out
+    assert "0 translations of 9 sentences; 9 without\nleft out: 9 (empty 9)\n" in capfd.readouterr().out
 
 
 def test_bad_usage(ask, tmp_path, capfd):

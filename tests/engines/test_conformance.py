@@ -5,10 +5,11 @@ import pytest
 import torch
 
 from families import ENCODER_DECODERS, FAMILIES, tiny
-from lengthwise import EncodingControl, Writer, attach, load
+from lengthwise import CountdownHead, EncodingControl, Writer, attach, load
 from lengthwise.engines.base import Engine, LengthInputs, TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import load as loading
+from lengthwise.generation.unconstrained import UnconstrainedWriter
 from lengthwise.length.budget import Budget
 from lengthwise.scoring.log_likelihood import CausalScorer
 
@@ -103,6 +104,55 @@ def test_the_hidden_state_is_what_the_output_layer_reads(make, family):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
+def test_texts_of_different_lengths_after_prompts_that_are_read_once(make, family):
+    engine = make(family)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    texts = [[5, 9], [7, 8, 11, 6, 10], [12, 5, 2]]
+    together = engine.score(prompts, texts)
+    for n, text in enumerate(texts):
+        alone = engine.score(prompts[n : n + 1], [text])
+        for column, expected in zip(together, alone, strict=True):
+            torch.testing.assert_close(column[n, : len(text)], expected[0], atol=2e-5, rtol=0)
+    cache = engine.prompt_cache(prompts, 2)
+    assert (cache is None) is engine.encoder_decoder
+    if cache is not None:
+        repeated, equal = [prompt for prompt in prompts for _ in range(2)], [[5, 9, 2], [7, 8, 11]] * 3
+        for column, expected in zip(
+            engine.score(repeated, equal, None, cache), engine.score(repeated, equal), strict=True
+        ):
+            torch.testing.assert_close(column, expected, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_search_hands_the_text_alone_to_its_processors(make, family):
+    engine, widths = make(family), []
+
+    def no_end(ids, scores):
+        widths.append(ids.shape)
+        scores[:, engine.eos] = -torch.inf
+        return scores
+
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    found = engine.search(prompts, max_new_tokens=4, processors=[no_end], beams=3, sequences=2, scores=True)
+    assert [len(ids) for ids in found.ids] == [4] * 6
+    assert widths == [(9, n) for n in range(4)]
+    best = engine.score([prompt for prompt in prompts for _ in range(2)], found.ids).token.sum(1)
+    assert (best[::2] >= best[1::2] - 1e-4).all()
+
+
+@pytest.mark.parametrize("family", ["llama", "marian"])
+def test_the_hidden_state_is_that_before_a_control_edits_it(make, family):
+    plain, controlled = make(family), make(family, CountdownHead("chars", hidden=8))
+    prompts = [plain.prompt_ids(text) for text in TEXTS]
+    lengths = LengthInputs([5] * 3, [0] * 3, [False] * 3, [0] * 3)
+    with torch.no_grad():
+        controlled.controls[0].learnt["choice"].fill_(0.5)
+    expected, found = plain.prefill(prompts, hidden=True), controlled.prefill(prompts, lengths, hidden=True)
+    torch.testing.assert_close(found.hidden, expected.hidden)
+    assert not torch.allclose(found.scores, expected.scores)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_length_inputs_reach_the_control(make, family):
     engine = make(family, EncodingControl("difference", unit="tokens", scale=2.0))
     assert engine.units == ("tokens",)
@@ -167,6 +217,22 @@ def test_a_writer_needs_prefill_and_score_alone(byte_bpe, budget, how):
     assert Budget.parse(budget).fits(written.length)
 
 
+def test_a_greedy_search_needs_no_code(byte_bpe):
+    engine = BigramEngine(byte_bpe)
+    engine.table[:, 2] -= 3  # ends are rare
+    engine.table[7, 2] = 99
+    prompts = [[5], [9]]
+    rows = engine.prefill(prompts)
+    found = engine.search(prompts, max_new_tokens=STEPS)
+    for ids, expected in zip(found.ids, greedy(rows).tolist(), strict=True):
+        end = expected.index(2) if 2 in expected else STEPS
+        assert ids[: end + 1] == expected[: end + 1]
+        assert set(ids[end:]) <= {2}
+    [free] = UnconstrainedWriter(Writer(engine), receives_length=False).write("The dog.", "at most 9 chars")
+    assert free.error is None
+    assert free.text
+
+
 def test_what_an_engine_without_beam_search_says(byte_bpe):
     with pytest.raises(ValueError, match="bigrams has no beam search"):
         Writer(BigramEngine(byte_bpe)).write("The dog.", "at most 40 chars", num_beams=2)
@@ -181,7 +247,7 @@ def test_its_texts_are_scored(byte_bpe):
 def test_an_engine_is_loaded_by_its_name(byte_bpe, monkeypatch):
     monkeypatch.setitem(loading.ENGINES, "bigrams", lambda name, **options: BigramEngine(byte_bpe))
     assert load("any", engine="bigrams").name == "bigrams"
-    with pytest.raises(ValueError, match="there is no engine 'vlm'; there is transformers, bigrams"):
+    with pytest.raises(ValueError, match="unknown engine 'vlm'; the engines are transformers, bigrams"):
         load("any", engine="vlm")
 
 

@@ -113,7 +113,7 @@ def test_rolling_and_free_texts_work(model, byte_bpe):
 
 
 def test_a_plain_model_has_no_countdown(byte_bpe):
-    with pytest.raises(ValueError, match="this one has none"):
+    with pytest.raises(ValueError, match="this model has none"):
         LengthwiseLM(tiny("llama", byte_bpe), byte_bpe, countdown=True)
 
 

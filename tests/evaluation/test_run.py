@@ -176,7 +176,7 @@ def test_reports_say_of_what_they_are(cli, folder, data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"), [(None, "no file "), ("", "nothing to keep in "), ("one column\n", "columns")]
+    ("rows", "says"), [(None, "no file "), ("", "no usable document in "), ("one column\n", "columns")]
 )
 def test_a_test_set_is_looked_at_before_a_model_is_loaded(cli, tmp_path, rows, says, monkeypatch):
     monkeypatch.setattr("lengthwise.models.registry.resolve", None)
@@ -213,7 +213,7 @@ def test_documents_are_scored_as_documents_too(cli, folder, tmp_path):
         (["--length", "1.0x", "--length-penalty", "nmt:1"], "gnmt:0.5 or fairseq:0.5; got 'nmt:1'"),
         (["--length", "1.0x", "--length-penalty", "gnmt"], "got 'gnmt'"),
         (["--length", "1.0x", "--length-penalty", "gnmt:1", "--rerank", "4"], "give one of them"),
-        (["--length", "1.0x", "--soft", "--candidates", "2"], "a baseline has none"),
+        (["--length", "1.0x", "--soft", "--candidates", "2"], "a baseline has no hard budget"),
         (["--length", "at most 9 words", "--soft"], "soft control needs a length in chars"),
         (["--length", "1.0x", "--fields", "a"], "--fields takes two names"),
         (["--length", "1.0x", "--metrics", "blue"], "unknown metric 'blue'"),

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from families import tiny
-from lengthwise import Writer
+from lengthwise import CountdownHead, Writer, attach
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation.decoding import _Choice, spelled
 from lengthwise.generation.options import decoding_options
 from lengthwise.length.meter import Meter
+from lengthwise.scoring.reverse import ReverseModel
 
 
 class Ban:
@@ -104,7 +105,10 @@ def test_guided_texts_are_rows_of_their_own(engine):
     assert [one.fits for one in [found[0], *found[0].candidates]] == [True] * 3
 
 
-def test_streams_of_one_model_side_by_side(engine):
+@pytest.mark.parametrize("controlled", [False, True])
+def test_streams_of_one_model_side_by_side(engine, byte_bpe, controlled):
+    if controlled:  # each thread has its own signal
+        attach(engine.model, CountdownHead(("words", "chars"), hidden=8), byte_bpe)
     writer, found = Writer(engine), {}
 
     def read(n):
@@ -119,9 +123,43 @@ def test_streams_of_one_model_side_by_side(engine):
     assert [found[n] for n in range(4)] == expected
 
 
+def test_settings_of_the_model_that_would_change_the_search(engine, byte_bpe):
+    expected = Writer(engine).write("dog dog dog dog dog", "exactly 12 words")
+    engine.model.generation_config.prompt_lookup_num_tokens = 3
+    assert Writer(engine).write("dog dog dog dog dog", "exactly 12 words") == expected
+
+
+def test_an_end_that_the_model_forces_at_the_last_token_is_not_its_own(sp_unigram):
+    model = tiny("bart", sp_unigram)
+    expected = Writer(model, sp_unigram).write(["The dog.", "Why is it?"], "at most 4 words")
+    model.generation_config.forced_eos_token_id = 2
+    assert Writer(model, sp_unigram).write(["The dog.", "Why is it?"], "at most 4 words") == expected
+
+
+def test_a_language_token_takes_its_place_in_the_window(sp_unigram):
+    model = tiny("bart", sp_unigram)
+    model.generation_config.forced_bos_token_id = 7
+    for how in ({}, {"num_beams": 2}):
+        [found] = Writer(model, sp_unigram).write("The dog.", "at least 120 tokens", **how)
+        assert found.length >= 120
+    engine = TransformersEngine(model, sp_unigram)
+    text = "dog " * 200
+    assert ReverseModel(engine).likelihood([text], ["dog"])[0, 1] == engine.window - 1
+
+
+def test_a_stop_string_in_a_batch(engine, byte_bpe):
+    """A row that has stopped is padded, and padding is no text."""
+    prompts, how = ["The dog.", "Why? Because."], {"stop_strings": ["e"], "tokenizer": byte_bpe, "finish": False}
+    together = Writer(engine).write(prompts, "at most 30 tokens", **how)
+    alone = [Writer(engine).write(prompt, "at most 30 tokens", **how)[0] for prompt in prompts]
+    assert [one.text for one in together] == [one.text for one in alone]
+    assert together[0].length != together[1].length
+
+
 @pytest.mark.parametrize(
     ("how", "says"),
     [
+        ({"forced_bos_token_id": 5}, "set it in model.generation_config"),
         ({"do_sample": True, "temperature": 0}, "temperature must be above 0"),
         ({"temperature": 1.0, "top_p": 1.5}, "top_p must be a share between 0 and 1; got 1.5"),
         ({"candidates": 2, "top_p": -0.1}, "top_p"),

@@ -201,7 +201,7 @@ def test_without_its_translator_it_says_which_and_what_to_do(monkeypatch, capsys
     assert main(["translate", "Hello", "--to", "fr", "--device", "cpu"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith(
-        "lengthwise: en-fr needs its base model Helsinki-NLP/opus-mt-en-fr, which cannot be found: no model"
+        "lengthwise: en-fr needs its base model Helsinki-NLP/opus-mt-en-fr, which cannot be found: cannot get the model"
     )
     assert "The hub: no network here. What to do: check" in last
     assert "give its path" in last

@@ -34,13 +34,13 @@ def write_snapshot(home, name, files):
 def test_a_hub_model_out_of_reach_says_all_that_was_tried(tmp_path):
     done = resolve_offline("nobody/nothing", tmp_path)
     steps = [
-        "no model called 'nobody/nothing'. Tried, in order:",
+        "cannot get the model 'nobody/nothing'. Tried, in order:",
         "1. a local folder",
         "2. the bundled models",
         "3. the known models: smollm2-plain",
         "4. the hub's cache on this machine: ",
         "5. the hub: ",
-        "What to do: check the spelling and the network (HF_HUB_OFFLINE is set)",
+        "What to do: check the network (HF_HUB_OFFLINE is set) and the spelling",
     ]
     places = [done.stderr.find(step) for step in steps]
     assert done.returncode == 1

@@ -18,7 +18,6 @@ from bad_usage import OURS, STDIN, command_lines
 PROMPTS = {
     "at most 280 chars": record.PROMPTS[:2],
     "at most 60 tokens": record.PROMPTS[2:4],
-    "60-80 words": record.PROMPTS[6:7],
     "exactly 50 words": record.PROMPTS[5:6],
     "exactly 200 chars": record.PROMPTS[3:4],
 }

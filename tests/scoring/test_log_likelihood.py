@@ -129,5 +129,5 @@ def test_what_a_causal_scorer_refuses(engine, byte_bpe):
         CausalScorer(TransformersEngine(tiny("bart", byte_bpe), byte_bpe))
     with pytest.raises(ValueError, match="got 1 for 4 texts"):
         CausalScorer(engine).likelihood(TEXTS, PROMPTS[:1])
-    with pytest.raises(ValueError, match=r"row 1 has .* tokens with its source, and .* reads 128"):
+    with pytest.raises(ValueError, match=r"row 1 has .* tokens with its source; .* allows 128"):
         CausalScorer(engine).likelihood(["a", "word " * 100], ["b", "c"])

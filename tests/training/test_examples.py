@@ -77,7 +77,7 @@ def test_a_truncated_text_has_a_loss_only_at_its_end(byte_bpe: Any) -> None:
     batch = collate(truncated, layout)
     assert batch.labels.tolist() == [layout.end] * len(truncated)
     assert len(collate(found, layout).labels) > 2 * (len(found) - len(truncated)) + len(truncated)
-    with pytest.raises(ValueError, match="anywhere is for prefixes"):
+    with pytest.raises(ValueError, match="anywhere needs kind: prefixes"):
         LengthsSection(anywhere=0.1)
 
 

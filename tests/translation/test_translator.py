@@ -60,7 +60,7 @@ def test_an_error_concerns_its_line_only(translator):
     assert (rows[5].text, rows[5].fits, rows[5].note) == (
         "https://a.org",
         False,
-        "there is nothing to translate in it; it is copied",
+        "the line has nothing to translate; it was copied",
     )
     with pytest.raises(ValueError, match="got 1 for 2 lines"):
         lines.translate(["a", "b"], ["1.0x"])
@@ -91,6 +91,6 @@ def test_a_model_that_needs_a_length_is_not_searched_freely_first(translator):
 
 def test_a_sentence_that_is_too_long_for_the_model(marian):
     rows = Translator(marian, beams=2).translate(["A dog " * 100, "A dog"])
-    assert re.match("the text is too long for the model: .* it reads 128", rows[0].error)
+    assert re.match("the text is too long for the model: .* its window has 128", rows[0].error)
     assert rows[1].error is None
     assert rows[1].budget == ""

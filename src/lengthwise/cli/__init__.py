@@ -26,7 +26,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Errors that a user can correct are printed in one line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")  # a pipe has no locale
+            stream.reconfigure(encoding="utf-8", errors="replace")  # the default depends on the locale
     try:
         # Not `app()`, which prints errors in several lines and handles interrupts and closed pipes itself.
         command = typer.main.get_command(app)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .terminal import decode, stdin
 
-QUEUE_SIZE = 1024  # lines to hold while the model is busy
+QUEUE_SIZE = 1024  # number of lines read; whether these are all to hold while the model is busy
 MAX_WAIT = 0.05  # seconds between two lines of a batch
 
 TextLine = tuple[str, str | None]  # a line, or "" and the reason why it cannot be read

@@ -22,7 +22,7 @@ def score(
     against: Annotated[Path | None, option("Test the difference to these texts (paired bootstrap).", "FILE")] = None,
     metrics: options.Metrics = None,
     reverse: options.ReverseModel = None,
-    tokenizer: Annotated[str | None, option("For lengths in tokens: a model whose tokenizer counts.", "MODEL")] = None,
+    tokenizer: Annotated[str | None, option("For lengths in tokens: the model of the tokenizer.", "MODEL")] = None,
     bins: Annotated[bool, flag("--bins", "Also score each bin of target lengths.")] = False,
     plots: Annotated[Path | None, option("Save plots here.", "DIR")] = None,
     as_json: options.Json = False,

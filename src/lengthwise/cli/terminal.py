@@ -50,7 +50,7 @@ def existing_file(text: str) -> Path | None:
 
 
 def warn_if_file(text: str) -> None:
-    """Warn if a text is also the name of a file, because the user may mean the file's content."""
+    """Warn if a text is also the name of a file, because the user may have wanted the file's content."""
     if text != "-" and existing_file(text):
         print_message(f"{text!r} is used as the text itself; to read the file, give - and < {shlex.quote(text)}")
 

@@ -32,7 +32,7 @@ def translate(
     to: Annotated[str, option("Required: the target language, such as fr, it or de.", "LANG", "--to")] = "",
     source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
     length: Annotated[str, option("'1.0x' the length of the source, 'at most 42 chars', ... [default: no limit]")] = "",
-    unit: Annotated[str, option("The unit of lengths that are bare numbers; they are limits.", "UNIT")] = "",
+    unit: Annotated[str, option("Read a bare number N as 'at most N' of this unit.", "UNIT")] = "",
     min_limit: Annotated[int, integer("A ratio such as 1.0x gives a limit of at least N units.", 0)] = 0,
     model: Annotated[str, option(f"{options.MODEL_HELP} [default: FROM-TO, such as en-it]")] = "",
     no_control: Annotated[bool, flag("--no-control", "Use the translator without length control.")] = False,

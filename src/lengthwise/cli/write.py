@@ -69,7 +69,7 @@ def write(
             [written] = call([prompt], seed=seed)
         all_fit = _show(prompt, written, as_json)
     else:
-        # A sampled text depends on its row in the batch, and the batch depends on when lines arrive.
+        # One line per call: the seed of a text depends on its index in the call, and calls on when lines arrive.
         size = 1 if sampling else max(1, writer.batch_size // max(candidates, beams))
         all_fit = _write_lines(call, lines, size, seed)
     if not all_fit:
@@ -79,7 +79,7 @@ def write(
 def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
     """Warn of a limit beyond the context window: a model that repeats itself can take minutes to reach it."""
     window = writer.engine.window
-    reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # characters per token: more than usual
+    reach = window * (1 if budget.unit in ("tokens", "words") else 8)  # units per token, more than usual
     if not budget.of_source and budget.low <= reach < (budget.high or 0):  # if low is beyond it, `write` raises
         terminal.print_message(f"'{budget}' is more than the model can write: its context window has {window:,} tokens")
 

@@ -1,1 +1,1 @@
-"""The hard budget, free of any engine: what each row has written, what each token costs, which tokens are allowed."""
+"""The hard budget, independent of engines: the length of each row, the cost of each token, the allowed tokens."""

@@ -17,9 +17,9 @@ ALL = slice(None)
 class LengthState:
     """The state of the texts so far. Each array is (rows,)."""
 
-    used: Integers  # units, as if more text followed
+    used: Integers  # units so far, if more text follows
     used_at_end: Integers  # units if the text ends here
-    begun: Booleans  # whether the text has more than white space
+    begun: Booleans  # whether the text has a character that is not white space
     in_word: Booleans  # whether it ends inside a word, if words are counted
     utf8_state: Integers  # 0 between characters
     tokens: Integers  # tokens written
@@ -37,7 +37,7 @@ class LengthState:
         self.used, self.used_at_end, self.utf8_state, self.tokens = (np.zeros(rows, np.int64) for _ in range(4))
         self.begun, self.in_word = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
         self.last = np.full(rows, -1)
-        self._dependent = np.zeros(rows, np.bool_)  # a cost since the last gap depends on its neighbours
+        self._dependent = np.zeros(rows, np.bool_)  # whether the cost of a token since the last gap depends on others
         # A gap is a space that follows an ASCII character. No unit joins characters across it, so the count before it
         # is final. Per row: the index of the last gap in the ids, and the units before it.
         self._gap, self._before_gap = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
@@ -115,7 +115,7 @@ class LengthState:
         """Return the bytes of this row's tokens from index `since`."""
         return self.meter.spell(self.ids[row][since:])
 
-    # ---- rows that come and go
+    # ---- add, drop and reorder rows
 
     def select(self, rows: Sequence[int] | Integers) -> None:
         """Keep these rows in this order. A row that is given twice is forked; one that is not given is dropped."""

@@ -1,8 +1,8 @@
 """LengthConstraint: the hard budget of a batch of rows, for any engine.
 
-With any model and search (greedy, sampling, beams), a row never grows past its maximum, never ends before its minimum,
-never enters a state from which the budget cannot be met, and never ends inside a UTF-8 character. Near its maximum a
-row is steered towards a sentence end.
+With any model and search (greedy, sampling, beams), a row never exceeds its maximum, does not end before its minimum,
+and does not end inside a UTF-8 character. Only if no token is allowed does a row end early. Near its maximum a row is
+steered towards a sentence end.
 
 Scores are torch tensors on any device or numpy arrays; torch is not imported. Counting is done on the CPU, on a few
 integers per row. Only the masks are as wide as the vocabulary. In most steps every token fits and all rows share one.
@@ -26,13 +26,13 @@ Limits = Iterable[int | None]  # None: no limit
 
 UNLIMITED = BANNED - 1
 
-# Per unit: the length before the maximum in which sentence ends are steered, and the shortest sentence worth starting.
+# Per unit: how far before the maximum full stops get a bonus, and the shortest further sentence that may be started.
 _LANDING = {"tokens": (16, 6), "words": (12, 4)}  # others: (64, 20)
 _FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
-_DISFAVOUR = 12.0  # nats against one after which no whole sentence would fit
+_DISFAVOUR = 12.0  # nats subtracted from a full stop after which the text may not end and no whole sentence would fit
 _LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete
-_LIKELY_END = math.log(0.1)  # an end is allowed if its probability is this share of the likeliest token's
-_LIKELY_PIECE = math.log(0.5)  # and so is a token that continues the last word that fits
+_LIKELY_END = math.log(0.1)  # an end is allowed if it has at least this share of the likeliest token's probability
+_LIKELY_PIECE = math.log(0.5)  # the same for a token that continues the last word that fits
 
 
 class LengthConstraint:
@@ -71,7 +71,7 @@ class LengthConstraint:
     def apply(self, scores: Array) -> Array:
         """Return the scores (rows, vocabulary) with the tokens that are not allowed at minus infinity.
 
-        Near the maximum, full stops get a bonus, or a penalty where the text may not end.
+        Near the maximum, full stops get a bonus, or a penalty where the text may not end after them.
         """
         if self._places is None:
             return self._masked(scores)
@@ -93,7 +93,7 @@ class LengthConstraint:
         kept = lib.minimum(scores, tables.caps(state, units_left))  # one pass, and a copy
         self._ban_too_late(kept, tables, left, over)
         last_word = (units_left == 0) & (state == State.IN_WORD)
-        if self.meter.opens is not None and last_word.any():  # letters cost nothing here: allow likely ones only
+        if self.meter.opens is not None and last_word.any():  # a longer word costs nothing: allow likely tokens
             self._ban_unlikely(kept, tables, scores, best, last_word.nonzero()[0])
         if (bonus := self._bonus(units_left)) is not None:
             stops = kept[:, tables.plain_stops]
@@ -110,7 +110,7 @@ class LengthConstraint:
         return kept
 
     def apply_to(self, ids: Array, scores: Array) -> Array:
-        """Like `apply`, in a search that reorders rows, such as beam search: what they have written is read off `ids`.
+        """Like `apply`, for a search that reorders rows, such as beam search: the state is computed from `ids`.
 
         `ids` (rows, time) follow `written`. Each text that the constraint was made for has the same number of rows.
         """
@@ -141,9 +141,9 @@ class LengthConstraint:
         return self._tables[key]
 
     def _enough(self, units_left: Integers, stopped: Booleans) -> Booleans:
-        """Return which rows that `stopped` are finished texts and cannot fit another sentence: (rows,).
+        """Return which of the rows that have `stopped` are finished texts without space for another sentence: (rows,).
 
-        A row without a maximum needs no other sentence.
+        A row without a maximum ends at its first finished sentence after the minimum.
         """
         enough = stopped & ((units_left < self._shortest) | (self.high == UNLIMITED))
         for row in enough.nonzero()[0].tolist():  # once per sentence
@@ -180,7 +180,7 @@ class LengthConstraint:
         bonus = (_FAVOUR * nearness * may_end - _DISFAVOUR * stump).astype(np.float32)
         return bonus if bonus.any() else None
 
-    # ---- rows that come and go
+    # ---- add, drop and reorder rows
 
     def select(self, rows: Array) -> None:
         """Keep these rows in this order. A row that is given twice is forked; one that is not given is dropped."""
@@ -203,7 +203,7 @@ class LengthConstraint:
         return False
 
     def update_state(self, batch_update: Any) -> None:
-        """Follow vLLM's batch: requests are removed, added and moved, then every row receives its new tokens.
+        """Apply a vLLM batch update: remove, add and move requests, then append the new tokens of every row.
 
         A request with `extra_args={"length_limits": [low, high]}` in its sampling parameters is constrained, with
         `max_tokens` as its limit; others are not. vLLM appends to the list of output tokens that comes with an added

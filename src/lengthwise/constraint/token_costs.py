@@ -1,4 +1,4 @@
-"""TokenCosts: what each token takes of the length that is left, by the state of the text. Cached per meter."""
+"""TokenCosts: the cost of each token in units, for each state of the text. Cached per meter."""
 
 from enum import IntEnum
 from functools import lru_cache
@@ -21,7 +21,7 @@ _MISSING = np.array([state[0] for state in STATES])  # bytes that complete the c
 
 
 class State(IntEnum):
-    """Where the text ends. `IN_CHARACTER` and above: inside a character, in UTF-8 state 1 and above."""
+    """Where the text so far stops. `IN_CHARACTER` and above: inside a character, in UTF-8 state 1 and above."""
 
     BETWEEN = 0
     IN_WORD = 1  # inside a word, where words are counted
@@ -75,7 +75,7 @@ class TokenCosts:
 
     @staticmethod
     def must_gain(at: LengthState, left: Integers, low: Integers) -> Booleans:
-        """Return the rows that reach their minimum only if nearly each of the `left` (rows,) tokens adds a unit."""
+        """Return the rows that reach their minimum only if nearly all of the `left` (rows,) tokens add a unit."""
         return (low > at.used) & (left <= low - at.used + _MISSING[at.utf8_state] + 2)
 
     def too_late(self, at: LengthState, left: Integers, must_gain: Booleans, rows: Integers) -> Booleans:

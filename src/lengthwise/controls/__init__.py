@@ -1,4 +1,4 @@
-"""Ways of giving a model a length. A new one is a file, a line in `CONTROLS`, and a test."""
+"""Length controls: ways of giving a model a length as input. A new one is a file, a line in `CONTROLS`, and a test."""
 
 from typing import Any
 

@@ -7,6 +7,7 @@ a call: three methods of the one model object are wrapped.
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
+A control that scales queries also replaces the model's attention function.
 Without `decoder_length` the model behaves as the plain model.
 
 Arguments of a controlled call:
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from functools import partial, update_wrapper
+from threading import get_ident
 from types import MethodType
 from typing import Any
 
@@ -37,6 +39,7 @@ from ..length.meter import Meter
 from . import Control, Signal
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
+SCALED_QUERIES = "lengthwise_scaled_queries"  # the name of the attention function, for transformers
 _PER_ROW = ("length", "start", "unit", "at_most")  # arguments with one value per row
 
 
@@ -48,7 +51,7 @@ class LengthControl(nn.Module):
         controls = list(controls)
         self.controls = nn.ModuleList(controls)
         self.units = units_of(controls)  # empty: no control counts, and decoder_length has no effect
-        self.vocabulary = vocabulary  # embedding rows before length tokens were added
+        self.vocabulary = vocabulary  # embedding rows before `attach` added length tokens
         self._tokenizer, self._rows = tokenizer, rows  # embedding rows now
         self._meters: dict[str, Meter] = {}
 
@@ -59,7 +62,7 @@ class LengthControl(nn.Module):
         return self._meters[unit]
 
     def count(self, ids: Tensor, start: Tensor, live: Tensor, unit: Tensor | None = None) -> Tensor:
-        """Return the units written after each token: (batch, time); in the prompt, minus those still to be read."""
+        """Return the units written after each token: (batch, time); in the prompt, minus the prompt units to come."""
         if len(self.units) == 1 or unit is None:
             return _counted(self.meter(self.units[0]), ids, start, live)
         counts = torch.empty_like(ids)
@@ -119,8 +122,10 @@ def detach(model: Model) -> Model:
         delattr(core, name)
         if before is not None:
             setattr(core, name, before)
-    if core.config._attn_implementation == _ATTENTION:
-        core.set_attn_implementation("sdpa")
+    if (attention := core.__dict__.pop("_attention_before", None)) is not None:
+        core.set_attn_implementation(attention)
+        for module in core.modules():
+            module.__dict__.pop("_lengthwise_model", None)
     if core.get_input_embeddings().num_embeddings != attached.vocabulary:
         core.resize_token_embeddings(attached.vocabulary)
     del core.length_control
@@ -133,7 +138,7 @@ def core_of(model: Model) -> Model:
 
 
 def length_control(model: Model) -> Any:  # LengthControl | None
-    """Return what is attached to this model. Do not keep it: PEFT may replace it by a trained copy."""
+    """Return the `LengthControl` of this model, or None. Do not store it: PEFT may replace it by a trained copy."""
     return getattr(core_of(model), "length_control", None)
 
 
@@ -144,7 +149,7 @@ def controls_of(model: Model) -> list[Control]:
 
 
 def _check(model: Model, controls: list[Control]) -> None:
-    """Raise an error if these controls cannot be combined, or not attached to this model."""
+    """Raise an error if these controls cannot be combined, or cannot be attached to this model."""
     units_of(controls)
     name = type(model).__name__
     for control in controls:
@@ -214,18 +219,24 @@ def _positions(model: Model) -> nn.Module | None:
 
 @contextmanager
 def _hooked(model: Model, signal: Signal) -> Iterator[None]:
-    """Run the decoder as the controls require: without its own positions, with its last hidden states edited."""
-    controls, handles = controls_of(model), []
-    if any(control.positions == "replace" for control in controls):
-        module = _positions(model)
-        assert module is not None
-        handles.append(module.register_forward_hook(lambda module, args, output: torch.zeros_like(output)))
+    """Run the decoder as the controls require: without its own positions, with its last hidden states edited.
+
+    Threads may share the model, and each has its own signal: a hook acts only in the thread that registered it.
+    """
+    controls, handles, thread = controls_of(model), [], get_ident()
+
+    def without_positions(module: Any, args: Any, output: Tensor) -> Tensor:
+        return torch.zeros_like(output) if get_ident() == thread else output
 
     def edit(module: Any, args: Any, output: Any) -> None:
-        for control in controls:
+        for control in controls if get_ident() == thread else ():
             if control.edits_hidden:
                 output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
 
+    if any(control.positions == "replace" for control in controls):
+        module = _positions(model)
+        assert module is not None
+        handles.append(module.register_forward_hook(without_positions))
     if any(control.edits_hidden for control in controls):
         handles.append(model.get_decoder().register_forward_hook(edit))
     try:
@@ -262,15 +273,17 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
 
 def _scale_queries(model: Model) -> None:
     """Let every attention layer of this model ask its controls for a scale. PyTorch's fused kernels still run."""
-    model.set_attn_implementation(_ATTENTION)
-    if model.config._attn_implementation != _ATTENTION:
+    before = model.config._attn_implementation
+    model.set_attn_implementation(SCALED_QUERIES)
+    if model.config._attn_implementation != SCALED_QUERIES:
         raise ValueError(f"{type(model).__name__} has an attention of its own; its queries cannot be scaled")
+    model._attention_before = before
     for module in model.modules():
         if hasattr(module, "is_causal"):
             module.__dict__["_lengthwise_model"] = model  # not a submodule; the controls are looked up at each call
 
 
-def _scaled_attention(
+def scaled_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **more: Any
 ) -> Any:
     """Scale the `query` (batch, heads, time, size) as the controls of its model say, and call the fused kernel."""
@@ -292,9 +305,8 @@ def _visible_keys(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool)
     return last - torch.arange(queries - 1, -1, -1, device=query.device) if causal else last
 
 
-_ATTENTION = "lengthwise_scaled_queries"
-AttentionInterface.register(_ATTENTION, _scaled_attention)
-AttentionMaskInterface.register(_ATTENTION, sdpa_mask)  # else transformers passes no mask
+AttentionInterface.register(SCALED_QUERIES, scaled_attention)
+AttentionMaskInterface.register(SCALED_QUERIES, sdpa_mask)  # else transformers passes no mask
 
 
 # ---- the three methods
@@ -379,7 +391,7 @@ def _generate(
 _METHODS = {"forward": _forward, "prepare_inputs_for_generation": _prepare_inputs, "generate": _generate}
 
 
-# ---- from ids to embeddings with length
+# ---- from ids to embeddings plus length vectors
 
 
 def _keys(model: Model) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""The base class of controls: ways of giving a model the length that its text should have.
+"""The base class of controls: ways of giving a model the target length as an input.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
 hidden states (`edit_hidden`), scale the queries of attention (`query_scale`), or several of these. `attach.py` connects
@@ -52,7 +52,7 @@ def unit_names(unit: str | Sequence[str]) -> tuple[str, ...]:
 
 
 class Control(nn.Module):
-    """One way of length control. A subclass keeps every argument of its constructor as an attribute of that name."""
+    """A method of length control. A subclass keeps every argument of its constructor as an attribute of that name."""
 
     name: ClassVar[str]
     units: tuple[str, ...] = ()  # the units in which it counts what the decoder writes; none: it does not count
@@ -68,7 +68,7 @@ class Control(nn.Module):
         return {"control": self.name} | {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
-        """Return the source text, edited for an output of `target` units (of `tokenizer`)."""
+        """Return the source text, edited for an output of `target` units; `tokenizer` counts lengths in tokens."""
         return text
 
     def on_attach(self, row_norm: float, dim: int) -> None:

@@ -1,9 +1,9 @@
-"""The countdown head: a small network behind the decoder's last layer that prepares the end of the text.
+"""The countdown head: a small network after the decoder's last layer that receives how many units remain.
 
 A length that is added to the decoder's input has to pass through all layers before it can change a choice of tokens.
-Small models learnt from it where to stop, and no more (docs/LOG.md). The countdown head sits behind the last layer. It
-reads the last hidden state and the units that remain, and is trained to raise the probability of tokens after which the
-text can still end in time. The pretrained model below it can stay frozen.
+Small models learnt from it only where to stop (docs/LOG.md). The countdown head follows the last layer. It receives the
+last hidden state and the units that remain, and is trained to raise the probability of tokens after which the text can
+still end in time. The pretrained model below it can stay frozen.
 """
 
 import math
@@ -20,7 +20,7 @@ _STATES = 40  # states for the counts 0 to 127; the last one begins at 120
 
 
 class CountdownHead(Control):
-    """A small network behind the decoder, with a learnt state for each count that remains. It starts as the identity.
+    """A small network after the decoder, with learnt vectors for each remaining count. Untrained, it is the identity.
 
         h' = h + choice[s] + outer · silu(gain[s] ⊙ (inner · rms_norm(h)) + shift[s]);  s: limit, unit, what remains
 
@@ -28,11 +28,11 @@ class CountdownHead(Control):
     at_most    a length can also be an upper limit, before which a text may end
     hidden     hidden units of the network
 
-    Each count below 16 has its own state; larger ones share eight states per octave, up to 120.
+    Each count below 16 has its own state; larger ones share eight states per power of two, up to 120.
     """
 
     name = "countdown_head"
-    kind = "difference"  # it depends on what remains, as that encoding does
+    kind = "difference"  # it depends on the units that remain, as the encoding of that name
     edits_hidden = True
 
     def __init__(self, unit: str | Sequence[str] = "chars", at_most: bool = False, hidden: int = 512) -> None:
@@ -63,7 +63,7 @@ class CountdownHead(Control):
         return hidden + (change * signal.placement_mask("answer").unsqueeze(-1)).to(hidden)
 
     def _states(self, signal: Signal) -> Tensor:
-        """Return the state of each step, by its limit, unit and what remains: (batch, time)."""
+        """Return the state of each step, from its kind of limit, its unit and its remaining units: (batch, time)."""
         kinds = torch.zeros_like(signal.length) if signal.unit is None else signal.unit
         if self.at_most and signal.at_most is not None:
             kinds = kinds + len(self.units) * signal.at_most

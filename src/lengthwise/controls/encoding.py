@@ -1,7 +1,7 @@
-"""Length encodings: at every step the decoder receives how much is left to write.
+"""Length encodings (LDPE, LRPE, ORPE, absolute, relative): a sinusoid of the count, added to the decoder's input.
 
-A signal becomes vectors by one of the formulas of `sinusoids.py`, at the steps that a placement names, at a scale that
-suits the model's embeddings.
+Takase & Okazaki 2019, Lakew et al. 2019, Butcher et al. 2024. The formulas are in `sinusoids.py`; here are the steps
+that receive the vectors (`placement`) and their norm (`scale`, `gain`).
 """
 
 import math
@@ -15,26 +15,26 @@ from . import sinusoids
 from .base import PLACEMENTS, Control, Signal, unit_names
 
 KINDS = ("difference", "ratio", "progress")
-_TAG_GAIN = 0.5  # relative to the sinusoid: large enough to be used, not larger than the word's own vector
+_TAG_GAIN = 0.5  # norm relative to the sinusoid
 
 
 class EncodingControl(Control):
     """A sinusoid of the count at each step, added to the decoder's input.
 
-    kind        difference: what remains; ratio: what is written, the length as base; progress: the share, in `steps`
-    unit        what is counted, or several units: then each row of a batch has its own and receives a tag for it
-    at_most     a length can also be an upper limit, before which a text may end; such a row receives a tag
+    kind        difference: units left; ratio: units written, the length as base; progress: share written, in `steps`
+    unit        what is counted, or several units: then each row of a batch has its own and gets a fixed vector for it
+    at_most     a length can also be an upper limit, before which a text may end; such a row gets a fixed vector
     placement   answer: from the last prompt token on (an encoder-decoder: every decoder input, also called `decoder`);
                 response: from the first answer token on (ORPE); whole: the count runs through the prompt as well (LDPE)
-    end_index   the count at the step that must end the text: 0 as in the papers, 1 for LDPE/ORPE, 2 for Takase's code
+    end_index   the count at the step that must end the text: 0 Takase and Lakew, 1 Butcher, 2 Takase's published code
     scale       constant: sinusoid and embedding rows have equal norms on average, one number saved with the model;
                 frobenius: ‖E‖/‖R‖ per sequence over the encoded rows of the call (the paper; differs between training
                 and each cached step); or a number: 1.0 suits an encoder-decoder that is trained from scratch
     positions   add to the decoder's own absolute positions, or replace them
-    gain        factor on the scale. At 1, as in the papers, the sinusoid has the norm of the words: that lowers the
+    gain        factor on the scale. At 1, as in the papers, the sinusoid has the norm of an embedding: that lowers the
                 quality of a small pretrained model until it has been trained for long. At 0.25 it hardly does
-    reader      hidden units of a small network that also reads the sinusoid and adds its output. The output is zero at
-                first, so with gain 0 training starts from the unchanged model. 0: no network, as in the papers
+    reader      hidden units of an MLP that also receives the sinusoid; its output is added. The output is zero at
+                first, so with gain 0 training starts from the unchanged model. 0: no MLP, as in the papers
     """
 
     name = "encoding"
@@ -74,7 +74,7 @@ class EncodingControl(Control):
             raise ValueError("scale 'frobenius' sets the gain itself; leave gain at 1 and reader at 0")
         if steps < 1:
             raise ValueError(f"progress needs at least 1 step; got {steps}")
-        sinusoids.difference(0, 4, layout=layout, cosine=cosine)  # an impossible option fails here, not in training
+        sinusoids.difference(0, 4, layout=layout, cosine=cosine)  # a wrong option raises here, not in training
 
         self.units = unit_names(unit)
         self.unit = self.units[0] if len(self.units) == 1 else self.units
@@ -109,15 +109,15 @@ class EncodingControl(Control):
         length = signal.length.unsqueeze(-1)  # (batch, 1)
         if self.kind == "difference":
             return sinusoids.difference(self.index(signal), dim, layout=self.layout, cosine=self.cosine)
-        written = signal.position.clamp(min=0).minimum(length)  # a prompt is not progress; an overrun stays at the end
+        written = signal.position.clamp(min=0).minimum(length)  # 0 in the prompt; at most the length
         if self.kind == "ratio":
             return sinusoids.ratio(written, signal.length, dim, layout=self.layout, cosine=self.cosine)
         return sinusoids.progress(written, signal.length, dim, self.steps, layout=self.layout, cosine=self.cosine)
 
     def index(self, signal: Signal) -> Tensor:
-        """Return what remains, plus `end_index`: (batch, time).
+        """Return the units that remain, plus `end_index`: (batch, time).
 
-        What remains is at least 0: training has no negative counts, and a text that overran would not end.
+        Clamped at 0: the model was not trained on negative counts, so a text beyond its length would not end.
         """
         return (signal.length.unsqueeze(-1) - signal.position).clamp(min=0) + self.end_index
 
@@ -128,7 +128,7 @@ class EncodingControl(Control):
         return scaled + linear(silu(linear(vectors.to(self.inner.dtype), self.inner)), self.outer)
 
     def _tags(self, signal: Signal, dim: int) -> Tensor | float:
-        """Return the sum of each row's tags for its unit and for an upper limit: (batch, 1, dim), or 0 if none."""
+        """Return the sum of each row's fixed vectors for unit and upper limit: (batch, 1, dim), or 0 if none."""
         tags: Tensor | float = 0.0
         if len(self.units) > 1:
             number = torch.zeros_like(signal.length) if signal.unit is None else signal.unit

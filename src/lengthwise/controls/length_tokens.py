@@ -1,4 +1,4 @@
-"""Length tokens: one token before the source states whether the target is short, normal or long.
+"""Length tokens (Lakew et al. 2019): a token before the source gives the class of the target: short, normal or long.
 
 Lakew, Di Gangi & Federico 2019. Each class of the ratio target / source has a token; `attach.py` adds their embeddings.
 """
@@ -55,7 +55,7 @@ class LengthTokens(Control):
         return cls([round(float(q), 4) for q in numpy.quantile(ratios, shares)], names)
 
     def kind_of(self, source: float, target: float) -> str:
-        """Return the class of a target of this length for a source of that length, both in one unit."""
+        """Return the length class of a target of `target` units for a source of `source` units."""
         if isinstance(self.thresholds, str):
             raise ValueError(
                 "thresholds are quantiles of a corpus that has not been read; use LengthTokens.from_corpus"
@@ -64,4 +64,4 @@ class LengthTokens(Control):
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         kind = self.kind_of(measure(text, unit, tokenizer=tokenizer), target)
-        return f"{self.tokens[self.names.index(kind)]} {text}"  # the space: SentencePiece then starts a word
+        return f"{self.tokens[self.names.index(kind)]} {text}"  # after the space SentencePiece starts a word

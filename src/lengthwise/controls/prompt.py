@@ -1,4 +1,4 @@
-"""The length in words: "Answer in 120 characters: …".
+"""The length in the prompt, as an instruction: "Answer in 120 characters: …".
 
 The baseline: it needs no training, and can be trained like the others.
 """

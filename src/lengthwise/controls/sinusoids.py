@@ -1,4 +1,4 @@
-"""Sinusoids of a length: counts in, vectors out.
+"""Formulas of the length encodings: LDPE, LRPE (Takase & Okazaki 2019), LEabs, LErel (Lakew et al. 2019), ORPE.
 
 Pure functions that turn the units left to write, or written, into a vector (..., dim) that is added to a decoder's
 input. Vectors are computed, not looked up, so there is no largest count.
@@ -20,7 +20,7 @@ Cosine = Literal["shared", "lakew"]
 
 
 def difference(remaining: Count, dim: int, *, layout: Layout = "interleaved", cosine: Cosine = "shared") -> Tensor:
-    """Return a sinusoid of what is left to write: LDPE, LEabs, ORPE.
+    """Return a sinusoid of the units left to write: LDPE, LEabs, ORPE.
 
     Takase & Okazaki 2019 (eq. 2, 3); Lakew et al. 2019 (eq. 3, 4); Butcher et al. 2024.
         v[2k] = sin(remaining · 10000^(−2k/d)),  v[2k+1] = cos(remaining · 10000^(−2k/d))
@@ -32,7 +32,7 @@ def difference(remaining: Count, dim: int, *, layout: Layout = "interleaved", co
 def ratio(
     position: Count, length: Count, dim: int, *, layout: Layout = "interleaved", cosine: Cosine = "shared"
 ) -> Tensor:
-    """Return a sinusoid of what is written, at frequencies that depend on the length: LRPE.
+    """Return a sinusoid of the units written, at frequencies that depend on the length: LRPE.
 
     Takase & Okazaki 2019 (eq. 5, 6), with each row's own length (their code takes row 0's for all).
         v[2k] = sin(position / length^(2k/d)),  v[2k+1] = cos(position / length^(2k/d))
@@ -52,7 +52,7 @@ def progress(
     layout: Layout = "interleaved",
     cosine: Cosine = "shared",
 ) -> Tensor:
-    """Return a sinusoid of the share that is written, in `steps` equal steps: LErel.
+    """Return a sinusoid of the share of the length that is written, in `steps` equal steps: LErel.
 
     Lakew et al. 2019 (eq. 5, 6).
         v = sinusoid(q),  q = ⌊steps · position / length⌋, at most `steps`, floored in whole numbers
@@ -74,10 +74,10 @@ def step_reached(position: Count, length: Count, steps: int = 5) -> Tensor:
 
 
 def tag(number: Count, dim: int) -> Tensor:
-    """Return a vector (..., dim) for one of a few things (a unit, a kind of limit): a row of the cosine basis.
+    """Return a fixed vector (..., dim) for a category (a unit, a kind of limit): a row of the cosine basis.
 
         v[k] = cos(π · (number + 1) · (k + ½) / d)
-    Rows of different numbers are orthogonal, so the tags in a sum stay distinct. They have the norm of a sinusoid.
+    Rows of different numbers are orthogonal, so a sum of tags can be separated. They have the norm of a sinusoid.
     """
     row = torch.as_tensor(number).float().unsqueeze(-1) + 1
     return torch.cos(math.pi / dim * row * (torch.arange(dim, device=row.device) + 0.5))
@@ -92,7 +92,7 @@ def _lengths(length: Count, position: Tensor) -> Tensor:
     rows = length.reshape(length.shape or (1,))
     if not rows.is_cuda and (rows < 1).any():
         where = (rows < 1).nonzero()[0]
-        raise ValueError(f"len must be at least 1; got {rows[tuple(where)].item()} for row {int(where[0])}")
+        raise ValueError(f"length must be at least 1; got {rows[tuple(where)].item()} for row {int(where[0])}")
     return length[(..., *[None] * (position.dim() - length.dim()))]
 
 

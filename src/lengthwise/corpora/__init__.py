@@ -1,4 +1,4 @@
-"""Corpora: read, filter, mix and build them. Imports no torch."""
+"""Corpora: reading, filtering, mixing and building. Imports no torch."""
 
 from .document import DataError, Document
 from .filters import Limits, Report

@@ -20,7 +20,7 @@ class NoFile(DataError):
 
 
 class RowError(ValueError):
-    """A row is no document. The text is the reason; the reader of the file adds file and line."""
+    """A row cannot be read as a document. The message is the reason; the file reader adds file and line."""
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from .document import DataError
 
-MAX_LINE = 1 << 26  # bytes; a file with a longer line is no corpus
+MAX_LINE = 1 << 26  # bytes; a file with a longer line is not a text corpus
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """A line that is no document, and the reason."""
+    """A line that cannot be read as a document, and the reason."""
 
     file: str
     line: int

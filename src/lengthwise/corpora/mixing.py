@@ -39,7 +39,7 @@ def mix(
 
 
 def _interleaved(streams: list[Iterator[T]], weights: list[float], random: Random) -> Iterator[T]:
-    # At random: with strict turns, every second process of a distributed run could get only one of two sources.
+    # Streams are drawn at random: in strict turns, every second process of a run could get only one of two sources.
     while streams:
         # Only random() gives the same numbers in every version of Python; the methods built on it may not.
         point, index = random.random() * sum(weights), 0

@@ -58,7 +58,7 @@ def _stream(corpora: list[Corpus], limits: Limits, report: Report) -> Iterator[D
         yield from filter_documents(drop_malformed(rows(), name, limits, report), limits, report, seen)
     if report.kept == before:
         names = ", ".join(name for name, _ in corpora) or "an empty list of files"
-        raise DataError(f"nothing to keep in {names}:\n{report}\nWhat to do: check the file, its format and fields.")
+        raise DataError(f"no usable document in {names}:\n{report}\nWhat to do: check the file, its format and fields.")
 
 
 def _corpora(source: str, format: str | None, fields: Fields, blank_lines: bool) -> list[Corpus]:
@@ -156,7 +156,7 @@ def _header(cells: list[str], fields: Fields, path: Path) -> dict[str, int] | No
     if fields is None:
         names = [name.lower() for name in names]
         known = next((pair for pair in PAIRS if set(pair) <= set(names)), None)
-        # Beside a pair only "id" is accepted: with other words the line may be a row of text.
+        # Besides a pair only "id" is accepted: with other words the line may be a row of text.
         if known is None or set(names) - {*known, "id"}:
             return None
     elif not set(fields) <= set(names):

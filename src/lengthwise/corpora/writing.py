@@ -14,7 +14,7 @@ def write_jsonl(path: Path, rows: Iterable[dict[str, Any] | Document]) -> int:
     """Write one JSON object per line, gzip if the name ends in .gz, and return the number of rows."""
     count = 0
     with atomic.file(path) as stream:
-        # The gzip header gets no name and no time.
+        # No name and no time in the gzip header, so that equal rows give equal bytes.
         packed = gzip.GzipFile("", "wb", fileobj=stream, mtime=0) if path.suffix == ".gz" else stream
         for row in rows:
             count += 1

@@ -1,4 +1,4 @@
-"""Answers: sampled from a model for each prompt; bad examples are left out and counted.
+"""Answers: sample a model's answers to prompts; bad examples are left out and counted.
 
 Training on a model's own answers teaches it length and changes little else. Rows are written one by one, so that an
 interrupted run can be continued. Whether an answer is true is not checked.
@@ -91,7 +91,7 @@ def _answers(
 
 
 def _row(prompt: Prompt, done: Completion, tokenizer: Tokenizer, special: set[int], may_end: bool) -> dict[str, Any]:
-    """Return the row of an answer. `may_end`: the model could end it at any token, so its end is the model's choice."""
+    """Return the row of an answer. `may_end`: no minimum length was set, so the model chose the end."""
     text = tokenizer.decode(done.ids, clean_up_tokenization_spaces=False).strip()
     if not special.isdisjoint(done.ids):
         return {"response": text, "reason": "template"}

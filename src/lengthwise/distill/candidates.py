@@ -1,10 +1,10 @@
-"""Candidates: which translations of a sentence are good examples of a shorter translation?
+"""Candidates: select sampled translations of different lengths that are nearly as good as the best one.
 
 Each candidate is compared with the reference model's best translation. A reverse model gives log P of each source token
 given the candidate: a word that the candidate leaves out is improbable, wherever it was. The reference model gives
-log P of each token of the candidate given the source: a text that is cut off or clumsy is improbable. We cut opus-mt's
-best translations of 60 sentences, English to French, at a word to 0.9, 1.0 or 1.1 of the source. Half of the 308 cut
-texts lost 7 nats or more at some word, and none passed.
+log P of each token of the candidate given the source: a truncated or clumsy text is improbable. Test: opus-mt's best
+translations of 60 sentences, English to French, truncated at a word to 0.9, 1.0 or 1.1 of the source. Half of the 308
+texts lost 7 nats or more at some word, and none was kept.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ class Margins:
     tail_margin: float = 0.25  # … of the tokens of its last quarter
     word_margin: float = 4.0  # … of any single token: a word that is left out costs about 8, a paraphrase 3
     likelihood_margin: float = 0.3  # mean log P of the candidate's tokens given the source
-    max_surprisal: float = 5.0  # -log P of any token of the candidate, its end included; not compared
+    max_surprisal: float = 5.0  # -log P of any token of the candidate, its end included; an absolute limit
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Candidate:
     best: bool = False  # the reference model's best translation, made without a length
     score: float = 0.0  # mean log P of the source's tokens given the translation
     tail: float = 0.0  # … of the tokens of its last quarter
-    worst: float = 0.0  # the most that any of these tokens loses against the best translation
+    worst: float = 0.0  # largest loss of a source token compared with the best translation
     likelihood: float = 0.0  # mean log P of the translation's tokens given the source
     lowest: float = 0.0  # log P of the least probable of these tokens
 

@@ -1,4 +1,4 @@
-"""Prompts: combined from topics and templates, or read from a file.
+"""Prompts: combine topics with templates, or read prompts from a file.
 
     topics.txt:    [animal]                     templates.txt:    [any]
                    the red fox                                    Tell me about {topic}.
@@ -68,12 +68,12 @@ def sections(path: Path) -> dict[str, list[str]]:
         elif not line.startswith("#"):
             found.setdefault(heading, []).append(line)
     if not found:
-        raise DataError(f"{path} holds no lines but comments")
+        raise DataError(f"{path} has no lines except comments")
     return found
 
 
 def write_prompts(path: Path, prompts: list[str]) -> None:
-    """Write JSON Lines with "id" and "prompt" if the name ends so, else a text with one prompt per line."""
+    """Write JSON Lines with "id" and "prompt" if the name ends in .jsonl(.gz), else one prompt per line."""
     if path.name.removesuffix(".gz").endswith(".jsonl"):
         write_jsonl(path, ({"id": str(number), "prompt": prompt} for number, prompt in enumerate(prompts, 1)))
     else:

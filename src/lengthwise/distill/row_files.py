@@ -1,4 +1,4 @@
-"""Row files: JSON Lines that a run appends to, and that the next run continues after an interruption.
+"""Row files: JSON Lines that a run appends to and that a resumed run continues.
 
 OUT.jsonl            the rows; the first field is "id"
 OUT.dropped.jsonl    what was left out, and why
@@ -63,7 +63,7 @@ class RowFiles:
         return [row for row, _ in found]
 
     def known(self, path: Path, fields: tuple[str, ...], asked: Iterable[Prompt], what: str, kind: str) -> set[str]:
-        """Return the ids in `path`; raise if it has another text, the second of `fields`, than `asked` under an id."""
+        """Return the ids in `path`; raise if the text of an id (the second of `fields`) differs from `asked`."""
         found = {row["id"]: row[fields[1]] for row in self.resume(path, fields)}
         for prompt in asked:
             if found.get(prompt.id, prompt.text) != prompt.text:

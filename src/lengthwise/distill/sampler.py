@@ -1,6 +1,6 @@
 """Sampling translations: many translations per sentence, for many sentences in one batch.
 
-The encoder reads a sentence once for all translations of it that receive the same length, and a step runs no Python
+A sentence is encoded once for all of its translations that receive the same length, and a step runs no Python
 code per row. There is no budget; a model with a length control may receive a length for each translation. Each row has
 its own seed.
 """
@@ -22,7 +22,7 @@ UNIT = "chars"  # of lengths and costs
 
 
 class Sampler:
-    """An encoder-decoder that translates without a budget. None: a translation that did not end within its limit."""
+    """An encoder-decoder that translates without a budget. A translation that does not end within its limit is None."""
 
     def __init__(self, writer: Writer, *, temperature: float = 0.7, top_p: float = 0.95) -> None:
         engine = writer.engine
@@ -40,7 +40,7 @@ class Sampler:
         """Return the translation of each text by beam search, without a length."""
         prompts = self._prompts(texts)
         limits = [_limit(prompt) for prompt in prompts]
-        # One token more than any row may have: an end that a model forces at the last token does not count.
+        # One token more than any row may have: an end token that is forced at the last position does not count.
         steps = min(max(limits) + 2, self.engine.window - 1)
         found = self.engine.search(prompts, max_new_tokens=steps, beams=beams)
         return self._decoded(torch.tensor(found.ids), limits)
@@ -106,5 +106,5 @@ class Sampler:
 
 
 def _limit(prompt: list[int]) -> int:
-    """Return the most tokens of a translation. One that is much longer than its source repeats itself."""
+    """Return the maximum number of tokens: a translation much longer than its source is a repetition loop."""
     return 3 * len(prompt) // 2 + 12

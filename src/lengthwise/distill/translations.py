@@ -1,9 +1,9 @@
-"""Translations: several of each sentence, at different lengths and with the same meaning, made by a model.
+"""Translations: sample several translations of each sentence, at different lengths and with the same meaning.
 
-Training data decide what a model leaves out when the length is short. Here the model samples many translations of each
-sentence (`sampler.py`). Kept are those given which a reverse model assigns the sentence nearly the probability that it
-has given the best translation, and that are nearly as probable (`candidates.py`); short ones are preferred. A model
-trained on them samples shorter ones in the next round. Rows are written one by one: an interrupted run can be resumed.
+Training data decide what a model leaves out when the length is short. Many translations of each sentence are sampled
+(`sampler.py`). One is kept if log P(sentence | translation), by a reverse model, and log P(translation | sentence) are
+nearly those of the best translation (`candidates.py`); short ones are kept first. A model trained on them samples
+shorter ones in the next round. Rows are written one by one: an interrupted run can be resumed.
 
     out.jsonl            {"id", "source", "target", "ratio", "score", "tail"}: the id is the sentence's and a number, 0
                          for the best translation; score and tail are those of `whole_and_tail`
@@ -96,7 +96,7 @@ def gather(
 
 
 def _groups(todo: list[Prompt], size: int, seed: int) -> list[list[Prompt]]:
-    """Return groups of sentences of similar length, to save padding, in random order: any part resembles the whole."""
+    """Return groups of sentences of similar length, in random order, so that a partial run is a random sample."""
     ordered = sorted(todo, key=lambda sentence: (len(sentence.text), sentence.id))
     groups = [ordered[at : at + size] for at in range(0, len(ordered), size)]
     random.Random(seed).shuffle(groups)
@@ -106,7 +106,7 @@ def _groups(todo: list[Prompt], size: int, seed: int) -> list[list[Prompt]]:
 def _translate(
     sampler: Sampler, reference: Sampler, scorers: Scorers, group: list[Prompt], settings: Settings
 ) -> tuple[list[Row], list[Row]]:
-    """Return the rows of `out` and of the journal."""
+    """Return the rows of `out` (kept translations) and of OUT.dropped.jsonl (one per sentence, with reasons)."""
     best = reference.best([sentence.text for sentence in group], settings.beams)
     drawn = _draw(sampler, group, settings)
     reasons: list[Counter[str]] = [Counter() for _ in group]

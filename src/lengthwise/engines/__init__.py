@@ -1,1 +1,1 @@
-"""Engines: models that continue texts, behind one small protocol. transformers is the first and the reference."""
+"""Engines: backends that run language models, with one small protocol. transformers is the reference implementation."""

@@ -1,9 +1,9 @@
-"""Use only the attention masks that a batch brings.
+"""Skip the attention masks that transformers would build; use only those in the batch.
 
-transformers builds its masks in every call, and asks the device whether it needs them: is anything padded, does a row
-hold several texts? Each question waits until the GPU has finished its queue, in every training step. The batches of
-`training/batches.py` need no question: rows are padded on the right, so a causal model never attends to padding, and an
-encoder's mask is part of the batch. The file lists the model families for which that suffices.
+transformers builds its masks in every call. To see whether they are needed (padding, several texts in a row) it reads
+values from the GPU, which is a synchronisation in every training step. The batches of `training/batches.py` do not
+need these masks: rows are padded on the right, so a causal model never attends to padding, and an
+encoder's mask is part of the batch. This file lists the model families for which that is enough.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,12 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-# SDPA under another name: transformers builds masks only for attention functions whose masks it knows.
-_WITHOUT_MASKS = "lengthwise_without_masks"
-AttentionInterface.register(_WITHOUT_MASKS, sdpa_attention_forward)
+from ..controls.attach import SCALED_QUERIES, scaled_attention
+
+# The same functions under other names: transformers builds masks only for attention functions whose masks it knows.
+_WITHOUT_MASKS = {"sdpa": "lengthwise_without_masks", SCALED_QUERIES: "lengthwise_scaled_queries_without_masks"}
+AttentionInterface.register(_WITHOUT_MASKS["sdpa"], sdpa_attention_forward)
+AttentionInterface.register(_WITHOUT_MASKS[SCALED_QUERIES], scaled_attention)
 _ENCODER_DECODERS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}  # not T5: it adds the mask to its position bias
 _DECODERS = {"llama", "mistral", "qwen2", "qwen3"}  # their masks are only causal
 
@@ -28,14 +31,14 @@ def only_given_masks(model: Any, inputs: dict[str, Any]) -> Iterator[dict[str, A
     encoder_decoder = config.model_type in _ENCODER_DECODERS
     packed = "position_ids" in inputs  # by which transformers separates the texts of a row
     decoder = config.model_type in _DECODERS and not getattr(config, "sliding_window", None) and not packed
-    if config._attn_implementation != "sdpa" or not (encoder_decoder or decoder):
+    if config._attn_implementation not in _WITHOUT_MASKS or not (encoder_decoder or decoder):
         yield inputs
         return
     mask: Tensor | None = inputs.get("attention_mask")
     if encoder_decoder and mask is not None:
         inputs = inputs | {"attention_mask": mask.bool()[:, None, None, :]}  # (batch, heads, queries, keys)
     before = config._attn_implementation_internal
-    config._attn_implementation_internal = _WITHOUT_MASKS
+    config._attn_implementation_internal = _WITHOUT_MASKS[before]
     try:
         yield inputs
     finally:

@@ -1,10 +1,10 @@
-"""The engine protocol: what generation and scoring need of a model that continues texts.
+"""The engine protocol: the methods of a language model that generation and scoring call.
 
 An engine reads prompts (`prefill`) and returns rows. Rows hold the scores of the next token, take the chosen tokens
 (`step`), and can be forked, dropped and reordered (`select`). An engine also returns the log-probabilities of given
 texts (`score`). Decoding, endings, repair, ranking and scoring are written once against this protocol, and every engine
 passes the same tests (`tests/engines/test_conformance.py`).
-An engine has no notion of budgets or units. It receives lengths as numbers, for models with an attached control.
+An engine does not handle budgets or units. It receives lengths as numbers, for models with an attached control.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,8 @@ class LengthInputs:
 
     length: Sequence[int]  # units to write
     unit: Sequence[int]  # which of the control's units, by number
-    at_most: Sequence[bool]  # the length is a limit that need not be reached
-    written: Sequence[int]  # how many tokens at the end of the prompt are text already
+    at_most: Sequence[bool]  # whether the length is an upper limit
+    written: Sequence[int]  # how many tokens at the end of the prompt belong to the text
 
     def select(self, rows: Ids) -> "LengthInputs":
         """Return the lengths of these rows, in this order."""
@@ -49,15 +49,15 @@ class TokenLogProbs(NamedTuple):
 class SearchResult:
     """The texts of a search, prompt by prompt, each list with the best first."""
 
-    ids: list[list[int]]  # without the prompts; padded after the end token
+    ids: list[list[int]]  # without the prompts; padded to one length with the end token
     scores: list[float]  # log P / tokens^length_penalty; 0 without beams
 
 
 class Rows(Protocol):
     """Unfinished texts, one per row."""
 
-    scores: Array  # (rows, vocabulary) of the next token, in float32
-    hidden: Array | None  # (rows, width) the last hidden state, if `prefill` was asked for it
+    scores: Array  # (rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer
+    hidden: Array | None  # (rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it
 
     def step(self, tokens: Array) -> None:
         """Append one token to each row, (rows,), and compute the next scores."""
@@ -71,19 +71,12 @@ class Engine(Protocol):
 
     name: str
     tokenizer: Tokenizer
+    eos: list[int]  # ids that end a text
+    pad: int  # id that fills up a row
+    window: int  # tokens that the model can attend to
     encoder_decoder: bool = False  # a prompt is the encoder's input and takes nothing from the window of the text
-
-    @property
-    def eos(self) -> list[int]:
-        """The ids that end a text."""
-
-    @property
-    def pad(self) -> int:
-        """The id that fills up a row."""
-
-    @property
-    def window(self) -> int:
-        """The number of tokens that the model can attend to."""
+    batch_tokens: int = 4096  # tokens of one forward pass of `score`, with padding: logits are wide
+    max_rows: int = 40  # rows to decode at once: with more, rows wait for the longest; with fewer, cores are idle
 
     def prefill(
         self,
@@ -97,7 +90,9 @@ class Engine(Protocol):
     ) -> Rows:
         """Read the prompts and return `each` rows for every one, with the scores of the first text token.
 
-        `max_new_tokens`: how many steps are taken at most. `hidden`: rows also hold the last hidden state.
+        A prompt may end with the beginning of its text, which is then continued. `options`: an engine raises a
+        `ValueError` for those that it does not support. `max_new_tokens`: how many steps are taken at most. `hidden`:
+        rows also hold the last hidden state.
         """
 
     def score(
@@ -105,21 +100,11 @@ class Engine(Protocol):
     ) -> TokenLogProbs:
         """Return the log-probabilities of each text after its prompt, on the CPU: (rows, longest text).
 
-        Beyond the end of a shorter text they have no meaning. `cache`: what `prompt_cache` returned for these prompts;
-        then all texts must have the same length.
+        A text may or may not include its end token. Beyond the end of a shorter text the values have no meaning.
+        `cache`: what `prompt_cache` returned for these prompts; then all texts must have the same length.
         """
 
-    # ---- what a simple engine need not define
-
-    @property
-    def batch_tokens(self) -> int:
-        """The number of tokens of one forward pass of `score`, padding included: logits are wide."""
-        return 4096
-
-    @property
-    def max_rows(self) -> int:
-        """The number of rows to decode at once. With more, rows wait for the longest; with fewer, cores are idle."""
-        return 40
+    # ---- optional, with defaults
 
     def prompt_ids(self, text: str, system: str | None = None) -> list[int]:
         """Return the token ids of `text` in the form this model was trained on: a chat template, or encoder input."""
@@ -134,16 +119,16 @@ class Engine(Protocol):
         try:
             chat = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
         except Exception as error:  # a template is a program that comes with the model, and fails in its own ways
-            raise ValueError(f"the model's chat template refuses this prompt: {error}") from error
+            raise ValueError(f"the model's chat template raised an error for this prompt: {error}") from error
         return chat["input_ids"]
 
     @property
     def forced_start(self) -> list[int]:
-        """Ids that the engine puts before each text, such as the target language of a multilingual translator."""
+        """Ids that are forced at the start of each text, such as the target language of a multilingual translator."""
         return []
 
     def steps(self, options: Options) -> bool:
-        """Return whether `prefill` and `step` can carry out these options; if not, `search` can."""
+        """Return whether `prefill` and `step` support these options; if not, `search` does."""
         return True
 
     def search(
@@ -160,15 +145,26 @@ class Engine(Protocol):
     ) -> SearchResult:
         """Run a search of the engine's own (beam search) and return `sequences` texts for each prompt.
 
-        `scores`: return the scores of a beam search, which takes memory.
+        `scores`: return the scores of a beam search, which takes memory. The default is a greedy search.
         """
-        raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
+        if beams > 1 or sequences > 1 or processors:
+            raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
+        rows = self.prefill(prompts, lengths, options, max_new_tokens=max_new_tokens)
+        texts: list[list[int]] = [[] for _ in prompts]
+        while len(texts[0]) < max_new_tokens:
+            tokens = rows.scores.argmax(1)
+            for text, token in zip(texts, tokens.tolist(), strict=True):
+                text.append(text[-1] if text and text[-1] in self.eos else token)
+            if all(text[-1] in self.eos for text in texts):
+                break
+            rows.step(tokens)
+        return SearchResult(texts, [0.0] * len(texts))
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:
-        """Return the prompts, read once, as the `cache` of `score`, `each` times; None if that is not possible."""
+        """Return a KV cache of the prompts, repeated `each` times, for `score`; None if that is not possible."""
         return None
 
-    # ---- what follows from the attached controls
+    # ---- attached controls
 
     @property
     def controls(self) -> Sequence["Control"]:
@@ -183,13 +179,13 @@ class Engine(Protocol):
 
     @property
     def plain_without_length(self) -> bool:
-        """Whether the model, without length inputs, is the model that it was before controls were attached."""
+        """Whether the model works without length inputs: its controls need none or edit only the last hidden states."""
         return all(control.edits_hidden or control.scales_queries for control in self.controls)
 
     def takes_limits_in(self, unit: str) -> bool:
-        """Return whether the model was always trained with a length that may be a limit, in this unit.
+        """Return whether the model was trained only with length inputs, and with upper limits in this unit.
 
-        Such a model can be given a limit so distant that it does not matter.
+        Such a model can receive a limit so large that it has no effect.
         """
         trained = [c for c in self.controls if not (c.edits_hidden or c.scales_queries)]
         return bool(trained) and all(getattr(c, "at_most", False) and unit in c.units for c in trained)

@@ -1,10 +1,9 @@
-"""Continuous batching: a row that has ended takes the next prompt, so the batch stays full.
+"""Continuous batching: when a row has ended, the next prompt is prefilled into it.
 
-For thousands of answers of unknown length, sampled without a budget. Every step writes one column, the same for all
-rows, of a KV cache that is used as a ring. Keys carry their positions, so their column does not matter; what a row
-attends to is a mask. No shape ever changes, so on a GPU one step is one CUDA graph: it costs what the GPU takes, not
-what the host takes to launch some thousand kernels.
-Handles token ids and decoders of transformers, not texts, chat templates or files.
+For sampling thousands of answers without a budget. The KV cache is a ring buffer: every step writes one column, the
+same for all rows. Keys contain their rotary positions, so a key may be in any column; a mask selects the keys of each
+row. No shape changes, so on a GPU a step is one CUDA graph, and the CPU does not launch a thousand kernels per step.
+This file handles token ids and decoder-only models of transformers, not texts, chat templates or files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +14,12 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, Cache
 
+from ..controls.attach import SCALED_QUERIES
 from .sampling import sample, uniforms
 
 STRIDE = 16  # steps between two checks of which rows have ended
 SHARE = 16  # 1/16 of the rows is prefilled at once: the attention of long prompts must fit the memory
-TOP_K = 50  # tokens that one is sampled from: sorting the whole vocabulary costs more than the model's own step
+TOP_K = 50  # top-k sampling: sorting the whole vocabulary takes longer than the model's forward pass
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class SamplingParams:
 
     eos: list[int]
     pad: int
-    max_tokens: int  # then an answer is cut
+    max_tokens: int  # the answer is truncated there
     temperature: float
     top_p: float
-    min_tokens: int = 0  # the end token is not sampled before
+    min_tokens: int = 0  # the end token is masked before
 
     def __post_init__(self) -> None:
         if self.temperature <= 0 or self.max_tokens < 1:
@@ -68,6 +68,8 @@ def generate_continuous(
     if not requests:
         return
     before = model.config._attn_implementation
+    if before == SCALED_QUERIES:
+        raise ValueError(f"{type(model).__name__} has length-aware attention: no continuous batching")
     model.set_attn_implementation(_ATTENTION)
     try:
         if model.config._attn_implementation != _ATTENTION:
@@ -98,12 +100,12 @@ class _Batch:
             )
         self.busy: dict[int, int] = {}  # row: the request it answers
         self.next = 0  # the first request that no row has taken
-        self.at = 0  # the column that the next step writes, kept on the CPU
+        self.at = 0  # the column that the next step writes, as a Python number
         device = model.device
         self.eos = torch.tensor(params.eos, device=device)
         self.column = torch.zeros(1, dtype=torch.long, device=device)
         self.ring = _Ring(rows, self.width, self.column)
-        self.bias = torch.full((rows, self.width), _lowest(model), dtype=model.dtype, device=device)  # 0: may be seen
+        self.bias = torch.full((rows, self.width), _lowest(model), dtype=model.dtype, device=device)  # 0: attended
         self.token, self.position, self.count = torch.zeros(3, rows, dtype=torch.long, device=device)
         self.done = torch.ones(rows, dtype=torch.bool, device=device)
         self.ended_by_model = torch.zeros(rows, dtype=torch.bool, device=device)
@@ -186,7 +188,7 @@ class _Batch:
         return 3
 
     def _step(self) -> None:
-        """Decode one token for every row; what a finished row decodes is discarded."""
+        """Decode one token for every row; tokens of finished rows are discarded."""
         self.bias.index_fill_(1, self.column, 0)
         logits = self.model(
             input_ids=self.token[:, None],
@@ -234,7 +236,7 @@ class _Ring(Cache):  # type: ignore[misc]  # transformers is untyped
     """Keys and values (rows, heads, width, size) of each layer.
 
     A step writes to `column` of all rows, a prefill to the rows and columns that `filled` names. The cache starts as
-    zeros: masked values are multiplied by zero, and must be numbers.
+    zeros: masked values are multiplied by zero, so they must not be NaN.
     """
 
     def __init__(self, rows: int, width: int, column: Tensor) -> None:
@@ -267,7 +269,7 @@ def _lowest(model: Any) -> float:
 def _grouped_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **more: Any
 ) -> tuple[Tensor, None]:
-    """Return the attention, with the heads that share a key as rows of one product: no key is copied per head.
+    """Return grouped-query attention: heads that share a key are rows of one product, so keys are not repeated.
 
     query (batch, heads, time, size), key and value (batch, groups, width, size), mask (batch, 1, time, width) added.
     """

@@ -1,7 +1,7 @@
-"""The hard budget as a LogitsProcessor for `generate` of transformers: beam search, and calls of a user's own.
+"""The hard budget as a LogitsProcessor for transformers' `generate`: for beam search, and for use in your own code.
 
-It recomputes the state of every row from its ids in each step, so beams may be reordered freely. A thin adapter: what
-is allowed is decided in `constraint/mask.py`.
+It recomputes the state of every row from its ids in each step, so beams may be reordered freely. The mask
+itself is computed in `constraint/mask.py`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,6 +38,6 @@ class LengthBudgetLogitsProcessor(LogitsProcessor):  # type: ignore[misc]  # tra
         self.start = start
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        if input_ids.shape[1] < self.start:  # a language token is forced here; it is no text
+        if input_ids.shape[1] < self.start:  # a language token is forced here; it is not part of the text
             return scores
         return self.constraint.apply_to(input_ids[:, self.start :], scores)

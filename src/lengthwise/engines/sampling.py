@@ -1,7 +1,8 @@
-"""Seeded sampling: a text depends on its own seed and on nothing else.
+"""Seeded sampling: each row of a batch has its own seed, so a text does not depend on the other rows.
 
 `generate` samples from torch's global random state, which rows of a batch and threads of a program share. Here each row
-has its own uniform numbers, made ahead: the same seed gives the same text, alone or in a batch.
+has its own uniform numbers, drawn before decoding: the same seed gives the same text in any batch, except where
+rounding differs.
 """
 
 from collections.abc import Callable
@@ -37,7 +38,7 @@ def sample(
     tokens = None
     if top_k:  # sorting the whole vocabulary can cost more than the model's own step
         scores, tokens = scores.topk(min(top_k, scores.shape[1]))
-    scores = scores.float()  # half precision would blur top-p
+    scores = scores.float()  # cumulative sums in half precision are too coarse for top-p
     if temperature != 1.0:
         scores = scores / temperature
     if top_p < 1.0:
@@ -47,7 +48,7 @@ def sample(
         scores = scores - penalty(tokens) / temperature
     below = scores.to(_wide(scores)).softmax(1).cumsum(1)  # (rows, candidates)
     drawn = (below <= uniform.to(below) * below[:, -1:]).sum(1, keepdim=True)
-    # A product may round up to the total: then the last candidate that has a share.
+    # The product may round up to the total; then the last candidate with a probability above 0 is taken.
     places = torch.arange(scores.shape[1], device=scores.device)
     last = ((scores > -torch.inf) * places).amax(1, keepdim=True)
     drawn = torch.minimum(drawn, last)

@@ -1,8 +1,8 @@
 """The transformers engine: any causal or encoder-decoder model of Hugging Face, with or without length controls.
 
-The reference for other engines, and, with `controls/attach.py`, the place that uses internals of transformers.
-`generate` prepares a call (cache, encoder outputs, logits processors) and hands it over through its `custom_generate`
-hook; steps are then taken here.
+The reference implementation of `Engine`. It uses internals of transformers, as the other files of this folder do.
+`generate` prepares a call (cache, encoder outputs, logits processors) and passes it on through its `custom_generate`
+hook; the steps are run here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,11 @@ _COLUMNS = 64  # tokens of given texts that are read at a time after a KV cache
 _FLOAT_ROWS = 64  # rows with logits in float32 at a time
 # Options that change the search itself: only `generate` can carry them out, see `search`.
 _SEARCH_OPTIONS = (
-    *("assistant_model", "cache_implementation", "custom_generate", "max_time", "prefill_chunk_size"),
+    *("assistant_model", "cache_implementation", "custom_generate", "max_time"),
     *("prompt_lookup_num_tokens", "stop_strings"),
 )
-_OWN_SETTINGS = dict.fromkeys(("temperature", "top_p", "top_k", "max_length"))  # the model's own defaults are ignored
+# Settings of the model's own that are ignored.
+_IGNORED = dict.fromkeys(("temperature", "top_p", "top_k", "max_length", "prompt_lookup_num_tokens"))
 
 
 class TransformersEngine(Engine):
@@ -41,34 +42,34 @@ class TransformersEngine(Engine):
         self.encoder_decoder = model.config.is_encoder_decoder
         model.eval()
         if not self.eos:
-            raise ValueError(f"{self.name} names no end-of-text token; set tokenizer.eos_token, or it cannot stop")
+            raise ValueError(f"{self.name} has no end-of-text token and would not stop; set tokenizer.eos_token")
 
-    # ---- what the model is
+    # ---- properties of the model
 
     @property
     def device(self) -> torch.device:
         return self.model.device
 
     @property
-    def eos(self) -> list[int]:
+    def eos(self) -> list[int]:  # type: ignore[override]
         eos = self.model.generation_config.eos_token_id
         eos = self.tokenizer.eos_token_id if eos is None else eos
         return [] if eos is None else list(eos) if isinstance(eos, list | tuple) else [eos]
 
     @property
-    def pad(self) -> int:
+    def pad(self) -> int:  # type: ignore[override]
         return self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.eos[0]
 
     @property
-    def window(self) -> int:
+    def window(self) -> int:  # type: ignore[override]
         return getattr(self.model.config, "max_position_embeddings", None) or _UNLIMITED
 
     @property
-    def batch_tokens(self) -> int:
+    def batch_tokens(self) -> int:  # type: ignore[override]
         return 32768 if self.encoder_decoder and self.device.type == "cuda" else 4096
 
     @property
-    def max_rows(self) -> int:
+    def max_rows(self) -> int:  # type: ignore[override]
         return 640 if self.device.type == "cuda" else 40
 
     @property
@@ -99,7 +100,7 @@ class TransformersEngine(Engine):
 
     def _settings(self, options: Options | None) -> dict[str, Any]:
         """Return the model's own generation settings, overridden by the options."""
-        return vars(self.model.generation_config) | dict(options or {})
+        return vars(self.model.generation_config) | _IGNORED | dict(options or {})
 
     def _inputs(self, prompts: Sequence[Ids], lengths: LengthInputs | None = None) -> Inputs:
         """Return the padded arguments of a call of the model.
@@ -151,8 +152,8 @@ class TransformersEngine(Engine):
     def _prepared(self, inputs: Inputs, options: Options | None, max_new_tokens: int | None) -> "_Prepared":
         found: _Prepared = core_of(self.model).generate(
             **inputs,
-            **_OWN_SETTINGS,
-            **(options or {}),
+            **_IGNORED | dict(options or {}),
+            forced_eos_token_id=None,  # an end that is forced at the last token would look like the model's own choice
             do_sample=False,
             num_beams=1,
             max_new_tokens=max_new_tokens or self.window,
@@ -162,7 +163,7 @@ class TransformersEngine(Engine):
         )
         return found
 
-    # ---- a search of transformers' own
+    # ---- searches of transformers
 
     @torch.inference_mode()
     def search(
@@ -181,8 +182,7 @@ class TransformersEngine(Engine):
         start = len(self._decoder_start) if self.encoder_decoder else inputs["input_ids"].shape[1]
         found = self.model.generate(
             **inputs,
-            **_OWN_SETTINGS,
-            **(options or {}),
+            **_IGNORED | dict(options or {}),
             do_sample=False,
             num_beams=beams,  # named even when 1: a model's own settings may ask for more
             num_return_sequences=sequences,
@@ -193,11 +193,11 @@ class TransformersEngine(Engine):
             return_dict_in_generate=True,
             output_scores=scores and beams > 1,
         )
-        ids = found.sequences[:, start:].tolist()
+        ids = [_padded_with(self.eos[0], self.pad, row) for row in found.sequences[:, start:].tolist()]
         known = getattr(found, "sequences_scores", None)
         return SearchResult(ids, [0.0] * len(ids) if known is None else known.tolist())
 
-    # ---- given texts
+    # ---- scoring given texts
 
     @torch.inference_mode()
     def score(
@@ -270,7 +270,7 @@ class TransformersEngine(Engine):
         other = settings.get("use_cache") is False or settings.get("cache_implementation")
         inputs = self._inputs(prompts)
         mask = inputs["attention_mask"]
-        single = mask.shape[1] == 1  # without its last token nothing of the prompt remains
+        single = mask.shape[1] == 1  # without its last token the prompt is empty
         if other or single or self._prompt_adapter or self.encoder_decoder:
             return None
         positions = (mask.cumsum(1) - 1).clamp(min=0)
@@ -283,10 +283,18 @@ class TransformersEngine(Engine):
         return cache
 
 
+def _padded_with(end: int, pad: int, ids: list[int]) -> list[int]:
+    """Return `ids` with the end token in place of padding: a text that a stop string has ended has none."""
+    written = len(ids)
+    while written and ids[written - 1] == pad:
+        written -= 1
+    return [*ids[:written], *[end] * (len(ids) - written)]
+
+
 def _log_probs(logits: Tensor, tokens: Tensor, ends: Tensor, never: Ids) -> Tensor:
     """Return the values of `TokenLogProbs`: logits (rows, time, vocabulary), tokens (rows, time) -> (3, rows, time).
 
-    Some rows at a time: a copy of all logits in float32 would take the most memory of all.
+    Some rows at a time: a copy of all logits in float32 would be the largest tensor.
     """
     parts = []
     for some, taken in zip(torch.split(logits, _FLOAT_ROWS), torch.split(tokens, _FLOAT_ROWS), strict=True):
@@ -376,7 +384,7 @@ class _TextProcessor(LogitsProcessor):  # type: ignore[misc]  # transformers is 
         self.processors, self.start = processors, start
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        if input_ids.shape[1] >= self.start:  # else a language token is forced here; it is no text
+        if input_ids.shape[1] >= self.start:  # else a language token is forced here; it is not part of the text
             for processor in self.processors:
                 scores = processor(input_ids[:, self.start :], scores)
         return scores

@@ -1,1 +1,1 @@
-"""Evaluation: a model writes a test set at given lengths; the outputs are scored, reported and plotted."""
+"""Evaluation: generate texts for a test set at given lengths, score them, write the report and the plots."""

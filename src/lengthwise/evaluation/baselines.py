@@ -30,7 +30,7 @@ _NO_LINE_START = regex.compile(r"[、。，．！？」』）ー々ゝゞヽヾ]
 
 @dataclass(frozen=True)
 class DecodingMode:
-    """How the texts are written: under the hard budget, or by baselines. Without `soft`, these receive no length."""
+    """How the texts are written: under the hard budget, or by baselines. A baseline gets a length only with `soft`."""
 
     system: str | None = None
     beams: int = 1
@@ -44,7 +44,7 @@ class DecodingMode:
         if self.length_penalty and self.rerank:
             raise ValueError("a length penalty and re-ranking exclude each other; give one of them")
         if self.baselines and self.candidates > 1:
-            raise ValueError("candidates are ranked by the hard budget, and a baseline has none; leave candidates out")
+            raise ValueError("candidates are ranked by the hard budget; a baseline has no hard budget: leave them out")
         if self.rerank is not None and self.rerank < 2:
             raise ValueError(f"re-ranking needs at least 2 texts; got {self.rerank}")
         is_sampling(self.candidates, self.beams)

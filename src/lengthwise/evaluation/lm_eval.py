@@ -1,10 +1,10 @@
-"""A model for lm-evaluation-harness: benchmarks with and without the countdown (Butcher et al. 2024).
+"""A model for lm-evaluation-harness: benchmarks with and without length inputs (Butcher et al. 2024).
 
   python -m lengthwise.evaluation.lm_eval run --model lengthwise --model_args pretrained=FOLDER,countdown=true --tasks …
 
-Without the countdown, this is the harness's own Hugging Face model. With it, the attached control receives the length
-of each answer that is scored, in the control's unit. Generated answers (`generate_until`) have no known length, so they
-are generated without the countdown.
+With `countdown=false` this is the harness's own Hugging Face model. With `countdown=true` the attached control receives
+the length of each answer that is scored, in the control's unit. Generated answers (`generate_until`) have no known
+length, so they are generated without length inputs.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class LengthwiseLM(HFLM):  # type: ignore[misc]  # the harness is untyped
         if countdown:
             self.engine = TransformersEngine(self.model, self.tokenizer)
             if not self.engine.units:
-                raise ValueError("countdown=true needs a model with a control that counts; this one has none")
+                raise ValueError("countdown=true needs a control that receives the length; this model has none")
 
     def _loglikelihood_tokens(
         self, requests: Sequence[Request], disable_tqdm: bool = False, override_bs: int | None = None

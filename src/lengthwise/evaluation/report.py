@@ -11,7 +11,7 @@ from ..metrics import Comparison, Score, Texts, as_json, as_table, compare, scor
 from ..metrics.length_error import bins as bins_of
 from ..metrics.tally import Tally, as_comparison, as_score, mean_of
 
-# Shown by target length, if computed: length errors, completeness and quality.
+# Metrics that are also shown per bin of target lengths, if computed.
 BINNED = ("mae", "exact", "violation", "completeness", "bleu", "chrf", "rouge-l")
 VERDICTS = {"complete": "complete|by:writer|budget:{kind}|v2", "runaway": "runaway|at:token-limit|v1"}  # signatures
 MAX_BINS = 8
@@ -46,7 +46,7 @@ def report(
 ) -> Report:
     """Return the scores, with `bins` also by target length, and the paired tests `against` another system.
 
-    `also`: metrics in addition to those named, or to the usual ones. `more`: tallies made elsewhere. `more_against`:
+    `also`: metrics in addition to those named, or to the usual ones. `more`: tallies of `verdicts`. `more_against`:
     those of the other system.
     """
     also, more = [asked for asked in also if asked not in (metrics or ())], more or {}
@@ -65,7 +65,7 @@ def report(
 
 
 def verdicts(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Tally]:
-    """Return the tallies of what the generator recorded in all outputs: complete, runaway."""
+    """Return the tallies of the flags that the generator recorded with each output: complete, runaway."""
     written = [output for output in outputs if not output.get("error")]
     kind = "soft" if any("runaway" in output for output in written) else "hard"
     return {
@@ -108,7 +108,7 @@ def as_markdown(found: Report) -> str:
         parts.append("## By target length\n\n" + as_table(found.bins))
     if found.comparisons and found.other:
         lines = "".join(f"- {comparison}\n" for comparison in found.comparisons)
-        parts.append(f"## Against {found.other[0]}\n\nThe other's value → this one's, paired bootstrap.\n\n{lines}")
+        parts.append(f"## Against {found.other[0]}\n\nOther system → this system, paired bootstrap test.\n\n{lines}")
     return "\n".join(parts)
 
 

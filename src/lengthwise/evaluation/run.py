@@ -1,4 +1,4 @@
-"""Evaluation: a model writes the texts of a test set at given lengths, and the outputs are scored."""
+"""Run an evaluation: generate a text for each row of a test set at its target length, and score the outputs."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ def check_inputs(
     """Raise, before a model is loaded, if the test set cannot be read or cannot be compared with `against`."""
     next(read(data, fields=fields, limits=Limits(duplicates=True)))
     settings = against and against / "settings.json"
-    # Texts of other lengths differ in every score because of the length.
+    # All scores depend on the length, so texts of different target lengths cannot be compared.
     there = json.loads(settings.read_text("utf-8")).get("length") if settings and settings.exists() else None
     if there not in (None, str(length)):
         found = f"{against} has '{there}' and this evaluation '{length}'"
@@ -70,7 +70,7 @@ def evaluate(
         raise ValueError(f"{counted}; soft control needs a length in {min(units)}")
     settings = {"model": writer.name, "weights": weights, "length": str(length), **asdict(mode), "version": __version__}
     rows = list(islice(_rows(data, length, fields, writer.tokenizer), limit))
-    # All inputs are checked before decoding, which may take hours.
+    # All inputs are checked first, because decoding may take hours.
     name, other_name = (writer.name, "") if out is None else short_names(out, against)
     others, other = [], None
     if against is not None:

@@ -22,7 +22,7 @@ Warn = Callable[[str], None]
 
 
 class TokenizerNeeded(ValueError):
-    """The lengths are in tokens, and neither a tokenizer nor the rows give them."""
+    """Lengths are in tokens, but there is no tokenizer and the rows have no token counts."""
 
 
 @dataclass(frozen=True)

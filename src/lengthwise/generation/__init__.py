@@ -1,1 +1,1 @@
-"""Writing under a budget: decoding, endings, repair, streaming."""
+"""Generation under a budget: decoding, choice of endings, repair, streaming."""

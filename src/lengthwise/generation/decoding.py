@@ -1,8 +1,8 @@
-"""Decoding: a batch of requests through the engine and the hard budget, into drafts.
+"""Decoding: run a batch of requests with the engine under the hard budget, and return drafts.
 
-Greedy and sampled texts are decoded step by step here. Beam search and other searches of the engine's own receive the
-budget as a processor of their scores. Each draft carries the model's scores of its tokens. Which ending is best, and
-what is written again, is decided elsewhere.
+Greedy and sampled texts are decoded step by step here. Beam search and other searches of the engine receive the
+budget as a logits processor. Each draft contains the model's scores of its tokens. `endings.py` chooses the ending,
+and `repair.py` chooses what is decoded again.
 """
 
 import codecs
@@ -30,13 +30,14 @@ from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
 
+Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
 Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
 
 
 class Listener(Protocol):
     """Receives the tokens of a text while it is decoded."""
 
-    closed: bool  # the reader has stopped; stop decoding
+    closed: bool  # the consumer has stopped reading; stop decoding
 
     def put(self, ids: list[int], agreement: list[float]) -> None:
         """Receive the tokens so far and their agreement (see `TokenScores`)."""
@@ -137,7 +138,7 @@ class Decoder:
     def _judged(
         self, batch: _Batch, rows: _Batch, options: DecodingOptions, texts: Texts, scores: TokenScores | None
     ) -> TokenScores:
-        """Return the scores of the written tokens, full stops and ends judged without length inputs if possible."""
+        """Return the scores of the generated tokens; those of full stops and ends without length inputs if possible."""
         engine = self.engine
         if scores is None:
             scores = score_tokens(engine, rows.prompts, texts, rows.lengths)
@@ -150,16 +151,16 @@ class Decoder:
         scores = judged_without_length(scores, own, self._full_stops(batch, texts))
         if shared or engine.encoder_decoder:
             return scores
-        # Its end token follows the length, so it is no evidence.
+        # The end token of such a model depends on the length, so it does not show that the text is complete.
         return replace(scores, end_ratio=torch.zeros_like(scores.end_ratio))
 
-    def stream_judge(self, request: Request) -> Callable[[list[int], list[float]], list[float]]:
-        """Return a function that re-judges the agreement of a text's first tokens as `drafts` will in the end."""
+    def stream_judge(self, request: Request, options: DecodingOptions) -> Judge:
+        """Return a function that computes the final agreement of the tokens so far, as `drafts` does at the end."""
         engine, batch = self.engine, self._batch([request])
         if batch.lengths is None or engine.encoder_decoder:
             return lambda ids, agreed: agreed
         lengths = neutral_lengths(engine, batch.lengths)
-        cache = engine.prompt_cache(batch.prompts) if lengths is None else None
+        cache = engine.prompt_cache(batch.prompts, 1, options.engine) if lengths is None else None
 
         def judge(ids: list[int], agreed: list[float]) -> list[float]:
             own = score_tokens(engine, batch.prompts, [ids], lengths, cache)
@@ -174,7 +175,7 @@ class Decoder:
 
 
 class _Choice:
-    """Chooses the next token of each row within the constraint, and records how far the model agrees with it."""
+    """Chooses the next token of each row within the constraint, and records the unmasked and masked scores."""
 
     def __init__(
         self, engine: Engine, constraint: LengthConstraint, sampler: SeededSampler | None, listener: Listener | None
@@ -185,20 +186,16 @@ class _Choice:
         self._seen: list[tuple[Tensor, ...]] = []
         self._ids: list[int] = []  # of the first row, for the listener
         self._agreed: list[float] = []
-
-    @property
-    def done(self) -> bool:
-        """Whether every row has ended, or the listener has closed."""
-        return not self._going.any() or (self.listener is not None and self.listener.closed)
+        self.done = False  # every row has ended, or the listener has closed
 
     def __call__(self, scores: Tensor) -> Tensor:
-        """Return the next tokens, (rows,), and take them."""
+        """Return the next tokens, (rows,), and append them to the state."""
         if self.listener is not None:
             self.listener.put(self._ids, self._agreed)
         self._ends, self._going = self._ends.to(scores.device), self._going.to(scores.device)
         kept = self.constraint.apply(scores)
         token = kept.argmax(1) if self.sampler is None else self.sampler(kept, len(self._seen))
-        if self.done:  # a search of the engine's own is still running
+        if self.done:  # the engine's search is still running
             token = self._ends[:1].expand_as(token)
         token = torch.where(self._going, token, self._pad)
         column = token.unsqueeze(1)
@@ -209,6 +206,7 @@ class _Choice:
             self._ids.append(int(token[0]))
             self._agreed.append(float(agreement(*self._seen[-1][:4])[0]))
         self._going = self._going & ~torch.isin(token, self._ends)
+        self.done = not self._going.any() or (self.listener is not None and self.listener.closed)
         self.constraint.update(token)
         return token
 

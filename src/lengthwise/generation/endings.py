@@ -1,4 +1,4 @@
-"""Endings: where a written text should stop, all of it or its longest finished part that the budget allows.
+"""Endings: choose where a generated text stops: at its end, or at an earlier finished sentence within the budget.
 
 Takes one text and the model's scores of its tokens, chooses an end and says whether the text is complete there. A text
 that stops in the middle of a sentence is returned with `complete` false, never cut in silence.
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ..length.budget import Budget
 from ..length.sentences import finished, finished_ends
 
-# A token was forced when the budget made it this much likelier than the model alone would: a full stop in the middle of
-# a clause, letters that fill up the length. An end is the model's own when none of its last tokens was forced.
+# A token is forced if the mask made it over 50 times as likely, relative to the best token: a full stop in the middle
+# of a clause, letters that fill up the length. An ending is unforced if none of its last 8 tokens is forced.
 MIN_AGREEMENT = 1 / 50
 LAST_TOKENS = 8
 
@@ -25,7 +25,7 @@ class Draft:
 
     text: str
     reach: Sequence[int]  # for each token: characters of the text up to and including it
-    agreement: Sequence[float]  # for each token: 1 where the model itself chose it, near 0 where it was forced
+    agreement: Sequence[float]  # for each token: 1 if the mask did not change the choice, near 0 if it was forced
     end_ratio: float  # probability of the end over that of the best token; 0 if the text has no end token
     score: float  # mean over the tokens of log P(token) - log P(best token)
     ids: Sequence[int] = ()  # the tokens
@@ -65,7 +65,7 @@ def best_ending(draft: Draft, budget: Budget, measure: Measure, shown: int = 0) 
 
 
 def unforced_ends(draft: Draft, text: str) -> list[tuple[int, int]]:
-    """Return (characters, tokens) of the finished proper prefixes of `text` that the model ended itself."""
+    """Return (characters, tokens) of the finished proper prefixes of `text` whose ending was not forced."""
     ends = [(end, bisect_left(draft.reach, end) + 1) for end in finished_ends(text) if end < len(text)]
     return [(end, tokens) for end, tokens in ends if _is_unforced(draft, tokens)]
 

@@ -1,6 +1,6 @@
-"""The writer: texts and budgets in, finished texts that fit out.
+"""The writer: `Writer.write` and `Writer.stream`, which turn prompts and budgets into finished texts that fit.
 
-Composes the parts: requests (prompts, limits, batches), decoding (engine and hard budget), endings, repair, ranking,
+This file combines requests (prompts, limits, batches), decoding (engine and hard budget), endings, repair, ranking and
 streaming. An error in one row does not affect the others.
 """
 
@@ -57,7 +57,7 @@ def nearest_to_target(ending: Ending, draft: Draft, budget: Budget) -> Any:
 
 
 class Writer:
-    """A model that keeps to budgets. Made by `lengthwise.load`, or from any transformers model and its tokenizer.
+    """Generates texts within budgets. Made by `lengthwise.load`, or from any transformers model and its tokenizer.
 
     `model` may also be an engine, without a tokenizer. `prefer` ranks the drafts of a text.
     """
@@ -95,7 +95,7 @@ class Writer:
         """Return the meter that counts `unit` for this model's tokenizer."""
         return self.requests.meter(unit)
 
-    # ---- the public verbs
+    # ---- public methods
 
     def write(
         self,
@@ -112,8 +112,8 @@ class Writer:
         """Answer (or translate, with an encoder-decoder) each text within its budget.
 
         `budgets`: one for all, or one per text. `candidates`: write several at once and keep the best. `finish=False`
-        keeps the hard limits but does not look for a sentence end. `generation` goes to the engine (`temperature`,
-        `num_beams`, `repetition_penalty`, ...). A row that cannot be written has its `error` set.
+        keeps the hard limits but does not steer towards a sentence end. `generation` goes to the engine (`temperature`,
+        `num_beams`, `repetition_penalty`, ...). If a text cannot be generated, its `error` is set.
         """
         options = decoding_options(candidates, seed, generation)
         one_batch = partial(self._write_batch, candidates=candidates, finish=finish, options=options)
@@ -164,16 +164,16 @@ class Writer:
         seed: int | None = None,
         **generation: Any,
     ) -> Iterator[str]:
-        """Yield the text sentence by sentence, as soon as a sentence is certain to stay.
+        """Yield the text sentence by sentence, as soon as a sentence is final.
 
-        What was yielded is never taken back: joined, it is the text that `write` would return.
+        Yielded text never changes; joined, the parts are the text that `write` would return.
         """
         options = decoding_options(1, seed, generation)
         request = replace(self.requests.make(0, text, budget, system), seed=options.seed)
         if options.beams > 1:
             raise ValueError("beams are compared at the end, so nothing can be streamed; leave num_beams at 1")
         unit = request.budget.unit
-        judge = self.decoder.stream_judge(request)
+        judge = self.decoder.stream_judge(request, options)
         streamer = SentenceStreamer(self.meter(unit), request.budget, self._measure(unit), judge)
         yield from stream(streamer, lambda: self._write_batch([request], 1, True, options, streamer)[0].text)
 

@@ -21,10 +21,10 @@ def load(
     """Return a writer for the model called `name`: a folder, a bundled model, or one that can be fetched.
 
     `engine`: what runs the model, see `ENGINES`. `device`: where it runs. The default is a GPU that CUDA can use, else
-    the CPU. `fitted`: a plain model for which controls are bundled gets them.
+    the CPU. `fitted`: attach the bundled controls that were trained for this plain model, if there are any.
     """
     if engine not in ENGINES:
-        raise ValueError(f"there is no engine {engine!r}; there is {', '.join(ENGINES)}")
+        raise ValueError(f"unknown engine {engine!r}; the engines are {', '.join(ENGINES)}")
     return Writer(ENGINES[engine](name, device=device, fitted=fitted, **options))
 
 
@@ -50,10 +50,10 @@ def _device(wanted: Any) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(wanted)
-        torch.empty(0, device=device)  # a device can have a name and not be there
+        torch.empty(0, device=device)  # torch.device accepts names of absent devices
     except (RuntimeError, AssertionError, ImportError) as error:  # the type depends on the device
         why = str(error).partition("\n")[0].partition(". ")[0]
         if why.startswith("Expected one of"):  # torch lists some twenty names, most of them exotic
-            why = "there is no device type of that name; examples are cuda, cuda:1 and mps"
+            why = "unknown device type; examples are cuda, cuda:1 and mps"
         raise ValueError(f"cannot run on device {str(wanted)!r} here: {why}; the device 'cpu' always works") from error
     return device

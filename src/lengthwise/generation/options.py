@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, when the caller names no temperature
+SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, if the caller gives no temperature
 # Set by the budget or by the writer.
 _RESERVED = (
     "logits_processor",
@@ -31,9 +31,9 @@ class DecodingOptions:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether each row takes one token in each step: not with beams, nor with an assistant that proposes several.
+        """Whether rows are decoded token by token and never reordered: no beams and no assistant model.
 
-        Only then can endings be written again.
+        Only then can endings be repaired.
         """
         assisted = any(self.engine.get(name) for name in ("assistant_model", "prompt_lookup_num_tokens"))
         return self.beams == 1 and not assisted
@@ -43,6 +43,8 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     """Return the options that a caller of `write` asks for; raise a `ValueError` if they contradict each other."""
     if taken := [name for name in _RESERVED if name in generation]:
         raise ValueError(f"{taken[0]} is set by the budget; it cannot be given")
+    if "forced_bos_token_id" in generation:
+        raise ValueError("forced_bos_token_id is a setting of the model; set it in model.generation_config")
     # Some translators renormalise scores. If a limit leaves one token, it would then have probability 1.
     options = {"renormalize_logits": False} | generation
     beams = options.pop("num_beams", 1)

@@ -1,8 +1,8 @@
-"""Repair: where a text has not come to an end in time, its last stretch is written again, several times.
+"""Repair: if a text has no complete ending within its budget, remove its last tokens and sample them again.
 
-An exact length is met by force if need be: a full stop in the middle of a clause. But most beginnings can be ended in
-time by some continuation that the model itself finds probable, and a few short continuations cost less than as many
-whole texts. Where none is complete, more of the text is taken back.
+The mask can force a full stop in the middle of a clause to meet an exact length. But most beginnings have a probable
+continuation that ends in time, and sampling a few short continuations takes less time than sampling as many whole
+texts. If no continuation is complete, more tokens are removed.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
@@ -14,10 +14,10 @@ from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
 from .requests import Request
 
-TAILS = (12, 24, 48)  # tokens that are taken back, in this order
-CONTINUATIONS = 16  # of each
-MAX_GROWTH = 3  # new tokens at most, as a multiple of those taken back
-DEEPEST = sum(TAILS)  # the most tokens of a first draft that all rounds together can take back
+TAILS = (12, 24, 48)  # tokens that are removed, in this order
+CONTINUATIONS = 16  # samples for each
+MAX_GROWTH = 3  # maximum of new tokens, as a multiple of those removed
+DEEPEST = sum(TAILS)  # the most tokens of a first draft that all rounds together can remove
 SEED_STEP = 7_919  # between the seeds of a text's candidates
 
 Drafts = dict[int, list[Draft]]  # by the place of the request
@@ -37,10 +37,10 @@ def repair(
     batch_size: int,
     shown: int = 0,
 ) -> None:
-    """Add drafts with other endings where no text is complete, taking back more each time.
+    """Add drafts with other endings for requests without a complete text; each round removes more tokens.
 
-    `best` returns the best ending so far, `decode` several drafts of each request. Of `shown` characters, which a
-    stream has released, none is taken back.
+    `best` returns the best ending so far, `decode` several drafts of each request. The `shown` characters that a
+    stream has yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
     each = min(CONTINUATIONS, batch_size)

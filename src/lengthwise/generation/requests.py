@@ -1,6 +1,6 @@
 """Requests: a text and a budget become token ids, limits and batches.
 
-Checks what a row asks for, against the model's window, before anything is decoded.
+Each request is checked against the model's context window before decoding.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from ..length.budget import Budget, as_budget
 from ..length.meter import Meter
 from .endings import EMPTY, Draft
 
-# The most tokens that one unit can take: words come in pieces, characters in up to four bytes, graphemes in characters.
-# The hard budget ends nearly all rows long before.
+# Upper estimate of the tokens per unit: a word has several pieces, a character up to four bytes, a grapheme several
+# characters. The hard budget ends nearly all rows long before this limit.
 _TOKENS_PER_UNIT = {"tokens": 1, "bytes": 1, "words": 8, "graphemes": 8}
 
 
@@ -31,22 +31,22 @@ class Request:
     budget: Budget
     limit: int  # tokens of the text at most
     seed: int = 0
-    kept: Draft = EMPTY  # how the text begins: decoding continues from there
+    kept: Draft = EMPTY  # the first part of the text, which decoding continues
 
     @property
     def start(self) -> int:
-        """The tokens that are read before the first new one."""
+        """The number of tokens before the first new one."""
         return len(self.prompt) + len(self.kept.ids)
 
     @property
     def left(self) -> int:
-        """The tokens that may still be written."""
+        """The number of tokens that may still be generated."""
         return self.limit - len(self.kept.ids)
 
 
 @lru_cache(maxsize=32)
 def _meter(tokenizer: Any, unit: str, size: int) -> Meter:
-    """Return a cached meter: reading a vocabulary takes a quarter of a second. `size`: tokens can be added to it."""
+    """Return a cached meter: reading a vocabulary takes a quarter of a second. `size` changes if tokens are added."""
     return Meter(tokenizer, unit)
 
 
@@ -71,7 +71,7 @@ class Requests:
         if not isinstance(text, str):
             raise TypeError(f"a text is a string; got {type(text).__name__}")
         if not text.strip():
-            raise ValueError("the text is empty; there is nothing to write about")
+            raise ValueError("the text is empty; give a prompt")
         text.encode()  # raises a ValueError for half a surrogate pair
         known = as_budget(budget).resolve(text, self.engine.tokenizer)
         source = text
@@ -81,10 +81,10 @@ class Requests:
         return Request(place, source, prompt, known, self._limit(prompt, known))
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
-        """Return how many tokens may be written: what the budget can use and the model's window leaves."""
+        """Return the maximum number of tokens: what the budget can use, and no more than the window leaves."""
         window, taken = self.engine.window, self.window_used(len(prompt))
         if len(prompt) >= window:
-            raise ValueError(f"the text is too long for the model: {len(prompt)} tokens, and it reads {window}")
+            raise ValueError(f"the text is too long for the model: {len(prompt)} tokens; its window has {window}")
         least = self._fewest_tokens(budget)
         if least > window - taken - 1:
             raise ValueError(
@@ -95,7 +95,7 @@ class Requests:
         return int(min(_TOKENS_PER_UNIT.get(budget.unit, 4) * longest + 16, window - taken - 1))
 
     def _fewest_tokens(self, budget: Budget) -> int:
-        """Return the tokens that the minimum takes at the 95th percentile of token costs."""
+        """Return an estimate of the fewest tokens that reach the minimum, from the 95th percentile of token costs."""
         if budget.low <= 1:
             return int(budget.low)
         costs = self.meter(budget.unit).cost
@@ -103,8 +103,8 @@ class Requests:
         return -(-int(budget.low) // max(long, 1))
 
     def window_used(self, tokens: int) -> int:
-        """Return how many tokens of the window the prompt takes from the text."""
-        return 0 if self.engine.encoder_decoder else tokens
+        """Return how many tokens of the context window a prompt of `tokens` tokens uses."""
+        return len(self.engine.forced_start) if self.engine.encoder_decoder else tokens
 
     def batches(self, requests: list[Request], each: int, batch_size: int) -> Iterator[list[Request]]:
         """Yield requests of the same unit and similar size, `batch_size` sequences at a time, `each` of a request.

@@ -1,7 +1,7 @@
 """Streaming: a text sentence by sentence, while it is being written.
 
-A sentence is released once it is certain to stay: the model ended it itself, more text follows, and no end that the
-budget could prefer lies before it. What was released is never taken back.
+A sentence is yielded once it is final: its ending was not forced, more text follows, and no earlier ending can still
+be chosen. Yielded text never changes.
 """
 
 import queue
@@ -11,25 +11,23 @@ from dataclasses import replace
 
 from ..length.budget import Budget
 from ..length.meter import Meter
-from .decoding import spelled
+from .decoding import Judge, spelled
 from .endings import Draft, Measure, unforced_ends
 from .repair import DEEPEST
 
-Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
-
 
 class SentenceStreamer:
-    """Follows a text while it is decoded and releases its sentences; see `decoding.Listener`."""
+    """Receives the tokens during decoding and yields finished sentences; see `decoding.Listener`."""
 
     def __init__(self, meter: Meter, budget: Budget, measure: Measure, judge: Judge) -> None:
         self.meter, self.budget, self.measure, self.judge = meter, budget, measure, judge
         self.parts: queue.Queue[str | BaseException | None] = queue.Queue()
         self.shown = 0  # characters released
-        self.closed = False  # the reader has gone
+        self.closed = False  # the consumer has stopped reading
         self._judged = 0  # characters up to the last end that was judged
 
     def put(self, ids: list[int], agreement: list[float]) -> None:
-        """Release the sentences that are certain to stay, given the tokens so far."""
+        """Put the sentences that are final, given the tokens so far, into `parts`."""
         text, reach = spelled(self.meter, ids)
         draft, text = Draft(text, reach, agreement, 0.0, 0.0), text.rstrip()
         sure = [one for one in unforced_ends(draft, text) if one[0] > self._judged and self._stays(draft, text, *one)]
@@ -45,7 +43,7 @@ class SentenceStreamer:
         """Return whether this sentence end is final: no later token can make the text stop before it."""
         settled = len(text[end:].split()) > 1  # a word has followed: the end cannot become an abbreviation
         length = self.measure(text[:end], tokens)
-        # A beginning that is too short by itself may be taken back, if no good end is found for what follows.
+        # Repair may remove a beginning below the minimum, if no complete ending is found for the rest.
         stays = length >= self.budget.low or len(draft.reach) - tokens > DEEPEST
         return settled and stays and length <= self.budget.target
 
@@ -57,7 +55,7 @@ def stream(streamer: SentenceStreamer, write: Callable[[], str]) -> Iterator[str
         try:
             streamer.parts.put(write()[streamer.shown :])
             streamer.parts.put(None)
-        except BaseException as error:  # raised in the reader's thread
+        except BaseException as error:  # raised in the consumer's thread
             streamer.parts.put(error)
 
     worker = threading.Thread(target=work, daemon=True)

@@ -1,8 +1,8 @@
-"""Unconstrained writing: the same model without the hard budget, for baselines and for soft control.
+"""Unconstrained generation: the same model without the hard budget, for baselines and for soft control.
 
-No token is banned and no ending is chosen. The model may receive the length or not. Of its n best texts another than
-the first may be chosen, and a text may be cut: both by functions that the caller gives. A text that had not ended at
-its token limit is a runaway.
+No token is banned and no ending is chosen. The model may receive the length or not. The caller can give a
+function that chooses among the n best texts, and one that truncates a text. A text that has not ended at its token
+limit is a runaway.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ Cut = Callable[[str, Budget], str]
 
 
 class UnconstrainedWriter:
-    """Writes texts as long as the model makes them.
+    """Generates texts whose length the model decides.
 
     receives_length   the attached controls receive the length: soft control
     hypotheses        how many of the search's texts `choose` chooses from; 1: the search's own best
@@ -108,7 +108,7 @@ class UnconstrainedWriter:
         steps = min(end + 1, len(ids))
         log_prob = score * steps ** (self.length_penalty or 0.0)  # transformers returns log P / steps^alpha
         tokens = min(end, limit)
-        # Not by pieces, as in decoding: without a hard budget a model may write bytes that are no text.
+        # Not by pieces, as in decoding: without a hard budget a model may generate bytes that are not UTF-8.
         text = self.engine.tokenizer.decode(ids[:tokens], skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return SearchedText(text.strip(), tokens, end < min(len(ids), limit), log_prob, steps)
 

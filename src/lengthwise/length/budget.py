@@ -1,4 +1,4 @@
-"""Budgets: how long a text may be.
+"""Budgets: `Budget`, the minimum, maximum and target length of a text in a unit.
 
 A budget is a value that reads as English: `at_most(75, "chars")`, or the same as a string, "at most 75 chars".
 """
@@ -246,6 +246,8 @@ def _from_phrase(
 ) -> Budget:
     of_source = times is not None
     if unit is None and not of_source:
+        if "." in low:
+            raise ValueError(f"the unit is missing; write '{low}x' for a multiple of the source's length")
         raise ValueError(f"the unit is missing; write for example 'at most 75 chars'; the units are {', '.join(UNITS)}")
     unit = _unit(unit or "chars")
     for number in filter(None, (low, high, aim)):
@@ -275,7 +277,7 @@ def _meant(text: str) -> str | None:
     if found is None:
         return None
     # The first letter must agree, because "less than" resembles its opposite "no less than".
-    # The cutoff is high, because "no shorter than" resembles "no more than" by 0.81.
+    # The cutoff is high, because "no shorter than" has a similarity of 0.81 to "no more than".
     word = _near(found["word"], [word for word in _PHRASE_WORDS if word[0] == found["word"][0]], 0.86)
     unit = _near_unit(found["unit"])
     if word is None or (unit is None and found["unit"]):

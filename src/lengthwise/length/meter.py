@@ -1,4 +1,4 @@
-"""Counting token by token: a unit bound to a tokenizer.
+"""Meters: `Meter` counts a text in a unit token by token, from a table of the cost of each token.
 
 `Meter.running(ids)` returns, from token ids alone, how long the text is after every token. It looks up the cost of each
 token in a table. Some costs depend on the neighbouring tokens: a combining mark joins the letter before it, an emoji is
@@ -194,7 +194,7 @@ class Meter:
         return max(usual, _largest_costs(self.unit).get(split, 0))
 
     def _depends_on_context(self, text: str, split: bytes, head: int) -> bool:
-        """Return whether this token's cost can depend on its neighbours. A false True only takes time."""
+        """Return whether this token's cost can depend on its neighbours. A wrong True only costs time."""
         if split in _prefixes(_WIDE_SPACES):  # may become white space
             return True
         match self.unit.name:
@@ -251,7 +251,7 @@ class Meter:
 
         Bytes that are not UTF-8 cost the same as in the tables: 1 each in the unit bytes, else 0.
         """
-        _, whole, split = utf8.split(b"." + written)  # behind a dot, leading continuation bytes are no character
+        _, whole, split = utf8.split(b"." + written)  # after a dot, leading continuation bytes are invalid
         text = whole[1:].decode("utf-8", "ignore")
         stray = len(whole) - 1 - len(text.encode()) if self.unit.name == "bytes" else 0
         text = text.lstrip()

@@ -1,4 +1,4 @@
-"""Sentences: where a text ends as a finished sentence.
+"""Sentences: find the offsets where a text ends as a finished sentence.
 
 One pass from left to right finds every place where the text may stop: after final punctuation that ends a sentence,
 with every bracket, quotation and code fence closed. Later text can only rule out a place, so each prefix that
@@ -85,7 +85,7 @@ _CLOSING = regex.compile(
 )
 _SMILE = regex.compile(r"[ \u00a0]?(?:[:;=]-?[)(DP]|[\p{Extended_Pictographic}\p{EMod}\u200d\ufe0f]+)(?=\s|\Z)")
 
-# The sentence continues: a small letter in the same line, also behind an opening mark, or a dash
+# The sentence continues: a small letter in the same line, also after an opening mark, or a dash
 # ('"Stop!" he said', '«Нет!» — сказал он'), but not a name such as iPhone.
 _GOES_ON = regex.compile(r"[^\S\n]+(?:(?:-[^\S\n]+)?[\"'“‘„«(\[*_]*+\p{Ll}++(?!\p{Lu})|[–—]|[,;:](?=\s))")
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Extended_Pictographic}]")
@@ -162,7 +162,7 @@ def _remove_opener(text: str, start: int, mark: str, opened: Counter[str]) -> bo
 
 
 def _close(text: str, at: int, opened: Counter[str]) -> int:
-    """Return the offset behind the closing marks at `at`, and remove from `opened` what they close."""
+    """Return the offset after the closing marks at `at`, and remove from `opened` what they close."""
     while closing := _CLOSING.match(text, at):
         if mark := closing["mark"]:
             closes = _remove_opener(text, closing.start("mark"), mark, opened)

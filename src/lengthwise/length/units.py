@@ -1,4 +1,4 @@
-"""Units: how long a text is.
+"""Units: the counting rules (characters, words, tokens, …) and `measure`, which applies them to a text.
 
 A unit measures a text; its signature names the counting rule. Whether a text fits is always decided by `measure`.
 """
@@ -109,7 +109,7 @@ def _tweet(text: str) -> int:
 
 
 def _as_weight(url: regex.Match[str]) -> str:
-    """Return as many letters as the link weighs, or the text itself if it is no link."""
+    """Return as many letters as the link weighs, or the text itself if it is not a link."""
     link: str = url[0]
     labels = url["host"].split(".")
     if "_" in labels[-2] or not all(map(_is_label, labels)):

@@ -1,4 +1,4 @@
-"""UTF-8 over tokens: byte-level vocabularies split characters, so only some tokens may follow others.
+"""UTF-8 over tokens: which tokens may follow inside a character that a byte-level vocabulary has split.
 
 `transitions(pieces)[state, token]` is the next state of an automaton over bytes, or -1 where the bytes would not be
 UTF-8.

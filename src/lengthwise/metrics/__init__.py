@@ -1,4 +1,4 @@
-r"""Metrics: from texts to numbers.
+r"""Metrics: scores of texts, with intervals, signatures and paired tests.
 
 Every metric is one line in `METRICS`: how it counts and what it needs. `score` computes all metrics that the inputs
 allow, each with its interval and its signature. `compare` tests whether two systems differ. Importing this package

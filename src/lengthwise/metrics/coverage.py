@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ..scoring.reverse import ReverseModel
 
 _WORD = regex.compile(r"[\p{L}\p{N}\p{M}]+")
-# A word that the source repeats is found each time if the back-translation has it once. If each occurrence needed its
-# own, the last ones would be missing, and a complete text would seem to lose its tail.
+# A repeated source word counts as found at each occurrence if the back-translation has it once. Otherwise its last
+# occurrences would count as missing, and a complete text would have a low tail.
 _WORDS = "words:unicode-lc|repeats:found"
 
 

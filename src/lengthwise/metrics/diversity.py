@@ -21,7 +21,7 @@ def repetition(texts: Texts, order: str = "4") -> Tally:
 def distinct(texts: Texts, _: str = "", *, order: int) -> Tally:
     """Return distinct n-grams / n-grams over all outputs (Li et al. 2016).
 
-    It falls as the set grows, so compare sets of equal size. It has no interval: a resample repeats texts.
+    It falls as the set grows, so compare sets of equal size. It has no interval: bootstrap resamples repeat texts.
     """
     seen: set[tuple[str, ...]] = set()
     counts = []

@@ -1,4 +1,4 @@
-"""Models of metrics, loaded by name on first use, and kept. Imports are inside the functions: they are slow."""
+"""Models that metrics use, loaded by name on first use and cached. Imports are inside the functions: they are slow."""
 
 import re
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Optional libraries: imported when a metric or a plot first uses one."""
+"""Optional libraries: import sacreBLEU, rouge-score, matplotlib and others when a metric or a plot first needs them."""
 
 from importlib import import_module
 from typing import Any

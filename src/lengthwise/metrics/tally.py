@@ -1,4 +1,4 @@
-"""Tally: the counts of a metric, text by text, before they become one number.
+"""Tally: the sufficient statistics of a metric, one row per text, from which score, interval and tests are computed.
 
 A metric counts once. Its value, its interval and every comparison are arithmetic on those counts. A resample is a row
 of weights (how often each text is drawn), and `finish` turns counts and weights into numbers, many resamples at a time.
@@ -118,8 +118,8 @@ def as_comparison(
 ) -> Comparison:
     """Return the paired test of b against a on the same texts: a bootstrap interval and a two-sided p.
 
-    bootstrap: p is the share of resampled differences at least as far from the observed one as that is from 0.
-    randomisation: p is the share of differences as large if each pair of outputs is swapped with probability 1/2.
+    bootstrap: with the observed difference d, p is the share of resampled differences x with |x − d| ≥ |d|.
+    randomisation: p is the share of differences x with |x| ≥ |d| if each pair is swapped with probability 1/2.
     """
     if len(a.counts) != len(b.counts):
         raise ValueError(f"both systems must be scored on the same texts; got {len(a.counts)} and {len(b.counts)}")

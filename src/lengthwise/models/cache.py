@@ -1,4 +1,4 @@
-"""The user's cache of models: each is complete there, or absent.
+"""The user's cache of models: a model in it is complete or absent, never partial.
 
 A model is built beside its place under a lock, then renamed. A manifest lists its files and their sizes.
 """

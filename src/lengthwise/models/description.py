@@ -73,9 +73,9 @@ def base_folder(folder: Path) -> Path:
 
 
 def bundled_for(name: str, folder: Path) -> Path | None:
-    """Return the bundled folder whose controls were made for the model called `name` in `folder`; None if none was.
+    """Return the bundled folder whose controls were made for the model called `name` in `folder`; else None.
 
-    A hub id must be the name of the base model. A folder must have its last part, its vocabulary and its width.
+    `name` must be the base model's hub id, or a folder with the last part of that id. Vocabulary and width must agree.
     """
     if (folder / DESCRIPTION).exists() or not (folder / "config.json").exists():
         return None  # it has controls of its own, or is not a plain model

@@ -25,10 +25,10 @@ def from_hub(name: str, tried: list[tuple[str, str]], say: Say) -> Path:
         tried.append(("the hub", _first_line(error)))
         offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
         advice = (
-            f"check the spelling and the network{offline}; a private or gated model needs `hf auth login`; "
-            "without a network, copy the model's folder here and give its path."
+            f"check the network{offline} and the spelling; a private or gated model needs `hf auth login`; "
+            "without a network, copy the model's folder to this machine and give its path as the model."
         )
-        raise ModelNotFound(name, f"no model called {name!r}.", advice, tried) from error
+        raise ModelNotFound(name, f"cannot get the model {name!r}.", advice, tried) from error
 
 
 def _snapshot(name: str, *, local: bool) -> Path:

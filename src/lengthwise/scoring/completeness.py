@@ -1,7 +1,7 @@
-"""Where a text was forced, and where it may end, by the model's own scores.
+"""Completeness: which tokens the hard budget or a control forced, computed from the model's own scores.
 
 A hard budget bans tokens and raises the scores of full stops, and an attached control makes full stops more probable.
-These scores show where that went against the model's own ranking. They are recorded during decoding, or computed from
+These scores show where that changed the model's own ranking. They are recorded during decoding, or computed from
 the finished text by `score_tokens`. What follows from them is decided in `generation/endings`.
 """
 
@@ -19,7 +19,7 @@ from ..engines.base import Engine, Ids, LengthInputs
 class TokenScores:
     """Scores of each token of a text: (rows, time)."""
 
-    agreement: Tensor  # 1 where the model itself would choose it; near 0 where the token was forced
+    agreement: Tensor  # 1 if the mask did not change the choice; near 0 if the token was forced
     end_ratio: Tensor  # probability of ending here / probability of the best token
     score: Tensor  # log of (probability of the token / probability of the best token)
 
@@ -27,7 +27,7 @@ class TokenScores:
 def agreement(own: Tensor, made: Tensor, best: Tensor, top: Tensor) -> Tensor:
     """Return how far a token agrees with the model's own ranking: exp(min(0, (own − best) − (made − top))).
 
-    The model gave the token the score `own` and its best token `best`; after the budget they are `made` and `top`.
+    Before masking, the token has the score `own` and the best token `best`; after masking, `made` and `top`.
     The result is small where the budget banned better tokens or raised the score of a full stop.
     """
     return ((own - best) - (made - top)).clamp(max=0).exp()
@@ -42,8 +42,8 @@ def score_tokens(
 ) -> TokenScores:
     """Return the scores of given texts; the arguments are those of `Engine.score`.
 
-    Beam search reorders rows, so scores recorded during decoding would belong to other rows. It weighs each token
-    against all that follow, so here a token agrees as far as the model finds it probable.
+    Beam search reorders rows, so scores recorded during decoding would belong to other rows. So here the
+    agreement of a token is its probability divided by that of the best token.
     """
     found = engine.score(prompts, texts, lengths, cache)
     score = found.token - found.best
@@ -51,20 +51,20 @@ def score_tokens(
 
 
 def judged_without_length(scores: TokenScores, own: TokenScores, full_stops: Tensor) -> TokenScores:
-    """Return `scores` of a model with length inputs, where full stops and ends are judged by `own`.
+    """Return `scores` of a model with length inputs, where the scores of full stops and ends are those of `own`.
 
-    `own`: scores of the same text without length inputs, or with a distant length. With a length, the model ends
-    sentences to meet it. So `own` decides on `full_stops` (rows, time), on ends, and on how probable the text is.
+    `own`: scores of the same text without length inputs, or with a distant length. A length input
+    raises the probability of full stops. So `full_stops` (rows, time), ends and the text's score are taken from `own`.
     """
     lower = torch.minimum(scores.agreement, own.agreement)
     return TokenScores(torch.where(full_stops, lower, scores.agreement), own.end_ratio, own.score)
 
 
 def can_judge_without_length(engine: Engine, unit: str) -> bool:
-    """Return whether the model can judge a text regardless of the length in this `unit` that it received.
+    """Return whether the model can score a text without the effect of its length inputs in this `unit`.
 
-    An answer can always continue, so a causal model may receive a longer length; a translation is over when its source
-    is, so a translator must work without a length or take a limit.
+    An answer can have any length, so a causal model can receive a longer one. A translation cannot: a translator must
+    work without a length input or accept upper limits.
     """
     return not engine.encoder_decoder or engine.plain_without_length or engine.takes_limits_in(unit)
 

@@ -1,7 +1,7 @@
 """Log-probabilities of given texts after their prompts, in batches of similar size.
 
-The only scorer: completeness, the reverse model, NLL and the benchmarks take their numbers from `Engine.score`, most of
-them through this file. It handles no budgets and generates nothing.
+All log-probabilities come from `Engine.score`. Completeness calls it directly; the reverse model, NLL and the
+benchmarks call it through this file, which handles no budgets and generates nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,14 +59,14 @@ class CausalScorer:
     def likelihood(self, texts: Sequence[str], prompts: Sequence[str]) -> Array:
         """Return log P of each text after its prompt, without the end, and the number of its tokens: (n, 2)."""
         if len(prompts) != len(texts):
-            raise ValueError(f"each text needs the source it stands behind; got {len(prompts)} for {len(texts)} texts")
+            raise ValueError(f"each text needs its source; got {len(prompts)} for {len(texts)} texts")
         engine = self.engine
         heads = [engine.prompt_ids(prompt) for prompt in prompts]
         tails = [engine.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
         sizes = [len(head) + len(tail) for head, tail in zip(heads, tails, strict=True)]
         if (most := max(sizes, default=0)) > engine.window:
             raise ValueError(
-                f"row {sizes.index(most)} has {most} tokens with its source, and {engine.name} reads {engine.window}"
+                f"row {sizes.index(most)} has {most} tokens with its source; {engine.name} allows {engine.window}"
             )
         found = np.array([(0, len(tail)) for tail in tails], dtype=np.float64).reshape(-1, 2)
         for row, head in enumerate(heads):

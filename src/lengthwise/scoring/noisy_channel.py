@@ -1,9 +1,9 @@
-"""The noisy channel: which of several translations renders its source best (Yee, Dauphin & Auli 2019)?
+"""The noisy channel: score translations by a reverse and a forward model (Yee, Dauphin & Auli 2019).
 
     score(output) = mean log P(source | output) + FORWARD_WEIGHT · mean log P(output | source)
 
-The reverse model alone prefers untranslated words and clumsy but unambiguous ones; the translator alone prefers outputs
-that leave something out.
+The reverse model alone gives high scores to untranslated words and to clumsy but unambiguous ones; the translator alone
+gives high scores to outputs that leave something out.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ class NoisyChannel:
 def forward_model(engine: Engine, prefix: str) -> ReverseModel | None:
     """Return the translator as a scorer of outputs given sources, or None if it cannot be one.
 
-    A model that was always trained with a length scores with a distant limit, if it takes limits. A model that is given
-    its target language by a forced first token cannot score: that token would count as part of the text.
+    A model that was always trained with a length scores with a distant limit, if it takes limits. A model with
+    a forced language token is not used: this has not been measured.
     """
     if engine.forced_start:
         return None

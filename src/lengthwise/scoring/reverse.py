@@ -1,9 +1,8 @@
-"""The reverse model: how much of the source can a model that translates the other way read out of the output?
+"""The reverse model: back-translations of outputs, and log P(source | output), by a target-to-source model.
 
-It returns two things: the greedy back-translation of an output, and the log-probability of the source given the output.
-Both are kept as long as the model, so that coverage, tail, bins and comparisons compute them once; `mean_log_prob`,
-which is called for millions of outputs, keeps none. Tokens beyond the model's window are cut off. Attached controls
-receive no length unless `lengths` is given.
+Back-translations are greedy. Both results are cached, so that coverage, tail, bins and comparisons compute them once;
+`mean_log_prob`, which is called for millions of outputs, caches none. Tokens beyond the model's window are cut off.
+Attached controls receive no length unless `lengths` is given.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -62,7 +61,7 @@ class ReverseModel:
     def mean_log_prob(self, sources: Sequence[str], outputs: Sequence[str]) -> Array:
         """Return the mean log P of each source's tokens given its output: (n,).
 
-        The end token is left out: behind a full stop it is nearly certain.
+        The end token is left out: after a full stop it is nearly certain.
         """
         means = np.empty(len(outputs))
         for row, tokens in self.log_probs(sources, outputs):
@@ -80,22 +79,22 @@ class ReverseModel:
             yield row, found.token.numpy()
 
     def _encoder_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Some tokenizers return nothing for an empty text, and an encoder needs at least one token."""
+        """Return encoder inputs of at least one token each: some tokenizers return none for an empty text."""
         engine, window = self.engine, self.engine.window
         known = engine.tokenizer([f"{self.prefix}{text}" for text in texts])["input_ids"] if texts else []
         found = [ids or engine.eos[:1] for ids in known]
         return [ids if len(ids) <= window else [*ids[: window - 1], ids[-1]] for ids in found]
 
     def _decoder_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Each with one end token, and without the language token that the engine puts before a text."""
+        """Return decoder ids, each with one end token and without the language token that the engine forces."""
         engine, first = self.engine, self.engine.forced_start
         known = engine.tokenizer(text_target=list(texts))["input_ids"] if texts else []
         bare = [ids[:-1] if ids and ids[-1] in engine.eos else ids for ids in known]
         bare = [ids[len(first) :] if ids[: len(first)] == first else ids for ids in bare]
-        return [[*ids[: engine.window - 1], engine.eos[0]] for ids in bare]
+        return [[*ids[: engine.window - 1 - len(first)], engine.eos[0]] for ids in bare]
 
     def _generate(self, inputs: list[list[int]]) -> list[str]:
-        # A translation of more than twice the tokens repeats itself. A row's own limit holds, not that of its batch.
+        # A translation of more than twice the tokens is a repetition loop. Each row has its own limit in its batch.
         limits = [min(2 * len(ids) + 32, self.engine.window - 1) for ids in inputs]
         lengths = self.lengths(inputs) if self.lengths else None
         found = self.engine.search(inputs, lengths, max_new_tokens=max(limits)).ids

@@ -1,4 +1,4 @@
-"""Batches: examples of similar length together, as tensors that are a model's arguments.
+"""Batches: group examples of similar length, and collate them into the tensors that a model receives.
 
 Rows are padded on the right: a causal model then never attends to padding and needs no mask, so the fastest attention
 kernel runs. Only response tokens have a loss; a batch contains the places where they are predicted.
@@ -29,7 +29,7 @@ class Layout:
     pad: int
     end: int
     first: int | None = None  # the decoder start token of an encoder-decoder
-    signal: bool = False  # a control counts: lengths and positions are inputs
+    signal: bool = False  # whether a control receives lengths and positions
     mask: bool = False  # decoder-only: a control needs the attention mask
     packing: int = 0  # decoder-only: the width of rows that hold several examples; 0: one example per row
     last: int = 0  # the number of tokens at a response's end that have a loss
@@ -49,9 +49,9 @@ class Batch:
     responses: int  # tokens that have a loss, ends included
     tokens: int  # of both sides, without padding
     padded: int  # of both sides, with padding
-    sources: list[int]  # tokens of each example's source
-    targets: list[int]  # and of what the decoder reads of it: of a decoder-only model the source as well
     packed: dict[str, Tensor] = field(default_factory=dict)  # the signal at each token of packed rows
+    sources: list[int] = field(default_factory=list)  # tokens of each example's source
+    targets: list[int] = field(default_factory=list)  # and of its decoder input: source and target, if decoder-only
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on `device`, without waiting for the transfer."""
@@ -113,7 +113,7 @@ def _groups(examples: Sequence[Example], layout: Layout) -> list[list[Example]]:
 
 
 def _stratified(examples: Sequence[Example], count: int, layout: Layout) -> list[Example]:
-    """Return the examples by source length in `count` strata, each sorted by target length, down and up in turn."""
+    """Return the examples by source length in `count` strata, sorted by target length, alternately down and up."""
     ordered = sorted(examples, key=lambda e: (*_sizes(e, layout), e.name), reverse=True)
     if count == 1:
         return ordered
@@ -215,7 +215,7 @@ def _batch(examples: Sequence[Example], places: Sequence[int], layout: Layout, *
 
 
 def _trained_tokens(example: Example, layout: Layout) -> Sequence[int]:
-    """Return the tokens of a response, its end included, that have a loss; of a truncated one only the end has."""
+    """Return the tokens of a response, its end included, that have a loss; in a truncated one only the end has."""
     count = len(example.target) + 1
     if example.truncated:
         return [count - 1]
@@ -248,7 +248,7 @@ def _packs(examples: Sequence[Example], width: int) -> list[list[Example]]:
 
 
 def pack(packs: Sequence[Sequence[Example]], layout: Layout) -> Batch:
-    """Return a batch with one pack per row. Position ids start at 0 in each example: so transformers separates them."""
+    """Return a batch with one pack per row. Position ids restart per example, so that transformers separates them."""
     width = max(layout.packing, *(sum(len(e.source) + len(e.target) for e in row) for row in packs))
     columns: dict[str, list[list[float]]] = {}
     places = []

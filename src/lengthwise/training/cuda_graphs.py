@@ -1,4 +1,4 @@
-"""Steps as CUDA graphs: a fast GPU does not wait for the CPU to launch some thousand kernels per step.
+"""CUDA graphs of training steps, one per batch shape, so that the GPU does not wait for kernel launches.
 
 There are few widths of batches (`batches.round_up`), so shapes recur: a few dozen for a decoder, a few hundred for an
 encoder-decoder, which has two widths. The first batch of a shape is padded to the rows of its future graph and trained
@@ -70,7 +70,7 @@ class Graphs:
         self.captured[key] = (replay, static, factor, loss)
 
     def capture(self, batch: Batch, factor: Tensor) -> tuple[Replay, Tensor]:
-        """Return a function that runs the step on the values then in `batch`, and the tensor that gets its loss."""
+        """Return a function that runs the step on the current values of `batch`, and the tensor that gets its loss."""
         stream, graph = torch.cuda.current_stream(self.device), torch.cuda.CUDAGraph()
         self.pool = self.pool or torch.cuda.graph_pool_handle()
         torch.cuda.synchronize(self.device)

@@ -1,4 +1,4 @@
-"""The stream of batches: corpora, mixed and shuffled, pool by pool and epoch after epoch.
+"""The stream of training batches: corpora are mixed, shuffled and batched in pools of documents, epoch by epoch.
 
 A pool is a number of documents whose examples are batched together. It depends only on the recipe, the epoch and its
 own number, so any worker can make it, and a resumed run does not make the earlier pools again. Corpora are never held
@@ -79,11 +79,11 @@ class Stream:
         if not (workers := self.recipe.batch.workers):
             return self.pools_of_worker(place)
         options: dict[str, Any] = {"prefetch_factor": 2, "worker_init_fn": _start_worker}
-        options["generator"] = torch.Generator()  # the default one is dropout's, and each start would draw from it
+        options["generator"] = torch.Generator()  # workers must not advance the default one, which dropout uses
         return map(_as_tensors, DataLoader(_Pools(self, place), batch_size=None, num_workers=workers, **options))
 
     def pools_of_worker(self, place: Place, own: int = 0, workers: int = 1) -> Iterator[Pool]:
-        """Yield the pools from `place` on that worker `own` makes: each of n workers makes every nth pool.
+        """Yield the pools from `place` on that worker number `own` makes: with n workers, every nth pool.
 
         The order of the pools is always the same. Each worker reads all documents, which is cheap, and starts the next
         epoch without waiting for the others.
@@ -176,7 +176,7 @@ def count_documents(recipe: Recipe) -> tuple[int, Report]:
 
 
 def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
-    """Return the batches of the dev set, cut as at the end of training."""
+    """Return the dev batches. Lengths are drawn as in the last epoch, or as in the first if `train.steps` is set."""
     corpora = recipe.data.dev or []
     documents = [d for corpus in corpora for d in islice(read_corpus(corpus, recipe), recipe.data.dev_documents)]
     examples, skipped = maker.examples(documents, recipe.train.epochs or 1, Random(f"{recipe.seed}/dev"))

@@ -1,6 +1,6 @@
-"""Texts that a model generates for the dev set during training, and the mean error of their lengths.
+"""Dev generation: generate dev texts during training, and compute the mean error of their lengths.
 
-The model receives the length and nothing is enforced, so the number shows what it has learnt.
+The model receives the length and no token is masked, so the error shows what the model has learnt.
 """
 
 from collections.abc import Iterator

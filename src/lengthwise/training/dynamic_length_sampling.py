@@ -1,4 +1,4 @@
-"""Dynamic length sampling: how many sentences of a document make one example.
+"""Dynamic length sampling (Zhang et al. 2023): draw how many sentences of a document make one example.
 
 Zhang, Gu, Zhang & Feng 2023: a model trained on documents of one length fails at others, so the lengths are drawn in
 each epoch, short ones first (DLS). Also here: their baseline, multi-resolution (MR), and `prefix`, which gives one text

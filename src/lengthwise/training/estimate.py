@@ -25,7 +25,7 @@ from .recipe import Recipe
 from .schedule import optimiser, too_short
 
 _STEPS = 4  # timed, after one that is not
-_SECONDS = 10.0  # if a batch takes longer, only some of its rows are timed
+_SECONDS = 10.0  # if a batch would take longer, only a part of its rows is timed
 _TOKENIZER_SAMPLE = 20_000  # documents: enough for the tokenizer of an estimate
 
 
@@ -165,7 +165,7 @@ def _part(batch: Batch, share: float) -> Batch:
 
 
 def only_head_trained(model: Any) -> bool:
-    """Return whether only controls behind the last layer are trained: then no gradient passes through the layers."""
+    """Return whether only controls after the last layer are trained: then no gradient passes through the layers."""
     heads = {p for control in controls_of(model) if control.edits_hidden for p in control.parameters()}
     return all(p in heads for p in trainable(model))
 

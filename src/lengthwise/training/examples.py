@@ -1,7 +1,7 @@
-"""Examples: from the texts of a document to token ids with their counts.
+"""Examples: turn documents into token ids, with the units written after each target token.
 
 A document is cut into examples (`dynamic_length_sampling.py`), controls may edit the source, texts become ids, and a
-`Meter` counts the units after every target token, so that nothing is counted on the device.
+`Meter` counts the units after every target token, so that nothing is counted on the GPU.
 """
 
 from collections import Counter
@@ -61,7 +61,7 @@ class _Draft:
 
 @dataclass
 class ExampleMaker:
-    """Turns documents into examples for one model. It is sent to worker processes, so it holds no model."""
+    """Turns documents into examples for one model. It is sent to worker processes, so it contains no model."""
 
     tokenizer: Tokenizer
     meters: Sequence[Meter]  # one per unit; each example draws its own
@@ -121,7 +121,7 @@ class ExampleMaker:
         return [1] * len(source) if meter.unit.name == "tokens" else meter.cost[source].tolist()
 
     def _max_shift(self, draft: _Draft, length: int) -> int:
-        """Return the largest shift: only a complete text may have any limit above its length."""
+        """Return the largest shift: only the length of a complete text can be increased up to the maximum."""
         if not draft.at_most or draft.truncated or self.shift is None:
             return 0
         return self.shift.maximum if draft.whole else min(self.shift.maximum, int(self.shift.cut * length))

@@ -1,4 +1,4 @@
-"""Untrained models: a Transformer as Marian builds it, and a tokenizer that is trained on the corpus.
+"""Untrained models: a Transformer with Marian's architecture, and a tokenizer that is trained on the corpus.
 
 Encoder and decoder share the tokenizer, SentencePiece BPE. Every character of the training corpus and every byte is a
 token of it, so a decoder that writes character by character uses it as well.

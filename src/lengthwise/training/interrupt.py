@@ -1,4 +1,4 @@
-"""Interrupts: the first Ctrl-C is recorded, so that a loop can stop where it can be resumed; a second one quits."""
+"""Interrupts: the first Ctrl-C only sets a flag, so that the training loop can save first; a second one quits."""
 
 import os
 import signal

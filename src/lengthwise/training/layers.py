@@ -49,7 +49,7 @@ def compile_layers(model: nn.Module) -> None:
 def compile_settings() -> Iterator[None]:
     """Change the settings of torch.compile inside the block, and restore them."""
     with (
-        # Encoder and decoder, training and dev are variants of one program.
+        # Encoder, decoder, training and dev each compile their own variant of the same code.
         # Dropout rates and other floats are constants: as symbols, each program would be traced twice.
         torch._dynamo.config.patch(recompile_limit=64, specialize_float=True),
         # No extra program for batches whose width happens to equal the width of a head.
@@ -65,8 +65,8 @@ def merge_in_forward(model: nn.Module) -> int:
     """Make every LoRA layer of `model` that allows it merge in its forward pass, and return their number.
 
     Unmerged, an adapter adds four small kernels to each linear layer, and a fast GPU waits for their launch. Without
-    dropout x·Wᵀ + s·(x·Aᵀ)·Bᵀ is x·(W + s·B·A)ᵀ: one large product, for a small sum of weights and its gradient.
-    Function and gradients are the same. In bfloat16 the sum is rounded, as any weight of mixed precision is.
+    dropout x·Wᵀ + s·(x·Aᵀ)·Bᵀ is x·(W + s·B·A)ᵀ: one large product, at the cost of one sum of weights and its gradient.
+    Outputs and gradients are the same. In bfloat16 the sum is rounded, as every weight in mixed precision is.
     """
     from peft.tuners.lora import Linear
 

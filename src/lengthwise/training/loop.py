@@ -1,4 +1,4 @@
-"""The training loop: batches in, a model folder out.
+"""The training loop: train a recipe's model, resume interrupted runs, and write the model folder.
 
     out/recipe.yaml  out/metrics.jsonl  out/checkpoints/…  out/model/
 One process or several (`accelerate launch`): a step reads the same batches, and its loss is the mean over all response
@@ -64,7 +64,7 @@ def train(recipe: Recipe, *, resume: bool = True, say: Say = print) -> Path:
     """
     from accelerate import Accelerator  # type: ignore[import-untyped]
 
-    # Autocast is ours: Accelerate's would turn all logits into float32.
+    # The loop applies autocast itself: Accelerate's would convert all logits to float32.
     accelerator = Accelerator(mixed_precision="no", cpu=not torch.accelerator.is_available())
     tell = say if accelerator.is_main_process else lambda text: None
     claim(recipe, resume, accelerator)
@@ -184,7 +184,7 @@ class _Run:
                     f"stopped after step {step:,}, with a checkpoint in {self.recipe.out}; "
                     "run the same command again to resume from there"
                 )
-        self._save(done=True)  # the last documents gave no batch
+        self._save(done=True)  # the last documents made no batch
 
     def _share(self) -> float:
         """Return the share of the training that is done, from 0 to 1."""
@@ -223,7 +223,7 @@ class _Run:
         self.throughput.step_done(tokens)
 
     def _backward(self, batch: Batch, responses: int) -> None:
-        # Gradients are averaged over the processes; times their number, they are the sum.
+        # Gradients are averaged over the processes; multiplied by their number, they are summed.
         factor = self.world / responses
         if self.graphs is None:
             loss = self._loss_of(self.model, batch.to(self.device), self.recipe.train.label_smoothing)

@@ -1,6 +1,6 @@
-"""From a batch to its loss: logits where a response token is predicted, and nowhere else.
+"""The loss of a batch: logits are computed only at the steps that predict a response token.
 
-Only the hidden states of those steps reach the output layer. The model's own forward computes all else, in any family.
+Only the hidden states of those steps reach the output layer. Everything else is the model's own forward pass.
 """
 
 from collections.abc import Iterator

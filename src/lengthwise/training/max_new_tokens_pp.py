@@ -1,9 +1,9 @@
-"""Max New Tokens++: train "at most" by overstating the length.
+"""Max New Tokens++ (Butcher et al. 2024): train with upper limits, lengths that are increased by a random shift.
 
 Butcher, O'Keefe & Titchener 2024. During training the length is increased by a random shift that grows over time, so
 that the model learns to end at or before the limit.
     shift ~ HalfNormal(σ), truncated to [0, maximum] by the inverse CDF, rounded;   σ_t = σ0 · (σmax/σ0)^(t/T)
-(Clipping instead of truncating would pile the tail up at the maximum.)
+(Clipping instead of truncating would put the probability of the whole tail on the maximum.)
 """
 
 import math

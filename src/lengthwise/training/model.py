@@ -1,4 +1,4 @@
-"""The model of a recipe, a base or a fresh one, with its controls and its adapter, and how its batches are made."""
+"""Build the model of a recipe (base or fresh, controls, LoRA), and the settings of its examples and batches."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +71,7 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
             "use ' ', or a token of the model"
         )
     if recipe.batch.packing and any(control.edits_hidden for control in controls):
-        raise RecipeError("batch.packing puts several lengths in a row; a countdown head needs one; leave packing out")
+        raise RecipeError("batch.packing puts several lengths in a row; a countdown head takes only one; leave it out")
     if recipe.batch.packing and maker.encoder_decoder:
         raise RecipeError("batch.packing is for decoder-only models; an encoder-decoder reads one example per row")
     pad = maker.tokenizer.pad_token_id
@@ -90,7 +90,7 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
 
 
 def _end(model: Any, tokenizer: Any) -> int:
-    """Return the token that ends a text, as `Writer` does."""
+    """Return the end token that `Writer` uses."""
     known = core_of(model).generation_config.eos_token_id
     ends = known if isinstance(known, list) else [known]
     own = tokenizer.eos_token_id

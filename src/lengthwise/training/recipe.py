@@ -122,21 +122,21 @@ class LengthsSection(Section):
     """How documents become examples: `dynamic_length_sampling.py` (Zhang et al. 2023).
 
     `prefixes`: as `sentences`, but a target ends at one of its sentence ends, drawn in each epoch: one text gives as
-    many lengths as it has sentences. A model that misjudges the remaining length is inside a sentence when the budget
-    ends, which never happens in such texts. So a share `anywhere` is cut at any token, and only their end is trained.
+    many lengths as it has sentences. In generation a text can be inside a sentence when its budget ends, which never
+    happens in such examples. So a share `anywhere` is truncated at any token, and only their end token has a loss.
     """
 
     kind: Literal["sentences", "prefixes", "documents", "dynamic", "resolutions"] = "sentences"
     maximum: Positive = 512  # tokens per side
-    gamma: float = 5.0  # dynamic: the epoch in which the temperature is 1
-    tick: Positive | None = None  # dynamic: the documents that advance the schedule as an epoch does
+    gamma: float = 5.0  # dynamic: the epoch at which T = 1
+    tick: Positive | None = None  # dynamic: the number of documents that counts as one epoch in the schedule of T
     separator: str = " "
     anywhere: Share = 0.0  # prefixes
 
     @model_validator(mode="after")
     def _prefixes(self) -> "LengthsSection":
         if self.anywhere and self.kind != "prefixes":
-            raise ValueError(f"anywhere is for prefixes; {self.kind!r} are not cut")
+            raise ValueError(f"anywhere needs kind: prefixes; got kind {self.kind!r}")
         return self
 
 
@@ -154,7 +154,7 @@ class LossSection(Section):
     """The tokens of a response that have a loss: the `last`, and a share of those `before`, drawn in each epoch."""
 
     last: Positive
-    before: Annotated[float, Field(gt=0, lt=1)] = 0.25  # most of these carry little information about the length
+    before: Annotated[float, Field(gt=0, lt=1)] = 0.25  # most of these tokens do not depend on the length
 
 
 class BatchSection(Section):
@@ -202,7 +202,7 @@ class TrainSection(Section):
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("give either epochs or steps")
         if self.schedule == "inverse_sqrt" and not self.warmup:
-            raise ValueError("schedule inverse_sqrt falls from the end of the warm-up on; give warmup (papers: 4000)")
+            raise ValueError("schedule inverse_sqrt needs train.warmup above 0, for example 4000 as in the papers")
         return self
 
 
@@ -239,7 +239,7 @@ class Recipe(Section):
             self.check_controls(controls)
         limits = any(getattr(control, "at_most", False) for control in controls)
         if limits and not self.shift:
-            raise ValueError("at_most: true is taught by a shift; add shift: {share: 0.33}, or leave at_most out")
+            raise ValueError("at_most: true is trained with a shift; add shift: {share: 0.33}, or leave at_most out")
         if self.shift and self.shift.share < 1 and known and not limits:
             raise ValueError("shift.share < 1 mixes limits and exact lengths; add at_most: true to a control")
         if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
@@ -250,7 +250,7 @@ class Recipe(Section):
             found = f"batch.tokens = {self.batch.tokens} is below data.max_tokens = {self.data.max_tokens}"
             raise ValueError(f"{found}; raise the first or lower the second")
         if self.train.patience and not self.data.dev:
-            raise ValueError("train.patience waits for a better dev loss; name data.dev files")
+            raise ValueError("train.patience needs a dev loss; set data.dev")
         return self
 
     def check_controls(self, controls: Sequence[Control]) -> None:
@@ -260,7 +260,7 @@ class Recipe(Section):
                 own, ours = (", ".join(units) for units in (control.units, self.unit))
                 raise RecipeError(f"a control counts {own}, the recipe {ours}; write unit: [{own}] at the top")
         if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
-            raise RecipeError("shift moves the count of a 'difference' encoding; add that control, or leave shift out")
+            raise RecipeError("shift needs a 'difference' encoding or a countdown head; add one, or leave shift out")
 
     def build_controls(self) -> list[Control]:
         """Return new controls that count in the recipe's unit."""

@@ -79,7 +79,7 @@ def finished(recipe: Recipe) -> bool:
 
 
 def finish(recipe: Recipe) -> Path:
-    """Write the final model and return its folder: the mean of the last checkpoints, or the best on dev, or the last.
+    """Write the final model and return its folder: the average of the last checkpoints, the best on dev, or the last.
 
     The model is built again, because the weights of the trained one can be sharded.
     """

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: everything that is needed to resume it as if it had never stopped.
+"""Checkpoints of a run: weights, optimiser state, random state and progress, to resume it with the same result.
 
   checkpoints/step-00000500/   weights.pt (trained ones), optimiser.pt, random-0.pt (one per process), progress.json
 A folder is complete or absent. Frozen weights are not stored: the recipe rebuilds them.

@@ -1,4 +1,4 @@
-"""The learning rate at each step, and the optimiser. Nothing here has to be saved or resumed."""
+"""The learning rate at each step, and the optimiser. The rate is a function of the step, so it has no state to save."""
 
 import math
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ def learning_rate(train: TrainSection, step: int, progress: float) -> float:
 
 
 def too_short(train: TrainSection, steps: int) -> str:
-    """Return a warning if a run of `steps` steps ends within the warm-up, else an empty text."""
-    return "" if steps > train.warmup else f"train.warmup = {train.warmup} is not over, and train.lr not reached"
+    """Return a warning if a run of `steps` steps ends within the warm-up, else an empty string."""
+    return "" if steps > train.warmup else f"train.warmup = {train.warmup} is not over, so train.lr is not reached"
 
 
 def optimiser(train: TrainSection, parameters: Iterable[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:

@@ -1,4 +1,4 @@
-"""Translation under length limits: each line fits its budget and keeps its placeholders.
+"""Translation under length limits: lines that fit their budgets and keep their placeholders.
 
 The names are imported on first use: the command line parses its input with `line_input`, without importing torch.
 """

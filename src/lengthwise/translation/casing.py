@@ -1,4 +1,4 @@
-"""Capitals: the model receives a source in capitals in sentence case, and its translation is put in capitals.
+"""Casing: give the model all-capital sources in sentence case, and put their translations back in capitals.
 
 Translation models were trained on few sentences in capitals: of twelve such interface strings, en-it left all in
 English, fully or in part.

@@ -1,4 +1,4 @@
-"""Compression: a source sentence without some of its words, so that its translation is shorter.
+"""Sentence compression: drop words of a source sentence, so that its translation is shorter.
 
 A search within a limit omits the end of a sentence. Here the omitted words can be anywhere. First every run of a few
 words is dropped alone, to find the length that it saves and the score that it costs. Then several runs are dropped
@@ -13,7 +13,7 @@ MAX_RUN = 4  # words
 MIN_WORDS = 4  # a sentence with fewer is not compressed
 LONG_SENTENCE = 60  # words; from this length on, not every run is tried
 MAX_RUNS = 3  # dropped together
-RUNS_IN_TRIPLES = 24  # the cheapest; all runs would give too many triples
+RUNS_IN_TRIPLES = 24  # only the cheapest runs: all would give too many triples
 _END = re.compile(r"[.!?…:;؟۔।。！？]+(?=[\"'”’»)\]]*$)")  # the marks that end a text
 _PAUSES = ",;:—–-"
 _LOWER = re.compile(r"[^\W\d_A-Z]+(?:['’-]\w+)?\W*")  # no name, address or placeholder
@@ -86,7 +86,7 @@ def combine_runs(
 ) -> list[DroppedWords]:
     """Return up to `limit` combinations of runs to drop, the cheapest first. At least half of `words` are kept.
 
-    `tried`: the translation without each run. What a combination saves and costs is estimated as the sum over its runs.
+    `tried`: the translation without each run. The length saved and the score lost are estimated as sums over the runs.
     """
     length, score = full
     saved = {run: length - shorter for run, (shorter, _) in tried.items() if shorter < length}

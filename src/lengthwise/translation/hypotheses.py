@@ -1,7 +1,7 @@
-"""Hypotheses: the best few translations of a sentence, freely or within a budget.
+"""Hypotheses: search the n best translations of a sentence, without a budget or within one.
 
-Configures the writers for translation: beams, several results, and among results that fit equally well the most
-probable first. Handles single sentences, not lines, placeholders or languages.
+This file configures the writers for translation: beams, several results, and among results that fit equally well the
+most probable first. It handles single sentences, not lines, placeholders or languages.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Hypotheses:
 
     def __init__(self, writer: Writer, beams: int) -> None:
         self.beams, engine = beams, writer.engine
-        # A model that was always trained with a limit receives one that is too long to have an effect.
+        # A model that was trained only with limits receives one that is too large to have an effect.
         self._distant_limits = engine.takes_limits_in("chars")
         self.needs_length = not (engine.plain_without_length or self._distant_limits)
         sequences = engine.max_rows
@@ -54,7 +54,7 @@ class Hypotheses:
         return [at_most(distant_length(measure(text, "chars")), "chars") for text in texts]
 
     def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
-        """Return hypotheses within these budgets. The output must end as a sentence only if the source does."""
+        """Return hypotheses within these budgets. An output must end as a finished sentence only if its source does."""
         asked = list(dict.fromkeys(zip(texts, budgets, strict=True)))  # the same text with the same budget once
         found: dict[tuple[str, Budget], list[Written]] = {}
         for whole in (True, False):

@@ -1,4 +1,4 @@
-"""Languages: which ones a model translates, and how it is set to translate them.
+"""Languages: check which language pair a model translates, and set its language tokens or prefix.
 
 They are read from the tokenizer, the config or the name of the model, in this order. If none of these names them, the
 model is used as it is, with a note.

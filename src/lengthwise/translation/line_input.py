@@ -1,4 +1,4 @@
-"""Lines to translate: from a line of text, or of tab-separated columns, to a text with its budget."""
+"""Input lines: parse lines of text or of tab-separated columns into texts with their budgets."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

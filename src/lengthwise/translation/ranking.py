@@ -1,4 +1,4 @@
-"""Ranking: which translation of a sentence is best, by violations and score, and which needs no further search?"""
+"""Ranking: order the translations of a sentence by violations and score, and find those that need no further search."""
 
 import math
 import re
@@ -50,7 +50,7 @@ def rank_key(request: SentenceRequest, one: Hypothesis) -> tuple[bool, bool, boo
 def rank_free(options: list[Hypothesis]) -> list[Hypothesis]:
     """Return the translations sorted: those that keep the placeholders first, then by score if they have one.
 
-    Copies of the source score high, but come last. If the search has a copy first, as for names, its order is kept.
+    Copies of the source score high, but come last. If the first result is a copy, as for names, the order is kept.
     """
     if options and (options[0].score is None or options[0].is_copy):
         return sorted(options, key=lambda one: bool(one.lost))

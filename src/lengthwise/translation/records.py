@@ -27,7 +27,7 @@ class Hypothesis:
 
     @property
     def lost(self) -> list[str]:
-        """The placeholders and numbers of the source that are not in the text."""
+        """The placeholders that occur more or less often than in the source, and the numbers that are missing."""
         return lost(self.source, self.text)
 
     @property

@@ -1,7 +1,7 @@
-"""A line as segments: sentences to translate, and fixed text between them. The sentences share the line's budget.
+"""Segments of a line: sentences to translate, and fixed text between them. The sentences share the line's budget.
 
-What the chosen translations leave of the budget is divided among the open sentences in proportion to their lengths. So
-the next sentence can use what one sentence saves.
+The part of the budget that the chosen translations do not use is divided among the open sentences in proportion to
+their lengths. So if one sentence is short, the next can be longer.
 """
 
 import math
@@ -52,7 +52,7 @@ def _split_sentences(text: str) -> list[Segment]:
 
 
 class Segments:
-    """A line while it is translated. Its sentences are numbered.
+    """The state of a line during translation. Its sentences are numbered.
 
     `budget` is in counts; None allows any length. `spaced`: the target language has a space between sentences.
     """

@@ -1,4 +1,4 @@
-"""Sentence search: translations of single sentences, freely, within a budget, or without some of their words.
+"""Sentence search: translate single sentences at any length, within a budget, or with some of their words dropped.
 
 In all three the model receives the sentence, the placeholders and capitals of its output are restored, and the noisy
 channel scores it.
@@ -99,7 +99,7 @@ class SentenceSearch:
         return Budget(min(low, high), high, min(target, high), share.unit)
 
     def compress(self, requests: list[SentenceRequest], options: list[Options]) -> list[Options]:
-        """Return the options, with translations of shortened sources where they are needed."""
+        """Return the options, with translations of compressed sources added where no option is good enough."""
         behind = [n for n, request in enumerate(requests) if self._needs_compression(request, options[n])]
         for n, compressed in zip(behind, self._compressed([requests[n] for n in behind]), strict=True):
             dropped = {one.text: one.dropped for one in compressed}
@@ -176,7 +176,7 @@ def _is_torn(request: SentenceRequest, options: Options) -> bool:
 
 
 def _combined(request: SentenceRequest, full: Hypothesis, single: Options) -> list[DroppedWords]:
-    """Return combinations of runs to drop; none if the placeholders are lost without any single run."""
+    """Return combinations of runs to drop; none if every single-run translation has lost a placeholder."""
     if all(one.lost for one in single):
         return []
     length = request.line.sentence_length

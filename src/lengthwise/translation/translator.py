@@ -1,4 +1,4 @@
-"""Translator: lines in, translated lines out, within their budgets and with their placeholders.
+"""Translator: translate lines within their budgets and with their placeholders.
 
 The stages, in order:
 
@@ -37,8 +37,8 @@ Pool = dict[str, list[Hypothesis]]  # the free translations of each sentence, be
 class Translator:
     """Translates with the model of a writer.
 
-    beams        hypotheses to search for and to choose from
-    candidates   how many of them are returned for a line of one sentence, with the chosen one
+    beams        beam size, and the number of free hypotheses to choose from
+    candidates   how many translations are returned for a line of one sentence, the chosen one included
     min_limit    a ratio such as 1.0x allows at least this length: short texts rarely have a translation as short
     reverse      a model that translates back; its scores rank the translations
     """
@@ -125,7 +125,7 @@ class Translator:
         return pool
 
     def _translate_within(self, lines: list[Segments], pool: Pool) -> None:
-        """Choose a translation for each sentence: one per line and round, within the length that is left."""
+        """Choose a translation for each sentence: each round takes one sentence per line, within the budget left."""
         if self.search.hypotheses.needs_length:
             pool = {}  # it is from lines without a budget, and the result for a line must not depend on other lines
         while True:
@@ -156,7 +156,7 @@ class Translator:
         notes = [f"not as in the source: {', '.join(missing)}"] if missing else []
         notes += [f"left out: {listed(one.source, one.dropped)}" for one in chosen.values() if one.dropped]
         if not fits and not line.sentences:
-            notes = ["there is nothing to translate in it; it is copied"]
+            notes = ["the line has nothing to translate; it was copied"]
         scores = [one.score for one in chosen.values() if one.score is not None]
         return Translation(
             text=text,

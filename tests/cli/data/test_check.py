@@ -40,7 +40,7 @@ def test_check_takes_pairs_of_files_and_names_of_fields(cli, tmp_path):
     assert json.loads(cli("data", "check", tmp_path / "b.jsonl", "--fields", "q,a", "--json")[1])["kept"] == 1
     code, out, err = cli("data", "check", tmp_path / "b.jsonl")
     assert (code, out) == (2, "")
-    assert re.fullmatch(r"lengthwise: nothing to keep .+\n", err)
+    assert re.fullmatch(r"lengthwise: no usable document .+\n", err)
 
 
 def test_no_such_corpus(cli):

@@ -15,7 +15,7 @@ def translations(
     out: options.JsonlOut,
     model: Annotated[str, option("The translator: a name, a folder or a hub id.")],
     reverse: Annotated[str, option("The target-to-source model, which scores translations.")],
-    reference_model: Annotated[str, option("Model of the best translation. [default: --model]", "MODEL")] = "",
+    reference_model: Annotated[str, option("Model that makes the best translation. [default: --model]", "MODEL")] = "",
     samples: Annotated[int, integer("Translations sampled per sentence.")] = 12,
     ratios: Annotated[str, option("Lengths relative to the source (with length control).", "LIST")] = "0.8,0.9,1.0,1.1",
     char_cost: Annotated[str, option("Penalties in nats per character (no length control).", "LIST")] = "0,0.15,0.3",
@@ -38,9 +38,9 @@ def translations(
     lengthwise data translations sources.jsonl translations.jsonl \\
       --model Helsinki-NLP/opus-mt-en-fr --reverse Helsinki-NLP/opus-mt-fr-en
 
-    For each sentence, the best translation (by beam search) and a few others are kept. Given one of the others, the
-    reverse model must assign the source nearly the log-probability that it assigns given the best translation. Each
-    margin is the largest loss that is accepted. The best translation comes first, the others by length.
+    For each sentence, the best translation (by beam search) and a few others are kept. Another
+    translation is kept if log P(source | translation) and log P(translation | source) are nearly those of the best
+    one; each margin is the largest difference that is accepted. The best translation comes first, the others by length.
     OUT.dropped.jsonl has the translations that were left out, with the reasons. The same command resumes an
     interrupted run. Both models must be for one language pair.
     """
@@ -69,7 +69,7 @@ def translations(
     if as_json:
         print_json(report)
         return
-    print(f"{out}: {report['kept']:,} translations of {report['sentences']:,} sentences; none of {report['without']:,}")
+    print(f"{out}: {report['kept']:,} translations of {report['sentences']:,} sentences; {report['without']:,} without")
     if report["kept"]:
         shares = f"below 1.0x {report['below_1.0x']:.1%}, below 0.9x {report['below_0.9x']:.1%}"
         print(f"target/source characters: mean {report['ratio']:.3f}, best {report['best_ratio']:.3f}; {shares}")

@@ -1,4 +1,4 @@
-"""Build the Debian corpus: package descriptions and their translations.
+"""Build the Debian corpus: join descriptions with their translations, split into train, dev and test, write the files.
 
 Two corpora are written: parallel documents (English and one other language), and titles (long → short description, in
 English). This module joins, splits and writes them; `apt` fetches the indices and `descriptions` reads them.
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 SPLITS = ("train", "dev", "test")
 HELD_OUT = 600  # documents in each of dev and test, at most
 MIN_TEXT, MIN_TITLE = 120, 12  # characters; shorter descriptions repeat their title
-SIBLINGS = 200  # characters that siblings share (libfoo, libfoo-dev, libfoo-doc); one of them is kept
+SIBLINGS = 200  # descriptions with the same first 200 characters (libfoo, libfoo-dev) are siblings; one is kept
 _PROGRESS_EVERY = 500  # entries
 
 LICENCE = """\
@@ -127,7 +127,7 @@ def _stanzas(path: Path, language: str, counts: Counter[str]) -> Iterator[Descri
 
 
 def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) -> Iterator[Document]:
-    """Yield the documents that correspond segment by segment, each text once. The md5 is the version."""
+    """Yield documents whose segments correspond, each text once. Package and md5 identify an original."""
     seen: set[str | tuple[tuple[str, str], ...]] = set()  # ids, since releases overlap, and texts
     for index in found:
         english = {(d.package, d.md5): d for d in _stanzas(index.english, "en", counts)}
@@ -148,7 +148,7 @@ def _parallel(found: list[apt_.Indices], language: str, counts: Counter[str]) ->
 
 
 def _titles(found: list[apt_.Indices], counts: Counter[str]) -> Iterator[Document]:
-    """Yield (long, short) descriptions; of those with the same beginning, the first."""
+    """Yield (long, short) descriptions; of those with the same beginning only the first."""
     seen: set[str] = set()
     for index in found:
         for description in _stanzas(index.english, "en", counts):
