@@ -1,5 +1,6 @@
 """Prose: what of a file is translated, and that everything else comes through byte for byte."""
 
+import io
 import subprocess
 import sys
 
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.translation import prose
-from lengthwise.translation.prose import Prose, link_references, read_pieces
+from lengthwise.translation import markdown
+from lengthwise.translation.markdown import link_references, read_markdown
+from lengthwise.translation.prose import Prose, keeps_markup, read_paragraphs
 
 MARKDOWN = """---
 title: Not translated
@@ -68,14 +70,11 @@ FRAGMENTS = [
 ]
 
 
-@pytest.fixture
-def pieces(tmp_path):
-    def read(text, name="a.md"):
-        path = tmp_path / name
-        path.write_bytes(text.encode())
-        return list(read_pieces(path, link_references(path)))
+def pieces(text):
+    def lines():
+        return io.StringIO(text, newline="")
 
-    return read
+    return list(read_markdown(lines(), link_references(lines())))
 
 
 def found(pieces):
@@ -92,7 +91,7 @@ def with_texts(pieces, change):
     )
 
 
-def test_what_is_prose_in_markdown(pieces):
+def test_what_is_prose_in_markdown():
     assert [one.text for one in found(pieces(MARKDOWN))] == [
         "A <a1>short</a1> title",
         "Some text with {1}, a <a2>link</a2> and <a3>bold words</a3>.\n"
@@ -107,7 +106,7 @@ def test_what_is_prose_in_markdown(pieces):
     ]
 
 
-def test_all_but_prose_is_copied(pieces):
+def test_all_but_prose_is_copied():
     read = pieces(MARKDOWN)
     assert with_texts(read, str) == MARKDOWN
     upper = with_texts(read, lambda text: text.upper().replace("A1>", "a1>"))
@@ -119,7 +118,7 @@ def test_all_but_prose_is_copied(pieces):
     assert "| NAME | USE \\| NOT |\n|------|-----|\n| `x`  | IT *IS* |" in upper
 
 
-def test_a_link_that_names_its_text_keeps_its_label(pieces):
+def test_a_link_that_names_its_text_keeps_its_label():
     text = "See [the guide] now.\n\n[the guide]: http://b.org\n"
     assert with_texts(pieces(text), lambda text: text.replace("the guide", "la guida")).startswith(
         "See [la guida][the guide] now."
@@ -140,32 +139,45 @@ def test_a_link_that_names_its_text_keeps_its_label(pieces):
         ("A **b** c", "A<a1> x </a1>c", "A **x** c"),
     ],
 )
-def test_line_breaks_and_markup_of_a_translation(pieces, source, translation, written):
+def test_line_breaks_and_markup_of_a_translation(source, translation, written):
     def change(text):
         return translation or (f"{text}|x" if len(text) > 1 else text)
 
     assert with_texts(pieces(source), change) == written
 
 
-def test_the_paragraphs_of_a_plain_text(pieces):
-    text = "\ufeffOne,\r\n  two.\r\n\r\n \r\n# Three\n*four*"
-    read = pieces(text, "a.txt")
+def test_the_paragraphs_of_a_plain_text():
+    text = "One,\r\n  two.\r\n\r\n \r\n# Three\n*four*"
+    read = list(read_paragraphs(io.StringIO(text, newline="")))
     assert [one.text for one in found(read)] == ["One, two.", "# Three *four*"]
     assert with_texts(read, str) == text
 
 
 @settings(max_examples=150)
 @given(text=st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join), chunk=st.sampled_from([1, 2, 3]))
-def test_every_file_is_its_pieces_whatever_the_chunk(tmp_path_factory, text, chunk):
-    path = tmp_path_factory.getbasetemp() / "any.md"
-    for name in ("any.md", "any.txt"):
-        path = path.with_name(name)
-        path.write_bytes(text.encode())
-        whole = list(read_pieces(path, link_references(path)))
-        assert with_texts(whole, str) == text
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(prose, "CHUNK", chunk)
-            assert found(read_pieces(path, link_references(path))) == found(whole)
+def test_every_file_is_its_pieces_whatever_the_chunk(text, chunk):
+    assert with_texts(read_paragraphs(io.StringIO(text, newline="")), str) == text
+    whole = pieces(text)
+    assert with_texts(whole, str) == text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(markdown, "CHUNK", chunk)
+        assert [one.text for one in found(pieces(text))] == [one.text for one in found(whole)]
+
+
+@pytest.mark.parametrize(
+    ("translation", "kept"),
+    [
+        ("<a1> due </a1> {2} uno", True),
+        ("{2} <a1>due</a1>", True),
+        ("due {2}", False),
+        ("</a1> due <a1> {2}", False),
+        ("<a1> </a1> due {2}", False),
+        ("<a1> due {2}", False),
+        ("<a1> due </a1> {2} {2}", False),
+    ],
+)
+def test_what_keeps_its_markup(translation, kept):
+    assert keeps_markup("One <a1> two </a1> {2}", translation) is kept
 
 
 def test_prose_is_read_without_torch():

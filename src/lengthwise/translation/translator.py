@@ -23,6 +23,7 @@ from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
 from .compression import listed
 from .document import Progress, TranslatedDocument, translate_document
+from .document_sentences import Document
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost
@@ -57,9 +58,9 @@ class Translator:
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
         self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
         self.candidates, self.min_limit = candidates, min_limit
-        # Of a document that is translated in several runs, to check that they have the same.
+        # A resumed run of a document must have the same.
         self.settings = {"model": self.name, "from": source, "to": target, "beams": max(beams, candidates)}
-        self.settings["reverse"] = reverse is not None
+        self.settings |= {"min_limit": min_limit, "reverse": None if reverse is None else reverse.name}
         channel = NoisyChannel(reverse, forward_model(writer.engine, prefix))
         self.search = SentenceSearch(Hypotheses(writer, max(beams, candidates)), channel, prefix, self._measure)
 
@@ -85,17 +86,22 @@ class Translator:
 
     def document(
         self,
-        path: str | Path,
+        source: str | Path,
         budget: str | Budget | None = None,
         out: str | Path | None = None,
+        *,
+        per_sentence: bool = False,
         progress: Progress = lambda stage, done, total: None,
     ) -> TranslatedDocument:
-        """Return the translation of a text or Markdown file (.md) within a budget for the whole file.
+        """Return the translation of a file (.md: Markdown), or of a text in Markdown, within a budget for all of it.
 
-        It is also written to `out`. `progress` is called with the stage, the sentences that are done, and all.
+        `out`: a file that it is written to; an interrupted run for the same file is resumed. `per_sentence`: the budget
+        is for each sentence. `progress` is called with the stage, the number of sentences done, and their number.
         """
         known = None if budget is None else as_budget(budget)
-        return translate_document(self, Path(path), known, None if out is None else Path(out), progress)
+        return translate_document(
+            self, Document.of(source), known, None if out is None else Path(out), per_sentence, progress
+        )
 
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
         """Return the line as segments, with its budget in counts; or the error of its text or budget."""
