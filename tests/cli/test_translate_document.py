@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from lengthwise import measure
+from lengthwise.translation import document
 
 README = """# Command line
 
@@ -66,7 +67,8 @@ def test_a_markdown_file(translate, readme, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.it.md", "README.md"]
 
 
-def test_a_killed_run_is_resumed(translate, readme, tmp_path):
+def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
+    monkeypatch.setattr(document, "WINDOW", 4)
     readme.write_text("".join(f"The file number {n} could not be saved.\n\n" for n in range(40)))
     whole, out = tmp_path / "whole.md", tmp_path / "out.md"
     code = "import lengthwise.translation.document as d; d.WINDOW = 4; from lengthwise.cli import main; main()"

@@ -255,4 +255,4 @@ def test_memory_grows_with_the_window(file, tmp_path, monkeypatch, name):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert (tmp_path / "out").read_text() == paragraph * size
-    assert peaks[1] - peaks[0] < 0.5 * len(paragraph) * 700  # a copy of the text would take the whole of it
+    assert peaks[1] < 1.5 * peaks[0]  # the rows of the sentences in memory would take four times as much

@@ -62,13 +62,8 @@ class TranslatedDocument:
             self._translatable += self._count(one.text)
         self.each = budget if per_sentence else None
         self.budget = None if per_sentence else self._in_counts(budget)
-        settings = {
-            "document": digest,
-            **translator.settings,
-            "budget": str(budget or ""),
-            "per_sentence": per_sentence,
-        }
-        self.journal = Journal(journal, settings)
+        settings = {"document": digest, "budget": str(budget or ""), "per_sentence": per_sentence, "window": WINDOW}
+        self.journal = Journal(journal, settings | translator.settings)
         self._growth = sum(map(self._growth_of, self.rows()))  # length of the translations less that of their sources
 
     def _in_counts(self, budget: Budget | None) -> Budget | None:
