@@ -96,6 +96,7 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
         (["--document", "nowhere.md"], "there is no file 'nowhere.md'"),
         (["--document", "README.md", "--out", "README.md"], "README.md is the file to translate; name another file"),
         (["--document", "empty.md"], "empty.md is empty"),
+        (["--document", "README.md", "--per-sentence"], "--per-sentence is for a --document with a --length"),
         ([], "the text is empty"),
     ],
 )

@@ -78,6 +78,7 @@ def test_every_sentence_has_its_translation(translator, file, tmp_path):
         *("The title", "A first `sentence`.", "It has\n**bold** words.", "An item with a [link](a.html)!")
     ]
     assert [(row["sentence"], row["paragraph"]) for row in rows] == [(1, 1), (2, 2), (3, 2), (4, 3)]
+    assert all(row["window"] == 1 for row in rows)
     assert rows[3]["text"] == "AN ITEM WITH A [LINK](a.html)!"
     assert all(row["length"] == measure(row["text"]) and row["intact"] for row in rows)
     assert [path.name for path in tmp_path.iterdir() if path != out] == ["in.md"]  # the journal is gone
@@ -230,6 +231,20 @@ def test_a_budget_for_each_sentence(file):
     done = run(Fake(), file(text), "at most 10 chars", per_sentence=True)
     assert [row["fits"] for row in done.rows()] == [False, True]
     assert not done.fits
+
+
+def test_progress_counts_sentences(file, monkeypatch):
+    monkeypatch.setattr(document_module, "WINDOW", 2)
+    seen = []
+    run(Fake(), file("One. Two. Three.\n"), progress=lambda *done: seen.append(done))
+    assert seen == [(0, 3), (2, 3), (3, 3)]
+
+
+def test_a_file_that_changes_meanwhile_is_not_written(file, tmp_path):
+    path = file()
+    with pytest.raises(ValueError, match="has changed while it was translated"):
+        run(Fake(lambda text: path.write_text("New. One.") and text), path, None, tmp_path / "out.md")
+    assert not (tmp_path / "out.md").exists()
 
 
 def test_a_text_in_memory(translator):

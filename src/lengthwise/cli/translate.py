@@ -61,8 +61,9 @@ def translate(
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
-    A --document has paragraphs; --length applies to all of it. Code, addresses and markup of a Markdown file (.md) are
-    copied. With --out, the document goes to OUT and the JSON of its sentences to stdout; an interrupted run is resumed.
+    A --document has paragraphs; --length applies to all of it, or with --per-sentence to each sentence. Code, addresses
+    and markup of a Markdown file (.md) are copied. With --out, the document goes to OUT and the JSON of its sentences
+    to stdout; the same command resumes an interrupted run.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
@@ -266,10 +267,10 @@ class _Progress:
         self.task = self.bar.add_task("translating", total=None)
         self.first, self.begun = 0, 0.0
 
-    def show(self, stage: str, done: int, total: int) -> None:
+    def show(self, done: int, total: int) -> None:
         """Show the number of sentences that are done. The speed is that of this run, which may be a resumed one."""
         if self.sentences == "the start":
             self.first, self.begun = done, time.monotonic()
         self.sentences = f"{done:,} of {total:,} sentences"
         rate = (done - self.first) / max(time.monotonic() - self.begun, 1e-3)
-        self.bar.update(self.task, description=f"{stage}, {rate:.1f} sentences/s", completed=done, total=total)
+        self.bar.update(self.task, description=f"translating, {rate:.1f} sentences/s", completed=done, total=total)

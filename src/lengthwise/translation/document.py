@@ -24,7 +24,7 @@ from .records import Translation
 
 WINDOW = 64  # sentences that are translated together
 ROUNDS = 4  # how often the sentences of a window are translated again, until it fits
-Progress = Callable[[str, int, int], None]  # the stage, sentences done, sentences in all
+Progress = Callable[[int, int], None]  # sentences done, sentences in all
 
 
 class SentenceTranslator(Protocol):
@@ -55,14 +55,19 @@ class TranslatedDocument:
         if self.unit == "tokens":
             raise ValueError("the length of a document is not counted in tokens; give chars or words")
         self._count = unit_named(self.unit).count
-        digest, self._source_length = source.check(self._count)
+        self._digest, self._source_length = source.check(self._count)
         self.sentences = self.paragraphs = self._translatable = 0  # the last one: a length
         for one in source.sentences():
             self.sentences, self.paragraphs = one.number + 1, one.paragraph + 1
             self._translatable += self._count(one.text)
         self.each = budget if per_sentence else None
         self.budget = None if per_sentence else self._in_counts(budget)
-        settings = {"document": digest, "budget": str(budget or ""), "per_sentence": per_sentence, "window": WINDOW}
+        settings = {
+            "document": self._digest,
+            "budget": str(budget or ""),
+            "per_sentence": per_sentence,
+            "window": WINDOW,
+        }
         self.journal = Journal(journal, settings | translator.settings)
         self._growth = sum(map(self._growth_of, self.rows()))  # length of the translations less that of their sources
 
@@ -94,6 +99,8 @@ class TranslatedDocument:
 
     def write(self, stream: TextIO) -> None:
         """Write the translated document."""
+        if self._source.check(self._count)[0] != self._digest:
+            raise ValueError(f"{self._source.name} has changed while it was translated; translate it again")
         rows = self.rows()
         for piece in self._source.pieces():
             stream.write(piece if isinstance(piece, str) else next(rows)["text"])
@@ -102,29 +109,29 @@ class TranslatedDocument:
         """Translate the windows that the journal does not have."""
         sentences = self._source.sentences()
         number = done = received = 0
-        progress("translating", self.journal.windows * WINDOW, self.sentences)
+        progress(min(self.journal.windows * WINDOW, self.sentences), self.sentences)
         while window := list(islice(sentences, WINDOW)):
             number, done = number + 1, done + len(window)
             received += sum(self._count(one.text) for one in window)
             if number <= self.journal.windows:
                 continue
-            rows = self._translate_window(window, number)
+            rows = self._translate_window(window)
             if self.budget is not None:
                 self._fit(window, rows, self.budget, received / self._translatable)
             self._growth += sum(map(self._growth_of, rows))
             self.journal.append(rows)
-            progress("translating", done, self.sentences)
+            progress(done, self.sentences)
 
     def _translate(self, sentences: list[Sentence], budgets: list[Budget] | None = None) -> list[Translation]:
         """Return the translations of sentences of one window, in the order of the document."""
         return self._translator.translate([one.text for one in sentences], budgets)
 
-    def _translate_window(self, window: list[Sentence], number: int) -> list[Row]:
+    def _translate_window(self, window: list[Sentence]) -> list[Row]:
         budgets = None if self.each is None else [self._budget_of(one, self.each) for one in window]
         rows = []
         for one, found in zip(window, self._translate(window, budgets), strict=True):
             torn = not found.error and not keeps_markup(one.text, found.text)
-            rows.append(self._row(one, self._in_pieces(one, found) if torn else found) | {"window": number})
+            rows.append(self._row(one, self._in_pieces(one, found) if torn else found))
         return rows
 
     def _budget_of(self, one: Sentence, each: Budget) -> Budget:
@@ -151,24 +158,23 @@ class TranslatedDocument:
         return replace(found, text=text, intact=not missing, note=note)
 
     def _fit(self, window: list[Sentence], rows: list[Row], budget: Budget, share: float) -> None:
-        """Replace rows until the document, up to this window, has grown by `share` of what it may grow."""
-        low, high = (
-            math.inf if limit is None else (limit - self._source_length) * share - self._growth
-            for limit in (budget.low, budget.high)
-        )
-        sources, stuck = [max(1, self._count(one.text)) for one in window], set[int]()
+        """Replace rows until the document, up to this window, has grown by `share` of what it may or must grow."""
+        sources = [max(1, self._count(one.text)) for one in window]
+        before = sum(sources) - self._growth
+        low = before + (budget.low - self._source_length) * share
+        high = math.inf if budget.high is None else before + (budget.high - self._source_length) * share
+        stuck: set[int] = set()  # sentences that have no translation within their share
         for _ in range(ROUNDS):
-            growths = [self._growth_of(row) for row in rows]
-            too_long = sum(growths) > high
-            open_ = [n for n in range(len(window)) if n not in stuck]
-            if not open_ or low <= sum(growths) <= high:
+            lengths = [source + self._growth_of(row) for source, row in zip(sources, rows, strict=True)]
+            too_long = sum(lengths) > high
+            if low <= sum(lengths) <= high:
                 return
-            left = (high if too_long else low) - sum(growths[n] for n in stuck) + sum(sources[n] for n in open_)
-            lengths = {n: (sources[n] + growths[n], sources[n]) for n in open_}
-            asked = _shares(lengths, left, too_long, self.unit)
-            found = self._translate([window[n] for n in asked], list(asked.values()))
-            for n, new in zip(asked, found, strict=True):
-                row = self._row(window[n], new) | {"window": rows[n]["window"]}
+            left = (high if too_long else low) - sum(lengths[n] for n in stuck)
+            open_ = {n: (lengths[n], sources[n]) for n in range(len(window)) if n not in stuck}
+            shares = _shares(open_, left, too_long, self.unit)
+            found = self._translate([window[n] for n in shares], list(shares.values()))
+            for n, new in zip(shares, found, strict=True):
+                row = self._row(window[n], new)
                 better = row["length"] < rows[n]["length"] if too_long else row["length"] > rows[n]["length"]
                 usable = better and "error" not in row and keeps_markup(window[n].text, new.text)
                 rows[n] = row if usable else rows[n]
@@ -184,7 +190,8 @@ class TranslatedDocument:
         part = f"part of a sentence of {one.part_of} characters" if one.part_of else None
         length = self._count(text)
         row = {
-            **{"sentence": one.number + 1, "paragraph": one.paragraph + 1, "source": one.source, "text": text},
+            **{"sentence": one.number + 1, "paragraph": one.paragraph + 1, "window": one.number // WINDOW + 1},
+            **{"source": one.source, "text": text},
             **{"length": length, "unit": self.unit, "complete": found.complete, "intact": found.intact},
             **{"note": "; ".join(filter(None, [found.note, part])) or None, "error": error},
         }

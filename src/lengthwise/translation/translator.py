@@ -91,12 +91,12 @@ class Translator:
         out: str | Path | None = None,
         *,
         per_sentence: bool = False,
-        progress: Progress = lambda stage, done, total: None,
+        progress: Progress = lambda done, total: None,
     ) -> TranslatedDocument:
         """Return the translation of a file (.md: Markdown), or of a text in Markdown, within a budget for all of it.
 
         `out`: a file that it is written to; an interrupted run for the same file is resumed. `per_sentence`: the budget
-        is for each sentence. `progress` is called with the stage, the number of sentences done, and their number.
+        is for each sentence. `progress` is called with the number of sentences done and the number of all.
         """
         known = None if budget is None else as_budget(budget)
         return translate_document(
