@@ -4,11 +4,14 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from lengthwise import measure
+from lengthwise.cli.translate import _report
 from lengthwise.translation import document
 
 README = """# Command line
@@ -106,3 +109,12 @@ def test_bad_usage(translate, readme, tmp_path, monkeypatch, args, says):
     code, out, err = translate(*args)
     assert (code, out) == (2, "")
     assert says in err
+
+
+def test_coverage_is_the_share_of_words_that_return(capsys):
+    rows = [{"source": "Open the file.", "text": "Apri."}, {"source": "Go.", "text": "Va."}]
+    done = SimpleNamespace(rows=lambda: iter(rows), sentences=2, paragraphs=1, length=8, unit="chars", budget=None)
+    done.each = None
+    back = SimpleNamespace(translate=lambda texts: [{"Apri.": "Open it.", "Va.": "Go."}[text] for text in texts])
+    _report(done, Counter(translated=2, intact=2, complete=2), back)
+    assert "50% of the words return in the back-translation" in capsys.readouterr().err

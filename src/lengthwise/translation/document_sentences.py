@@ -19,7 +19,7 @@ from .prose import Prose, read_paragraphs
 from .segments import split
 
 MARKDOWN = (".md", ".markdown")
-MAX_CHARS = 400  # a longer sentence is translated in parts: models leave out clauses of such sentences
+MAX_CHARS = 400  # a longer sentence is translated in parts
 # A part ends after a comma, else after a space, else anywhere but inside a placeholder.
 _PART = regex.compile(
     rf".{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[、，；：]))|.{{1,{MAX_CHARS}}}(?<=\s)|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)",
