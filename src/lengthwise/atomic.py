@@ -38,13 +38,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextmanager
-def partial_file(path: Path) -> Iterator[TextIO]:
+def partial_file(path: Path, newline: str | None = None) -> Iterator[TextIO]:
     """Open PATH.partial, which is renamed to `path` when the block ends. If the block fails, its lines stay there.
 
-    A path that is not a regular file, such as a pipe or a link, is written to directly.
+    `newline`: as for `open`. A path that is not a regular file, such as a pipe or a link, is written to directly.
     """
     partial = partial_path(path)
-    with partial.open("w" if partial == path else "x", encoding="utf-8") as stream:
+    with partial.open("w" if partial == path else "x", encoding="utf-8", newline=newline) as stream:
         try:
             yield stream
         except BaseException:

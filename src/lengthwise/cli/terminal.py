@@ -97,7 +97,10 @@ def progress_bar(disable: bool = False) -> "Progress":
     from rich.progress import Progress
 
     hidden = disable or not sys.stderr.isatty()
-    return Progress(console=console(), disable=hidden, redirect_stdout=False, transient=True)
+    window = 600.0  # seconds over which the speed is averaged: a batch may take a minute
+    return Progress(
+        console=console(), disable=hidden, redirect_stdout=False, transient=True, speed_estimate_period=window
+    )
 
 
 def stdin() -> BinaryIO:

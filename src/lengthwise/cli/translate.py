@@ -3,7 +3,10 @@
 import json
 import re
 import sys
+import time
+from collections import Counter
 from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -16,7 +19,9 @@ from .options import argument, flag, integer, option
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
+    from ..scoring.reverse import ReverseModel
     from ..translation import Translation, Translator
+    from ..translation.document import TranslatedDocument
     from ..translation.line_input import LineParser
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
@@ -25,7 +30,9 @@ _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S
 
 
 def translate(
-    text: Annotated[str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")],
+    text: Annotated[
+        str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")
+    ] = "",
     to: Annotated[str, option("Required: the target language, such as fr, it or de.", "LANG", "--to")] = "",
     source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
     length: Annotated[str, option("'1.0x' the length of the source, 'at most 42 chars', ... [default: no limit]")] = "",
@@ -36,6 +43,8 @@ def translate(
     candidates: Annotated[int, integer("Search for N candidates; the JSON lists them.")] = 1,
     beams: options.Beams = 5,
     reverse: Annotated[str, option("Target-to-source model, to rank translations that fit.", "MODEL")] = "",
+    document: Annotated[Path | None, option("Translate this text or Markdown file as a whole.", "FILE")] = None,
+    per_sentence: Annotated[bool, flag("--per-sentence", "--length is for each sentence of the document.")] = False,
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     out: Annotated[Path | None, option("The file to write; it appears when all lines are done.", "FILE")] = None,
     device: options.Device = None,
@@ -46,11 +55,15 @@ def translate(
     \b
     lengthwise translate "Save as ..." --to it --length "at most 20 chars"
     lengthwise translate strings.tsv --to fr --model Helsinki-NLP/opus-mt-en-fr --json > translated.jsonl
+    lengthwise translate --document README.md --to it --out README.it.md
 
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
+    A --document has paragraphs; --length applies to all of it, or with --per-sentence to each sentence. Code, addresses
+    and markup of a Markdown file (.md) are copied. With --out, the document goes to OUT and the JSON of its sentences
+    to stdout; the same command resumes an interrupted run.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
@@ -58,21 +71,32 @@ def translate(
 
     if not to:
         raise terminal.UsageError("--to is missing; give the target language, for example --to fr")
-    if not text.strip():
+    if document and (text or tsv):
+        raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
+    if not text.strip() and not document:
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
+    if document and not document.is_file():
+        raise terminal.UsageError(f"--document: there is no file {str(document)!r}")
+    if per_sentence and not (document and length):
+        raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
     if file is None and _FILE_NAME.fullmatch(text):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
     if out:
-        if file is not None and out.exists() and out.samefile(file):
+        read = document or file
+        if read is not None and out.exists() and out.samefile(read):
             raise terminal.UsageError(f"--out {out} is the file to translate; name another file")
-        partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
+        if not document:
+            partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
     name = model or _default_model(source, to)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
     translator = _translator(name, reverse, device, fitted=not no_control, source=source, target=to, **search)
+    if document:
+        _translate_document(translator, document, parser.budget, out, per_sentence, as_json)
+        return
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
         if lines := FileLines(file) if file else stdin:
@@ -184,3 +208,69 @@ def _translate_lines(
         some = ", ".join(incomplete[:MAX_NAMED]) + (", ..." if len(incomplete) > MAX_NAMED else "")
         what = "fits but is not complete: line" if len(incomplete) == 1 else "fit but are not complete: lines"
         terminal.print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")
+
+
+def _translate_document(
+    translator: "Translator", path: Path, budget: "Budget | None", out: Path | None, per_sentence: bool, as_json: bool
+) -> None:
+    progress = _Progress()
+    resumes = "the same command resumes" if out else "with --out, the same command would resume"
+    with terminal.report_interrupt(lambda: f"stopped at {progress.sentences}; {resumes}"), progress.bar:
+        document = translator.document(path, budget, out, per_sentence=per_sentence, progress=progress.show)
+    if not as_json and not out:
+        document.write(sys.stdout)
+    counts: Counter[str] = Counter()
+    for row in document.rows():
+        if as_json:
+            terminal.print_json(row)
+        fault = row.get("error") or (None if row["intact"] else row.get("note"))
+        if fault and counts["faults"] < MAX_NAMED:
+            terminal.print_message(f"sentence {row['sentence']}: {fault}")
+        counts["faults"] += fault is not None
+        counts["translated"] += "error" not in row
+        counts.update(name for name in ("intact", "complete", "fits") if row.get(name))
+    _report(document, counts, translator.search.channel.reverse)
+    if counts["faults"] or not document.fits:
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+
+
+def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
+    """Print the length of a document and how much of it was translated."""
+    size = f"{document.sentences:,} sentences in {document.paragraphs:,} paragraphs · {document.length:,}"
+    fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
+    terminal.print_message(f"{size} {fits}")
+    parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
+    parts += [f"{counts['intact']:,} with all placeholders and numbers", f"{counts['complete']:,} complete"]
+    parts += [f"{counts['fits']:,} fit"] if document.each else []
+    if reverse is not None and document.sentences:
+        parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
+    terminal.print_message(f"coverage: {', '.join(parts)}")
+
+
+def _coverage(document: "TranslatedDocument", reverse: "ReverseModel") -> float:
+    """Return the share of the source's words that are in the back-translation of their sentence."""
+    from ..metrics.coverage import returned
+
+    found = Counter[bool]()
+    rows = document.rows()
+    while some := list(islice(rows, BATCH_SIZE)):
+        for row, back in zip(some, reverse.translate([row["text"] for row in some]), strict=True):
+            found.update(returned(row["source"], back))
+    return found[True] / max(1, found.total())
+
+
+class _Progress:
+    """The progress bar of a document, with its speed and the time left."""
+
+    def __init__(self) -> None:
+        self.bar, self.sentences = terminal.progress_bar(), "the start"
+        self.task = self.bar.add_task("translating", total=None)
+        self.first, self.begun = 0, 0.0
+
+    def show(self, done: int, total: int) -> None:
+        """Show the number of sentences that are done. The speed is that of this run, which may be a resumed one."""
+        if self.sentences == "the start":
+            self.first, self.begun = done, time.monotonic()
+        self.sentences = f"{done:,} of {total:,} sentences"
+        rate = (done - self.first) / max(time.monotonic() - self.begun, 1e-3)
+        self.bar.update(self.task, description=f"translating, {rate:.1f} sentences/s", completed=done, total=total)

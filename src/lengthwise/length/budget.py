@@ -75,6 +75,10 @@ class Budget:
         length = measure(source, self.unit, tokenizer=tokenizer)
         if length == 0:
             raise ValueError(f"{str(self)!r} is relative to the source, but the source is empty: {source!r}")
+        return self.scaled(length)
+
+    def scaled(self, length: int) -> "Budget":
+        """Return a budget relative to the source in counts, for a source of this length."""
         aim = max(1, math.floor(_decimal(self.target) * length + Decimal("0.5")))
         low = math.ceil(_decimal(self.low) * length)
         if self.high is None:

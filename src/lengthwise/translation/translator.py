@@ -14,6 +14,7 @@ The stages, in order:
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget, as_budget, at_most
@@ -21,6 +22,8 @@ from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
 from .compression import listed
+from .document import Progress, TranslatedDocument, translate_document
+from .document_sentences import Document
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost
@@ -55,6 +58,9 @@ class Translator:
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
         self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
         self.candidates, self.min_limit = candidates, min_limit
+        # A resumed run of a document must have the same.
+        self.settings = {"model": self.name, "from": source, "to": target, "beams": max(beams, candidates)}
+        self.settings |= {"min_limit": min_limit, "reverse": None if reverse is None else reverse.name}
         channel = NoisyChannel(reverse, forward_model(writer.engine, prefix))
         self.search = SentenceSearch(Hypotheses(writer, max(beams, candidates)), channel, prefix, self._measure)
 
@@ -77,6 +83,25 @@ class Translator:
             self._result(line, pool) if isinstance(line, Segments) else self._failed(text, budget, line)
             for line, text, budget in zip(split, texts, asked, strict=True)
         ]
+
+    def document(
+        self,
+        source: str | Path,
+        budget: str | Budget | None = None,
+        out: str | Path | None = None,
+        *,
+        per_sentence: bool = False,
+        progress: Progress = lambda done, total: None,
+    ) -> TranslatedDocument:
+        """Return the translation of a file (.md: Markdown), or of a text in Markdown, within a budget for all of it.
+
+        `out`: a file that it is written to; an interrupted run for the same file is resumed. `per_sentence`: the budget
+        is for each sentence. `progress` is called with the number of sentences done and the number of all.
+        """
+        known = None if budget is None else as_budget(budget)
+        return translate_document(
+            self, Document.of(source), known, None if out is None else Path(out), per_sentence, progress
+        )
 
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
         """Return the line as segments, with its budget in counts; or the error of its text or budget."""

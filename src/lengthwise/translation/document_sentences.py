@@ -1,0 +1,138 @@
+"""The sentences of a document: a text or Markdown file as sentences to translate, and the text between them.
+
+A document is read several times and never as a whole, so memory grows with its longest paragraph.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+import regex
+
+from .markdown import References, link_references, read_markdown
+from .placeholders import translatable
+from .prose import Prose, read_paragraphs
+from .segments import split
+
+MARKDOWN = (".md", ".markdown")
+MAX_CHARS = 400  # a longer sentence is translated in parts
+# A part ends after a comma, else after a space, else anywhere but inside a placeholder.
+_PART = regex.compile(
+    rf".{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[、，；：]))|.{{1,{MAX_CHARS}}}(?<=\s)|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)",
+    regex.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file, or a text in memory, which is read as Markdown."""
+
+    source: Path | str
+
+    @classmethod
+    def of(cls, source: str | Path) -> "Document":
+        """Return the document at a path. A string with a line break is the text of a document."""
+        if isinstance(source, str) and "\n" in source:
+            return cls(source)
+        if not Path(source).is_file():
+            raise ValueError(f"there is no file {str(source)!r}")
+        return cls(Path(source))
+
+    @property
+    def name(self) -> str:
+        return str(self.source) if isinstance(self.source, Path) else "the text"
+
+    @property
+    def is_markdown(self) -> bool:
+        return isinstance(self.source, str) or self.source.suffix.lower() in MARKDOWN
+
+    def open(self) -> BinaryIO:
+        return self.source.open("rb") if isinstance(self.source, Path) else io.BytesIO(self.source.encode())
+
+    def lines(self) -> TextIO:
+        return io.TextIOWrapper(self.open(), encoding="utf-8-sig", newline="")
+
+    @cached_property
+    def references(self) -> References:
+        with self.lines() as lines:
+            return link_references(lines) if self.is_markdown else {}
+
+    def check(self, count: Callable[[str], int]) -> tuple[str, int]:
+        """Return a digest of the source and its length; raise if it is not a text in UTF-8."""
+        digest, length, blank = hashlib.sha256(), 0, ""  # `blank`: white space, which counts if a word follows
+        with self.open() as stream:
+            for number, data in enumerate(stream, 1):
+                digest.update(data)
+                if b"\0" in data:
+                    found = f"{self.name} has a zero byte in line {number}"
+                    raise ValueError(f"{found}: it is binary, or UTF-16; give a text in UTF-8")
+                try:
+                    line = data.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    found = f"byte {data[error.start]:#x} at {error.start + 1} in line {number}"
+                    raise ValueError(f"{self.name} is not UTF-8: {found}; convert it") from None
+                if body := line.rstrip():
+                    length, blank = length + count(blank + body if length else body.lstrip()), ""
+                blank += line[len(body) :]
+        if not length:
+            raise ValueError(f"{self.name} is empty" + (": it has only white space" if blank else ""))
+        return digest.hexdigest(), length
+
+    def pieces(self) -> "Iterator[str | Sentence]":
+        """Yield the sentences, and the text between them, in order and without gaps."""
+        number = paragraph = 0
+        with self.lines() as lines:
+            for piece in read_markdown(lines, self.references) if self.is_markdown else read_paragraphs(lines):
+                first = number
+                for one in [piece] if isinstance(piece, str) else _split(piece, number, paragraph):
+                    yield one
+                    number += isinstance(one, Sentence)
+                paragraph += number > first
+
+    def sentences(self) -> "Iterator[Sentence]":
+        return (one for one in self.pieces() if isinstance(one, Sentence))
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """`prose.text[start:end]`, with its number and its paragraph's number in the document, from 0."""
+
+    number: int
+    paragraph: int
+    prose: Prose
+    start: int
+    end: int
+    adjoins: bool = False  # no space is before it in the source, as after 。
+    part_of: int = 0  # the length of the long sentence that it is a part of
+
+    @property
+    def text(self) -> str:
+        """What the translator receives."""
+        return self.prose.received(self.start, self.end)
+
+    @property
+    def source(self) -> str:
+        return self.prose.source(self.start, self.end)
+
+
+def _split(prose: Prose, number: int, paragraph: int) -> Iterator[str | Sentence]:
+    """Yield the sentences of a paragraph. A sentence of more than `MAX_CHARS` is yielded in parts."""
+    at, adjoins = 0, False
+    for segment in split(prose.text):
+        begin, at = at, at + len(segment.text)
+        is_long = len(segment.text) > MAX_CHARS
+        spans = [found.span() for found in _PART.finditer(prose.text, begin, at)] if is_long else [(begin, at)]
+        for start, stop in spans:
+            end = start + len(prose.text[start:stop].rstrip())
+            if segment.is_sentence and (not is_long or translatable(prose.text[start:end])):
+                length = len(segment.text) if is_long else 0
+                yield Sentence(number, paragraph, prose, start, end, adjoins and start == begin, length)
+                yield prose.source(end, stop)
+                number += 1
+            else:
+                yield prose.source(start, stop)
+        adjoins = segment.is_sentence

@@ -1,0 +1,127 @@
+"""Prose: a paragraph as the translator receives it, on one line and with placeholders, and the way back to the file.
+
+A plain text is read here, a Markdown file in markdown.py.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import NamedTuple
+
+from .placeholders import count_placeholders
+
+MAX_LINES = 1000  # lines of a plain text without a blank line that are one paragraph
+_TAG = re.compile(r"</?a\d+>")
+_PAIR = re.compile(r"<a(\d+)>\s*(?!\s|</?a\d+>)(?:(?!</?a\d+>).)+</a\1>", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\d+\}|</?a\d+>")
+# Markdown does not read "** this **" as emphasis, so spaces inside a pair of tags are moved outside or removed.
+_SPACED_TAGS = (
+    (re.compile(r"(?<=[\w.,;:!?])(<a\d+>)\s+"), r" \1"),
+    (re.compile(r"(<a\d+>)\s+"), r"\1"),
+    (re.compile(r"\s+(</a\d+>)(?=\w)"), r"\1 "),
+    (re.compile(r"\s+(</a\d+>)"), r"\1"),
+)
+# At the start of a line, a letter or an emphasis begins no list, heading or quotation.
+_BEFORE_LETTER = re.compile(r" (?=(?:<a\d+>)?[^\W\d_])")
+_BLOCK_START = re.compile(r"(\d{0,9})(?:[-+*#=.)][-+*#=]*(?:\s|$)|>)")
+
+
+class Part(NamedTuple):
+    """A part of a paragraph: text, a line break or markup.
+
+    `shown` is what the translator receives: the text itself, a space, or a placeholder ({1}, <a1>, </a1>). `source` is
+    what the file has, and `translated` what the translated file will have.
+    """
+
+    shown: str
+    source: str
+    translated: str
+
+
+class Prose:
+    """A paragraph, heading or table cell. `begins_lines`: its lines must not begin like another block of Markdown."""
+
+    def __init__(self, parts: Iterable[Part], begins_lines: bool = False, is_cell: bool = False) -> None:
+        self.begins_lines, self.is_cell = begins_lines, is_cell
+        self._marks: list[tuple[int, Part]] = []  # the parts that are not text, with their places in `text`
+        texts, at = [], 0
+        for part in parts:
+            if part.shown != part.source:
+                self._marks.append((at, part))
+            texts.append(part.shown)
+            at += len(part.shown)
+        self.text = "".join(texts)
+
+    def _between(self, start: int, end: int) -> list[tuple[int, Part]]:
+        first, last = (bisect_left(self._marks, place, key=lambda mark: mark[0]) for place in (start, end))
+        return self._marks[first:last]
+
+    def source(self, start: int, end: int) -> str:
+        """Return what the file has for `text[start:end]`."""
+        pieces, at = [], start
+        for place, part in self._between(start, end):
+            pieces += [self.text[at:place], part.source]
+            at = place + len(part.shown)
+        return "".join([*pieces, self.text[at:end]])
+
+    def received(self, start: int, end: int) -> str:
+        """Return `text[start:end]` with spaces inside its tags: models translate a word better if no tag adjoins it."""
+        return re.sub(r"(?=</a\d+>)|(?<=<a)(\d+>)", r"\1 ", self.text[start:end])
+
+    def restore(self, start: int, end: int, translation: str) -> str:
+        """Return a translation of `text[start:end]` as it is written to the file, with its line breaks and markup."""
+        if translation == self.received(start, end):
+            return self.source(start, end)
+        text = re.sub(r"\s*[\r\n]\s*", " ", translation.strip())
+        for pattern, closed in _SPACED_TAGS:
+            text = pattern.sub(closed, text)
+        if self.is_cell:
+            text = re.sub(r"(?<!\\)\|", r"\\|", text)
+        found = _BLOCK_START.match(text) if self.begins_lines else None
+        if found and not _BLOCK_START.match(self.text, start):
+            text = f"{found[1]}\\{text[found.end(1) :]}"
+        marks = self._between(start, end)
+        breaks = [((place - start) / (end - start), part.source) for place, part in marks if part.shown == " "]
+        markup = {part.shown: part.translated for _, part in marks}
+        return _PLACEHOLDER.sub(lambda found: markup.get(found[0], found[0]), _broken(text, breaks))
+
+
+def _broken(text: str, breaks: list[tuple[float, str]]) -> str:
+    """Return the text with line breaks, each at the space that is nearest to the same share of the text."""
+    length = limit = len(text)
+    for share, line_break in reversed(breaks):
+        spaces = [found.start() for found in _BEFORE_LETTER.finditer(text, 0, limit)]
+        if spaces:
+            limit = min(spaces, key=lambda space: abs(space - share * length))
+            text = text[:limit] + line_break + text[limit + 1 :]
+    return text
+
+
+def keeps_markup(source: str, translation: str) -> bool:
+    """Return whether the placeholders are those of the source, and the tags pair as there, with text between them."""
+    same = count_placeholders(source) == count_placeholders(translation)
+    return same and _unpaired(source) == _unpaired(translation)
+
+
+def _unpaired(text: str) -> list[str]:
+    """Return the tags of which the other one is in the next or the last sentence, or that are in the wrong order."""
+    while (shorter := _PAIR.sub("x", text)) != text:
+        text = shorter
+    return _TAG.findall(text)
+
+
+def read_paragraphs(lines: Iterable[str]) -> Iterator[str | Prose]:
+    """Yield the paragraphs of a plain text, which are lines between blank lines, and the white space around them."""
+    for is_blank, group in groupby(lines, key=lambda line: not line.strip()):
+        while some := list(islice(group, MAX_LINES)):
+            source = "".join(some)
+            if is_blank:
+                yield source
+                continue
+            body = source.strip()
+            start = source.index(body)
+            yield source[:start]
+            pieces = re.split(r"(\s*[\r\n]\s*)", body)  # every second one is a line break
+            yield Prose(Part(" " if n % 2 else piece, piece, piece) for n, piece in enumerate(pieces))
+            yield source[start + len(body) :]

@@ -1,0 +1,120 @@
+"""`lengthwise translate --document`: a Markdown file with the bundled model, within a length, killed and resumed."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+
+from lengthwise import measure
+from lengthwise.cli.translate import _report
+from lengthwise.translation import document
+
+README = """# Command line
+
+`source .venv/bin/activate` puts `lengthwise` on your path.
+Every command and flag is in [docs/cli.md](docs/cli.md).
+
+```sh
+lengthwise measure "Save as ..."
+```
+
+| option | meaning |
+|---|---|
+| `--to` | the *target* language |
+
+> The file could not be saved. Open the folder and try again.
+"""
+KEPT = (
+    "`source .venv/bin/activate`",
+    "`lengthwise`",
+    "](docs/cli.md)",
+    '\nlengthwise measure "Save as ..."\n',
+    "|---|---|",
+)
+
+
+@pytest.fixture
+def translate(cli):
+    return partial(cli, "translate", "--to", "it", "--device", "cpu")
+
+
+@pytest.fixture
+def readme(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text(README)
+    return path
+
+
+def test_a_markdown_file(translate, readme, tmp_path):
+    out = tmp_path / "README.it.md"
+    code, shown, err = translate("--document", readme, "--length", "at most 1.0x", "--out", out, "--json")
+    rows, text = [json.loads(line) for line in shown.splitlines()], out.read_text()
+    assert code == 0, err
+    assert [row["source"] for row in rows] == [
+        "Command line",
+        "`source .venv/bin/activate` puts `lengthwise` on your path.",
+        "Every command and flag is in [docs/cli.md](docs/cli.md).",
+        *("option", "meaning", "the *target* language", "The file could not be saved."),
+        "Open the folder and try again.",
+    ]
+    assert all(row["text"] in text and row["text"] != row["source"] for row in rows if row["source"] != "option")
+    assert all(kept in text for kept in KEPT)
+    assert measure(text) <= measure(README)
+    assert f"8 sentences in 6 paragraphs · {measure(text)} of at most {measure(README)} chars · fits" in err
+    assert text.count("\n") == README.count("\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["README.it.md", "README.md"]
+
+
+def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
+    monkeypatch.setattr(document, "WINDOW", 4)
+    readme.write_text("".join(f"The file number {n} could not be saved.\n\n" for n in range(40)))
+    whole, out = tmp_path / "whole.md", tmp_path / "out.md"
+    code = "import lengthwise.translation.document as d; d.WINDOW = 4; from lengthwise.cli import main; main()"
+    args = ["translate", "--to", "it", "--device", "cpu", "--document", str(readme), "--out"]
+    with subprocess.Popen([sys.executable, "-c", code, *args, str(out)]) as process:
+        journal, end = tmp_path / "out.md.sentences.jsonl", time.monotonic() + 120
+        while not (journal.exists() and b'"sentence"' in journal.read_bytes()) and time.monotonic() < end:
+            time.sleep(0.02)
+        process.kill()
+    done = journal.read_text().count('"sentence"')
+    assert 0 < done < 40
+    assert not out.exists()
+    assert translate("--document", readme, "--out", whole)[0] == 0
+    assert translate("--document", readme, "--out", out, "--length", "1.0x")[0] == 2  # other settings
+    assert translate("--document", readme, "--out", out)[0] == 0
+    assert out.read_text() == whole.read_text()
+    assert not journal.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["Go.", "--document", "README.md"], "--document and a text exclude each other"),
+        (["--tsv", "--document", "README.md"], "--document and --tsv exclude each other"),
+        (["--document", "nowhere.md"], "there is no file 'nowhere.md'"),
+        (["--document", "README.md", "--out", "README.md"], "README.md is the file to translate; name another file"),
+        (["--document", "empty.md"], "empty.md is empty"),
+        (["--document", "README.md", "--per-sentence"], "--per-sentence is for a --document with a --length"),
+        ([], "the text is empty"),
+    ],
+)
+def test_bad_usage(translate, readme, tmp_path, monkeypatch, args, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.md").touch()
+    code, out, err = translate(*args)
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_coverage_is_the_share_of_words_that_return(capsys):
+    rows = [{"source": "Open the file.", "text": "Apri."}, {"source": "Go.", "text": "Va."}]
+    done = SimpleNamespace(rows=lambda: iter(rows), sentences=2, paragraphs=1, length=8, unit="chars", budget=None)
+    done.each = None
+    back = SimpleNamespace(translate=lambda texts: [{"Apri.": "Open it.", "Va.": "Go."}[text] for text in texts])
+    _report(done, Counter(translated=2, intact=2, complete=2), back)
+    assert "50% of the words return in the back-translation" in capsys.readouterr().err

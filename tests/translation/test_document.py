@@ -1,0 +1,273 @@
+"""Documents: every sentence once and in order, within the budget, and resumed after an interruption."""
+
+import io
+import tracemalloc
+from collections import deque
+from contextlib import suppress
+from itertools import chain
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise import Budget, measure
+from lengthwise.settings_file import SettingsMismatch
+from lengthwise.translation import document as document_module
+from lengthwise.translation import markdown
+from lengthwise.translation.document import translate_document
+from lengthwise.translation.document_sentences import MAX_CHARS, Document
+from lengthwise.translation.records import Translation
+
+TEXT = (
+    "# The title\n\nA first `sentence`. It has\n**bold** words.\n\n"
+    "```\nx = 1\n```\n\n- An item with a [link](a.html)!\n"
+)
+
+
+class Fake:
+    """In place of a translator: `change` is the translation. Within a budget, its first characters."""
+
+    name, target, settings = "fake", "it", {"model": "fake"}
+
+    def __init__(self, change=str):
+        self.change, self.asked = change, []
+
+    def translate(self, texts, budgets=None):
+        self.asked.append(list(texts))
+        return [self.one(text, None if budgets is None else budgets[n]) for n, text in enumerate(texts)]
+
+    def one(self, text, budget):
+        found = self.change(text)
+        if isinstance(found, BaseException):
+            raise found
+        if budget is not None and not budget.fits(len(found)):
+            found = (found + "z" * budget.low)[: budget.high or budget.low]
+        asked = str(budget or "")
+        return Translation(
+            found, len(found), "chars", asked, budget is None or budget.fits(len(found)), True, "fake", 1
+        )
+
+
+@pytest.fixture
+def file(tmp_path):
+    def make(text=TEXT, name="in.md"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return make
+
+
+def run(translator, path, budget=None, out=None, per_sentence=False, progress=lambda *_: None):
+    known = Budget.parse(budget) if budget else None
+    return translate_document(translator, Document.of(path), known, out, per_sentence, progress)
+
+
+def test_every_sentence_has_its_translation(translator, file, tmp_path):
+    lines, _ = translator({"The title": "Le titre"})
+    out = tmp_path / "out.md"
+    done = lines.document(file(), out=out)
+    rows = list(done.rows())
+    assert out.read_text() == TEXT.replace("The title", "Le titre").replace("A first", "A FIRST").replace(
+        "It has", "IT HAS"
+    ).replace("bold", "BOLD").replace("words", "WORDS").replace("An item with a", "AN ITEM WITH A").replace(
+        "[link]", "[LINK]"
+    )
+    assert [row["source"] for row in rows] == [
+        *("The title", "A first `sentence`.", "It has\n**bold** words.", "An item with a [link](a.html)!")
+    ]
+    assert [(row["sentence"], row["paragraph"]) for row in rows] == [(1, 1), (2, 2), (3, 2), (4, 3)]
+    assert all(row["window"] == 1 for row in rows)
+    assert rows[3]["text"] == "AN ITEM WITH A [LINK](a.html)!"
+    assert all(row["length"] == measure(row["text"]) and row["intact"] for row in rows)
+    assert [path.name for path in tmp_path.iterdir() if path != out] == ["in.md"]  # the journal is gone
+
+
+def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_path):
+    def lose(text):
+        return text.replace("{1}", "") if "{1}" in text else text.upper()
+
+    done = run(Fake(lose), file("Use `x` and go.\n"), out=tmp_path / "out.md")
+    [row] = done.rows()
+    assert row["text"] == "USE `x` AND GO."
+    assert row["note"] == "the text between its markup was translated in pieces"
+
+
+@pytest.mark.parametrize(
+    "budget", ["at most 1.0x", "1.0x", "at most 150 chars", "at least 230 chars", "at most 1.2x words"]
+)
+def test_the_document_meets_its_budget(translator, file, tmp_path, budget):
+    text = "".join(f"Sentence number {n} is here. It has `code`.\n\n" for n in range(4)) + "    block\n"
+    lines, _ = translator(
+        {f"Sentence number {n} is here.": f"La frase numero {n} è proprio qui ora." for n in range(4)}
+    )
+    out = tmp_path / "out.md"
+    done = lines.document(file(text), budget, out)
+    unit = Budget.parse(budget).unit
+    assert done.fits
+    assert done.length == measure(out.read_text(), unit)
+    assert done.budget.fits(done.length)
+    assert out.read_text().count("`code`") == 4
+    assert out.read_text().endswith("    block\n")
+
+
+def test_the_longest_translations_become_shorter(file):
+    """The shares are in proportion to the sources; short translations stay, and leave what they do not use."""
+    text = "Aaaaaaaaa.\n\nBbbbbbbbb.\n\nCcccccccc.\n"
+    longer = {"Aaaaaaaaa.": "a" * 4, "Bbbbbbbbb.": "b" * 30, "Cccccccc.": "c" * 9}
+    done = run(Fake(lambda text: longer.get(text, text)), file(text), "at most 34 chars")
+    assert [row["length"] for row in done.rows()] == [4, 16, 10]
+    assert done.length == 34
+
+
+def test_a_budget_below_what_is_copied_is_refused(file):
+    with pytest.raises(ValueError, match=r"in.md cannot have at most 20 chars: what is not translated has \d+ chars"):
+        run(Fake(), file("One.\n\n    " + "x" * 30), "at most 20 chars")
+    with pytest.raises(ValueError, match="not counted in tokens"):
+        run(Fake(), file(), "at most 20 tokens")
+
+
+def test_the_length_is_that_of_the_output_in_a_language_with_spaces(file, tmp_path):
+    out = tmp_path / "out.txt"
+    done = run(Fake(lambda text: "Uno."), file("一つ。二つ。三つ。\n", "in.txt"), out=out)
+    assert out.read_text() == "Uno. Uno. Uno.\n"
+    assert done.length == measure(out.read_text())
+
+
+@pytest.mark.parametrize("budget", [None, "at most 1.0x"])
+def test_an_interrupted_run_is_resumed(file, tmp_path, monkeypatch, budget):
+    monkeypatch.setattr(document_module, "WINDOW", 2)
+    text, out = "".join(f"Sentence {n}.\n\n" for n in range(9)), tmp_path / "out.md"
+    change = {"Sentence 5.": KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        run(Fake(lambda text: change.get(text, text.upper() + "!!")), file(text), budget, out)
+    journal = tmp_path / "out.md.sentences.jsonl"
+    assert len(journal.read_text().splitlines()) == 1 + 2  # the settings, two windows
+    with journal.open("a") as stream:
+        stream.write('[{"sentence": 5, "te')  # killed while it was written
+    (tmp_path / "out.md.partial").write_text("x")
+    resumed = Fake(lambda text: text.upper() + "!!")
+    done = run(resumed, file(text), budget, out)
+    assert [row["sentence"] for row in done.rows()] == list(range(1, 10))
+    assert list(dict.fromkeys(chain(*resumed.asked))) == [f"Sentence {n}." for n in range(4, 9)]
+    whole = run(Fake(lambda text: text.upper() + "!!"), file(text), budget)
+    assert out.read_text() == "".join(f"{row['text']}\n\n" for row in whole.rows())
+
+
+def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
+    out = tmp_path / "out.md"
+    with pytest.raises(KeyboardInterrupt):
+        run(Fake(lambda _: KeyboardInterrupt()), file(), None, out)
+    with pytest.raises(SettingsMismatch, match=r"budget '', now '1\.0x chars'"):
+        run(Fake(), file(), "1.0x", out)
+    with pytest.raises(SettingsMismatch, match="document"):
+        run(Fake(), file(TEXT + "\nMore."), None, out)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "in.md is empty"),
+        (b" \n\n", "it has only white space"),
+        (b"PK\x03\x04\0\0", "has a zero byte in line 1: it is binary, or UTF-16"),
+        ("Già\n".encode() + "Già\n".encode("latin-1"), "in.md is not UTF-8: byte 0xe0 at 3 in line 2; convert it"),
+    ],
+)
+def test_what_is_no_text_is_refused(file, data, says):
+    with pytest.raises(ValueError, match=says):
+        run(Fake(), file(data))
+
+
+def test_a_sentence_that_fails_stays_as_it_is(translator, file, tmp_path):
+    lines, _ = translator({"Long `x`.": "TOO LONG", "Long {1}.": "TOO LONG", "Go.": "Va."})
+    done = lines.document(file("Long `x`. Go.\n"), out=tmp_path / "out.md")
+    assert [(row["text"], row.get("error")) for row in done.rows()] == [
+        ("Long `x`.", "the text is too long for the model"),
+        ("Va.", None),
+    ]
+
+
+@pytest.mark.parametrize("text", ["word, " * 10_000, "word " * 10_000, "x" * 3000, "字" * 3000, "x`a`" * 900])
+def test_a_long_sentence_is_translated_in_parts(file, text):
+    done = run(Fake(), file(text, "in.md"))
+    rows = list(done.rows())
+    stream = SimpleNamespace(text="")
+    stream.write = lambda piece: setattr(stream, "text", stream.text + piece)
+    done.write(stream)
+    assert stream.text == text
+    assert all(len(row["source"]) <= MAX_CHARS for row in rows)
+    assert rows[0]["note"].startswith("part of a sentence of ")
+
+
+@settings(max_examples=30)
+@given(
+    words=st.lists(st.sampled_from(["One.", "two", "**three**", "`four`", "[five](a.b)", "\n", "\n\n", "> ", "- "])),
+    ratio=st.sampled_from([0.7, 0.9, 1.0]),
+)
+def test_any_document_keeps_its_markup_within_its_budget(tmp_path_factory, words, ratio):
+    path = tmp_path_factory.getbasetemp() / "any.md"
+    path.write_text("Start. " + " ".join(words))
+    free = run(Fake(lambda text: text.replace("two", "twooooo")), path)
+    rows = list(free.rows())
+    sentences = list(Document.of(path).sentences())
+    assert [row["source"] for row in rows] == [one.source for one in sentences]
+    assert free.length == measure(path.read_text()) + 4 * sum(one.text.count("two") for one in sentences)
+    out = path.with_name("out.md")
+    with suppress(ValueError):  # refused: mostly markup
+        done = run(Fake(), path, f"at most {ratio}x", out)
+        assert done.length == measure(out.read_text())
+        assert out.read_text().count("`four`") == path.read_text().count("`four`")
+
+
+def test_a_budget_for_each_sentence(file):
+    text = "Use `some_long_name` here. Go on.\n"
+    done = run(Fake(lambda text: text + "zzzzzzzz"), file(text), "at most 26 chars", per_sentence=True)
+    assert [(row["text"], row["length"], row["fits"]) for row in done.rows()] == [
+        ("Use `some_long_name` here.", 26, True),  # its limit is that of the text with its markup
+        ("Go on.zzzzzzzz", 14, True),
+    ]
+    assert done.fits
+    done = run(Fake(), file(text), "at most 10 chars", per_sentence=True)
+    assert [row["fits"] for row in done.rows()] == [False, True]
+    assert not done.fits
+
+
+def test_progress_counts_sentences(file, monkeypatch):
+    monkeypatch.setattr(document_module, "WINDOW", 2)
+    seen = []
+    run(Fake(), file("One. Two. Three.\n"), progress=lambda *done: seen.append(done))
+    assert seen == [(0, 3), (2, 3), (3, 3)]
+
+
+def test_a_file_that_changes_meanwhile_is_not_written(file, tmp_path):
+    path = file()
+    with pytest.raises(ValueError, match="has changed while it was translated"):
+        run(Fake(lambda text: path.write_text("New. One.") and text), path, None, tmp_path / "out.md")
+    assert not (tmp_path / "out.md").exists()
+
+
+def test_a_text_in_memory(translator):
+    lines, _ = translator({"Go.": "Va."})
+    done = lines.document("# Go.\n\n    code\n")
+    stream = io.StringIO()
+    done.write(stream)
+    assert stream.getvalue() == "# Va.\n\n    code\n"
+    with pytest.raises(ValueError, match=r"there is no file 'nowhere\.md'"):
+        lines.document("nowhere.md")
+
+
+@pytest.mark.parametrize("name", ["in.txt", "in.md"])
+def test_memory_grows_with_the_window(file, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(markdown, "CHUNK", 20)
+    monkeypatch.setattr(markdown, "FRONT_MATTER", 20)
+    paragraph, peaks = "A sentence of a long document is here.\nIt has two, and **goes** on.\n\n", []
+    for size in (100, 800):
+        path, translator = file(paragraph * size, name), Fake()
+        translator.asked = deque(maxlen=1)
+        tracemalloc.start()
+        run(translator, path, None, tmp_path / "out")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert (tmp_path / "out").read_text() == paragraph * size
+    assert peaks[1] < 1.5 * peaks[0]  # the rows of the sentences in memory would take four times as much
