@@ -4,6 +4,7 @@ import io
 import tracemalloc
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from types import SimpleNamespace
 
@@ -59,9 +60,9 @@ def file(tmp_path):
     return make
 
 
-def run(translator, path, budget=None, out=None, per_sentence=False, progress=lambda *_: None):
+def run(translator, path, budget=None, out=None, per_sentence=False, context=False, progress=lambda *_: None):
     known = Budget.parse(budget) if budget else None
-    return translate_document(translator, Document.of(path), known, out, per_sentence, progress)
+    return translate_document(translator, Document.of(path), known, out, per_sentence, context, progress)
 
 
 def test_every_sentence_has_its_translation(translator, file, tmp_path):
@@ -231,6 +232,18 @@ def test_a_budget_for_each_sentence(file):
     done = run(Fake(), file(text), "at most 10 chars", per_sentence=True)
     assert [row["fits"] for row in done.rows()] == [False, True]
     assert not done.fits
+
+
+def test_with_context_a_window_is_revised_as_a_whole(file, monkeypatch):
+    monkeypatch.setattr(document_module, "WINDOW", 2)
+    fake = Fake()
+    fake.revise = lambda texts, old: [
+        replace(one, text=f"{text}{len(texts)}") for text, one in zip(texts, old, strict=True)
+    ]
+    done = run(fake, file("One. Two. Three.\n"), context=True)
+    assert [row["text"] for row in done.rows()] == ["One.2", "Two.2", "Three.1"]
+    with pytest.raises(ValueError, match="context is for documents without a budget for each sentence"):
+        run(fake, file(), "at most 20 chars", per_sentence=True, context=True)
 
 
 def test_progress_counts_sentences(file, monkeypatch):

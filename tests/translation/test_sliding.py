@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from families import tiny
-from lengthwise import attach
+from lengthwise import Writer, attach
 from lengthwise.controls import SentenceSeparator
 from lengthwise.engines.base import Engine, SearchResult, TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.translation import Translator
+from lengthwise.translation.records import Translation
 from lengthwise.translation.sliding import DocumentDecoder
 
 SEP, END = 1, 2
@@ -128,6 +130,29 @@ def test_a_model_that_was_not_trained_on_documents_translates_single_sentences()
 
 def test_the_default_window_is_smaller_than_the_longest_training_segment():
     assert DocumentDecoder(Copying(100)).window == 50
+
+
+def translator_of(model, tokenizer, monkeypatch, revised):
+    """A translator whose revisions are `revised`: untrained models write nonsense."""
+    translator = Translator(Writer(TransformersEngine(model, tokenizer, "tiny")), beams=2)
+    monkeypatch.setattr(DocumentDecoder, "revise", lambda self, documents, drafts: [self.draft(revised)])
+    return translator
+
+
+def test_a_revision_is_taken_if_it_keeps_the_placeholders(sp_unigram, monkeypatch):
+    model = attach(tiny("marian", sp_unigram), SentenceSeparator("the", 40), sp_unigram)
+    sources = ["the fox {name}.", "THE DOGS RUN.", "the dog."]
+    old = [Translation(text, len(text), "chars", "", True, True, "tiny", 1, source=text) for text in sources]
+    new = ["a fox {name}.", "a dog runs.", "a {name}."]
+    found = translator_of(model, sp_unigram, monkeypatch, new).revise(sources, old)
+    assert [one.text for one in found] == ["a fox {name}.", "A DOG RUNS.", "the dog."]
+    assert found[0].length == len("a fox {name}.")
+
+
+def test_a_model_of_sentences_has_no_context(sp_unigram, monkeypatch, tmp_path):
+    translator = translator_of(tiny("marian", sp_unigram), sp_unigram, monkeypatch, [])
+    with pytest.raises(ValueError, match="tiny was not trained on documents"):
+        translator.document("One.\n", context=True)
 
 
 @pytest.mark.parametrize("method", ["segments", "slide", "revise"])

@@ -45,6 +45,9 @@ def translate(
     reverse: Annotated[str, option("Target-to-source model, to rank translations that fit.", "MODEL")] = "",
     document: Annotated[Path | None, option("Translate this text or Markdown file as a whole.", "FILE")] = None,
     per_sentence: Annotated[bool, flag("--per-sentence", "--length is for each sentence of the document.")] = False,
+    context: Annotated[
+        bool, flag("--context", "Translate each sentence of the document again with those around it.")
+    ] = False,
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     out: Annotated[Path | None, option("The file to write; it appears when all lines are done.", "FILE")] = None,
     device: options.Device = None,
@@ -62,8 +65,8 @@ def translate(
     column, or in the column with the header "length"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
     A --document has paragraphs; --length applies to all of it, or with --per-sentence to each sentence. Code, addresses
-    and markup of a Markdown file (.md) are copied. With --out, the document goes to OUT and the JSON of its sentences
-    to stdout; the same command resumes an interrupted run.
+    and markup of a Markdown file (.md) are copied. --context needs a model that was trained on documents. With --out,
+    the document goes to OUT and the JSON of its sentences to stdout; the same command resumes an interrupted run.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
@@ -81,6 +84,8 @@ def translate(
         raise terminal.UsageError(f"--document: there is no file {str(document)!r}")
     if per_sentence and not (document and length):
         raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
+    if context and (per_sentence or not document):
+        raise terminal.UsageError("--context is for a --document without --per-sentence")
     if file is None and _FILE_NAME.fullmatch(text):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
@@ -95,7 +100,7 @@ def translate(
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
     translator = _translator(name, reverse, device, fitted=not no_control, source=source, target=to, **search)
     if document:
-        _translate_document(translator, document, parser.budget, out, per_sentence, as_json)
+        _translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
         return
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
@@ -211,12 +216,19 @@ def _translate_lines(
 
 
 def _translate_document(
-    translator: "Translator", path: Path, budget: "Budget | None", out: Path | None, per_sentence: bool, as_json: bool
+    translator: "Translator",
+    path: Path,
+    budget: "Budget | None",
+    out: Path | None,
+    per_sentence: bool,
+    context: bool,
+    as_json: bool,
 ) -> None:
     progress = _Progress()
     resumes = "the same command resumes" if out else "with --out, the same command would resume"
     with terminal.report_interrupt(lambda: f"stopped at {progress.sentences}; {resumes}"), progress.bar:
-        document = translator.document(path, budget, out, per_sentence=per_sentence, progress=progress.show)
+        kind = {"per_sentence": per_sentence, "context": context}
+        document = translator.document(path, budget, out, **kind, progress=progress.show)
     if not as_json and not out:
         document.write(sys.stdout)
     counts: Counter[str] = Counter()

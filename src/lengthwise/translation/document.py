@@ -3,6 +3,7 @@
 The sentences of a window are first translated at any length. The window may grow by its share of what the document may
 grow, plus what earlier windows have left. If it grows more, the sentences with the highest ratio of translation to
 source are translated again, to a ratio with which it fits. So memory grows with the window, not with the document.
+With `context`, the free translations are revised with the sentences around them; context ends at the window.
 """
 
 import math
@@ -35,6 +36,8 @@ class SentenceTranslator(Protocol):
 
     def translate(self, texts: list[str], budgets: list[Budget] | None = None) -> list[Translation]: ...
 
+    def revise(self, sentences: list[str], translations: list[Translation]) -> list[Translation]: ...
+
 
 class TranslatedDocument:
     """The translation of a document within a budget for the whole of it, or with `per_sentence` for each sentence.
@@ -48,9 +51,10 @@ class TranslatedDocument:
         source: Document,
         budget: Budget | None,
         per_sentence: bool,
+        context: bool,
         journal: Path | None,
     ) -> None:
-        self._translator, self._source = translator, source
+        self._translator, self._source, self._context = translator, source, context
         self.unit = "chars" if budget is None else budget.unit
         if self.unit == "tokens":
             raise ValueError("the length of a document is not counted in tokens; give chars or words")
@@ -60,12 +64,15 @@ class TranslatedDocument:
         for one in source.sentences():
             self.sentences, self.paragraphs = one.number + 1, one.paragraph + 1
             self._translatable += self._count(one.text)
+        if context and per_sentence:
+            raise ValueError("context is for documents without a budget for each sentence")
         self.each = budget if per_sentence else None
         self.budget = None if per_sentence else self._in_counts(budget)
         settings = {
             "document": self._digest,
             "budget": str(budget or ""),
             "per_sentence": per_sentence,
+            "context": context,
             "window": WINDOW,
         }
         self.journal = Journal(journal, settings | translator.settings)
@@ -128,8 +135,10 @@ class TranslatedDocument:
 
     def _translate_window(self, window: list[Sentence]) -> list[Row]:
         budgets = None if self.each is None else [self._budget_of(one, self.each) for one in window]
-        rows = []
-        for one, found in zip(window, self._translate(window, budgets), strict=True):
+        rows, translations = [], self._translate(window, budgets)
+        if self._context:
+            translations = self._translator.revise([one.text for one in window], translations)
+        for one, found in zip(window, translations, strict=True):
             torn = not found.error and not keeps_markup(one.text, found.text)
             rows.append(self._row(one, self._in_pieces(one, found) if torn else found))
         return rows
@@ -226,6 +235,7 @@ def translate_document(
     budget: Budget | None,
     out: Path | None,
     per_sentence: bool,
+    context: bool,
     progress: Progress,
 ) -> TranslatedDocument:
     """Return the translated document, and write it to `out`, if given. An interrupted run for `out` is resumed."""
@@ -236,7 +246,7 @@ def translate_document(
             if journal.exists():
                 out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # the journal has all that it has
         atomic.partial_path(out)  # raises if it cannot be written
-    document = TranslatedDocument(translator, source, budget, per_sentence, journal)
+    document = TranslatedDocument(translator, source, budget, per_sentence, context, journal)
     document.translate(progress)
     if out is not None:
         with atomic.partial_file(out, newline="") as stream:

@@ -70,10 +70,16 @@ class DocumentDecoder:
 
     def __init__(self, engine: Engine, *, beams: int = 4, window: int | None = None, repair: bool = True) -> None:
         trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
-        self.engine, self.beams, self.repair, self.window, self._separator = engine, beams, repair, 0, " "
+        self.engine, self.beams, self.repair = engine, beams, repair
+        self.window, self._separator, self._mark = 0, " ", -1
         if trained is not None:
             self.window, self._separator = trained.maximum // 2 if window is None else window, trained.separator
-        [self._mark] = engine.tokenizer(text_target=self._separator, add_special_tokens=False)["input_ids"] or [-1]
+            [self._mark] = engine.tokenizer(text_target=self._separator, add_special_tokens=False)["input_ids"]
+
+    def draft(self, texts: Sequence[str]) -> Draft:
+        """Return translated sentences as a draft."""
+        found = self.engine.tokenizer(text_target=list(texts), add_special_tokens=False)["input_ids"]
+        return Draft(tuple(map(tuple, found)))
 
     def texts(self, draft: Draft) -> list[str]:
         """Return the sentences of a draft."""

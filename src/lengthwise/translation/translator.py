@@ -9,28 +9,32 @@ The stages, in order:
     compress    if the results are much worse, the sentence is tried with fewer words     sentence_search.py
     rank        the option with the fewest violations and the highest score is chosen     ranking.py
     join        the line is joined with its translations                                  segments.py
+    revise      sentences of a document are searched again with those around them         sliding.py
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget, as_budget, at_most
 from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
+from .casing import restore_case, to_sentence_case
 from .compression import listed
 from .document import Progress, TranslatedDocument, translate_document
 from .document_sentences import Document
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
-from .placeholders import lost
+from .placeholders import lost, mend_references
 from .ranking import SentenceRequest, rank_key, usable
 from .records import Hypothesis, Translation
 from .segments import Segments
 from .sentence_search import SentenceSearch
+from .sliding import DocumentDecoder
 
 Pool = dict[str, list[Hypothesis]]  # the free translations of each sentence, best first
 
@@ -56,10 +60,15 @@ class Translator:
         reverse: ReverseModel | None = None,
     ) -> None:
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
-        self.name, self.tokenizer, self.target = writer.name, writer.tokenizer, target
+        self.name, self.tokenizer, self.target, self._engine = writer.name, writer.tokenizer, target, writer.engine
         self.candidates, self.min_limit = candidates, min_limit
         # A resumed run of a document must have the same.
-        self.settings = {"model": self.name, "from": source, "to": target, "beams": max(beams, candidates)}
+        self.settings: dict[str, Any] = {
+            "model": self.name,
+            "from": source,
+            "to": target,
+            "beams": max(beams, candidates),
+        }
         self.settings |= {"min_limit": min_limit, "reverse": None if reverse is None else reverse.name}
         channel = NoisyChannel(reverse, forward_model(writer.engine, prefix))
         self.search = SentenceSearch(Hypotheses(writer, max(beams, candidates)), channel, prefix, self._measure)
@@ -84,6 +93,28 @@ class Translator:
             for line, text, budget in zip(split, texts, asked, strict=True)
         ]
 
+    def revise(self, sentences: Sequence[str], translations: Sequence[Translation]) -> list[Translation]:
+        """Search the translations of a document's consecutive sentences again, each with those around it as context.
+
+        A revision that loses a placeholder, or that is twice as long as the translation, is not taken.
+        """
+        decoder = self._document_decoder()
+        draft = decoder.draft([one.text for one in translations])
+        [found] = decoder.revise([[to_sentence_case(text) for text in sentences]], [draft])
+        revised = []
+        for source, old, text in zip(sentences, translations, decoder.texts(found), strict=True):
+            new = restore_case(source, mend_references(source, text))
+            usable = not old.error and new and not lost(source, new) and len(new) <= 2 * len(old.text) + 20
+            length = self._measure(new, old.unit)
+            revised.append(replace(old, text=new, length=length, intact=True, note=None) if usable else old)
+        return revised
+
+    def _document_decoder(self) -> DocumentDecoder:
+        decoder = DocumentDecoder(self._engine, beams=self.settings["beams"])
+        if not decoder.window or self.search.prefix:
+            raise ValueError(f"{self.name} was not trained on documents: it translates each sentence without context")
+        return decoder
+
     def document(
         self,
         source: str | Path,
@@ -91,17 +122,19 @@ class Translator:
         out: str | Path | None = None,
         *,
         per_sentence: bool = False,
+        context: bool = False,
         progress: Progress = lambda done, total: None,
     ) -> TranslatedDocument:
         """Return the translation of a file (.md: Markdown), or of a text in Markdown, within a budget for all of it.
 
         `out`: a file that it is written to; an interrupted run for the same file is resumed. `per_sentence`: the budget
-        is for each sentence. `progress` is called with the number of sentences done and the number of all.
+        is for each sentence. `context`: each sentence is translated twice, the second time with those around it; for
+        models that were trained on documents. `progress` is called with the numbers of sentences: done, and all.
         """
-        known = None if budget is None else as_budget(budget)
-        return translate_document(
-            self, Document.of(source), known, None if out is None else Path(out), per_sentence, progress
-        )
+        if context:
+            self._document_decoder()  # raises if the model cannot use it
+        known, file = None if budget is None else as_budget(budget), None if out is None else Path(out)
+        return translate_document(self, Document.of(source), known, file, per_sentence, context, progress)
 
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
         """Return the line as segments, with its budget in counts; or the error of its text or budget."""
