@@ -6,7 +6,8 @@ Documents are cut into pieces of at most 1, 64, 128, ... source tokens, which ar
 token is sentence by sentence. A model that is biased towards the lengths of its training loses quality at the others
 (Zhang et al. 2023, figure 1). The methods are those of `lengthwise.translation.sliding`:
 
-    whole        a piece is one window, as the model writes it: missing sentences are empty
+    whole        a piece is one window, as the model writes it; if the number of its sentences is wrong, they are
+                 realigned with the references for the scores of sentences
     segments     windows of half the longest training segment (--window) that do not overlap
     slide        the paper's sliding decoding
     held-back    sliding, where the last sentence of a window waits for its right context
@@ -31,7 +32,7 @@ import lengthwise
 from lengthwise.corpora.filters import Limits
 from lengthwise.corpora.readers import read
 from lengthwise.engines.base import Engine
-from lengthwise.metrics import score
+from lengthwise.metrics import realign, score
 from lengthwise.training.dynamic_length_sampling import cut
 from lengthwise.translation.sliding import DocumentDecoder, Draft
 
@@ -68,6 +69,8 @@ def measured(
     outputs: Documents = [[] for _ in documents]
     for (n, _), draft in zip(places, drafts, strict=True):
         outputs[n] += decoder.texts(draft)
+    if whole:  # every output belongs to the reference that it resembles
+        outputs = [realign([text for text in found if text], some) for found, some in zip(outputs, refs, strict=True)]
     wrong = {n for (n, _), draft in zip(places, drafts, strict=True) if draft.alone}
     docs = [number for number, document in enumerate(documents) for _ in document]
     hyps, srcs, flat_refs = ([text for document in some for text in document] for some in (outputs, documents, refs))

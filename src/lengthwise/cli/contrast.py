@@ -16,7 +16,7 @@ def contrast(
     context_source: Annotated[Path | None, option("ContraPro's context of the sources.", "FILE")] = None,
     context_target: Annotated[Path | None, option("ContraPro's context of the translations.", "FILE")] = None,
     separator: Annotated[
-        str | None, option("Between sentences. [default: <sep> if it is a token, else a space]")
+        str | None, option("Between sentences. [default: that of a model trained on documents, else a space]")
     ] = None,
     to: Annotated[str, option("Target language, for a model of several languages.", "LANG", "--to")] = "",
     source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
@@ -35,6 +35,7 @@ def contrast(
     reference has the highest. The accuracy is printed for all items and by group: pronoun, distance of the antecedent
     in sentences, phenomenon. The JSON also has the verdict of each item, 1 or 0.
     """
+    from ..controls import SentenceSeparator
     from ..corpora.contrasts import read_contrasts
     from ..metrics.contrastive import contrastive_scores
     from ..metrics.score import as_table
@@ -55,7 +56,8 @@ def contrast(
         if note:
             print_message(note)
     if separator is None:
-        separator = "<sep>" if "<sep>" in writer.tokenizer.get_vocab() else " "
+        trained = [one for one in writer.engine.controls if isinstance(one, SentenceSeparator)]
+        separator = trained[0].separator if trained else " "
     scores = contrastive_scores(writer.engine, items, context=context, separator=separator, prefix=prefix)
     if as_json:
         print_json([vars(score) for score in scores])
