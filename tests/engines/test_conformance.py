@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from families import ENCODER_DECODERS, FAMILIES, tiny
-from lengthwise import CountdownHead, EncodingControl, Writer, attach, load
+from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, load
 from lengthwise.engines.base import Engine, LengthInputs, TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import load as loading
@@ -138,6 +138,16 @@ def test_texts_that_begin_with_different_prefixes(make, family, beams):
             token, best, end = (one[0, len(prefix) :] for one in engine.score([prompt], [[*prefix, *together.ids[n]]]))
             torch.testing.assert_close(token, best.where(best > end, token))
     assert engine.search(prompts[1:2], **how).ids == [together.ids[1]]
+
+
+@pytest.mark.parametrize("family", ["marian", "bart", "m2m100"])
+def test_prefixes_of_a_model_without_positions(make, family):
+    engine = make(family, Alibi())
+    prompts, prefixes = [engine.prompt_ids(text) for text in TEXTS], [[5, 9], [], [7, 8, 11, 6, 10]]
+    together = engine.search(prompts, prefixes=prefixes, max_new_tokens=STEPS, options={"min_new_tokens": STEPS}).ids
+    for n, (prompt, prefix) in enumerate(zip(prompts, prefixes, strict=True)):
+        alone = engine.search([prompt], prefixes=[prefix], max_new_tokens=STEPS, options={"min_new_tokens": STEPS})
+        assert alone.ids == [together[n]]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -12,7 +12,7 @@ from lengthwise.engines.base import Engine, SearchResult, TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.translation import Translator
 from lengthwise.translation.records import Translation
-from lengthwise.translation.sliding import DocumentDecoder
+from lengthwise.translation.sliding import DocumentDecoder, Draft, _best
 
 SEP, END = 1, 2
 
@@ -141,12 +141,35 @@ def translator_of(model, tokenizer, monkeypatch, revised):
 
 def test_a_revision_is_taken_if_it_keeps_the_placeholders(sp_unigram, monkeypatch):
     model = attach(tiny("marian", sp_unigram), SentenceSeparator("the", 40), sp_unigram)
-    sources = ["the fox {name}.", "THE DOGS RUN.", "the dog."]
+    sources = ["some fox {name}.", "SOME DOGS RUN.", "some dog."]
     old = [Translation(text, len(text), "chars", "", True, True, "tiny", 1, source=text) for text in sources]
     new = ["a fox {name}.", "a dog runs.", "a {name}."]
     found = translator_of(model, sp_unigram, monkeypatch, new).revise(sources, old)
-    assert [one.text for one in found] == ["a fox {name}.", "A DOG RUNS.", "the dog."]
+    assert [one.text for one in found] == ["a fox {name}.", "A DOG RUNS.", "some dog."]
     assert found[0].length == len("a fox {name}.")
+
+
+def test_what_a_revision_does_not_touch(sp_unigram, monkeypatch):
+    """A sentence with an error, one that contains the separator, and one whose revision stops early."""
+    model = attach(tiny("marian", sp_unigram), SentenceSeparator("the", 40), sp_unigram)
+    sources = ["a refused one.", "over the dog.", "a long sentence about a quick brown fox that runs away."]
+    old = [Translation(text, len(text), "chars", "", True, True, "tiny", 1, source=text) for text in sources]
+    old[0] = Translation("", 0, "", "", False, False, "tiny", 0, error="too long", source=sources[0], intact=False)
+    found = translator_of(model, sp_unigram, monkeypatch, ["over a dog.", "a fox."]).revise(sources, old)
+    assert found == old
+
+
+def test_equal_drafts_keep_the_best_rank():
+    a, b = Draft(((1,),)), Draft(((2,),))
+    assert _best([(-0.3, a), (-0.2, b), (-0.1, a)], 1) == [a]
+
+
+def test_a_separator_in_a_text_is_not_one():
+    engine = Copying(64)
+    decoder = DocumentDecoder(engine, window=20)
+    assert decoder.texts(decoder.draft(["a|b", "c"])) == ["ab", "c"]
+    decoder.segments([["a|b", "c"]])
+    assert engine.calls[0][0] == "a b|c"
 
 
 def test_a_model_of_sentences_has_no_context(sp_unigram, monkeypatch, tmp_path):

@@ -311,7 +311,7 @@ def _wrap(model: Model, name: str, ours: Callable[..., Any]) -> Any:
 
 
 def _replace_attention(model: Model) -> None:
-    """Let every attention layer of this model ask its controls. PyTorch's fused kernels still run."""
+    """Replace the attention function of this model by `controlled_attention`. PyTorch's fused kernels still run."""
     before = model.config._attn_implementation
     model.set_attn_implementation(CONTROLLED_ATTENTION)
     if model.config._attn_implementation != CONTROLLED_ATTENTION:

@@ -58,8 +58,9 @@ class Control(nn.Module):
     units: tuple[str, ...] = ()  # the units in which it counts what the decoder writes; none: it does not count
     tokens: tuple[str, ...] = ()  # special tokens that the tokenizer and the embedding need
     token_ids: tuple[int, ...] = ()  # their ids, once it is attached
-    positions: str = "add"  # "replace": the decoder's own positions are zero where it receives a length; "none": those
-    # of encoder and decoder are zero in every call
+    # "replace": the decoder's own positions are zero where it receives a length. "none": those of encoder and decoder
+    # are zero in every call.
+    positions: str = "add"
     edits_hidden: bool = False  # whether it has an `edit_hidden`
     changes_attention: bool = False  # whether it has one of the methods on attention
     groups_sentences: bool = False  # whether it has `sentences` and `attend`

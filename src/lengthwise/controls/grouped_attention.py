@@ -1,4 +1,4 @@
-"""Group attention: each sentence of a document attends to itself (G-Transformer; Bao, Zhang, Teng, Chen & Luo 2021).
+"""Group attention: each sentence of a document attends to itself (G-Transformer, Bao, Zhang, Teng, Chen & Luo 2021).
 
 In the lower layers a token attends only to tokens of its own sentence: in the encoder, in the decoder, and from target
 sentence k to source sentence k. In the top layers a gate mixes that with attention to the whole document:

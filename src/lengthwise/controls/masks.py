@@ -34,7 +34,7 @@ def _seen(mask: Tensor) -> Tensor:
 
 
 def explicit_mask(mask: Tensor | None, kind: str, query: Tensor, key: Tensor) -> Tensor | None:
-    """Return the mask of an attention; also the causal one, which the kernels know without a tensor."""
+    """Return the mask of an attention; also the causal one, which the kernels apply without a tensor."""
     if mask is not None or kind != "decoder":
         return mask
     queries, keys = query.shape[2], key.shape[2]  # the queries are the last columns

@@ -1,6 +1,6 @@
 """The separator of sentences, in models that were trained on documents (Zhang, Gu, Zhang & Feng 2023).
 
-In training, a token joins the sentences of a segment. Who decodes documents must know this token and the length of the
+In training, a token joins the sentences of a segment. Decoding of documents needs this token and the length of the
 longest segment, so both are saved with the model. Nothing in the model changes.
 """
 

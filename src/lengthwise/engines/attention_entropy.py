@@ -16,7 +16,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from ..controls.attach import core_of
+from ..controls.attach import controls_of, core_of
 
 _NAME = "lengthwise_attention_entropy"  # of the attention function, for transformers
 
@@ -31,6 +31,8 @@ def collected_entropies(model: Any) -> Iterator[dict[str, list[tuple[float, int]
     included: run texts one by one. A plain model runs with PyTorch's fused kernels, whichever it has been loaded with.
     """
     core = core_of(model)
+    if any(control.groups_sentences for control in controls_of(core)):
+        raise ValueError(f"{type(core).__name__} has group attention: its gates mix two attentions, not weights")
     before = core.config._attn_implementation
     own = ALL_ATTENTION_FUNCTIONS[before] if before.startswith("lengthwise") else sdpa_attention_forward
     found: dict[str, list[tuple[float, int]]] = {}

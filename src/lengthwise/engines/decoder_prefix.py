@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from ..controls.attach import controls_of
+
 
 def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Tensor, Tensor]:
     """Return the ids and the mask of the rows, both (rows, longest)."""
@@ -27,7 +29,7 @@ def counting_from_the_text(model: Any) -> Iterator[None]:
     """Let the decoder's absolute positions follow its mask, in this thread."""
     decoder, thread = model.get_decoder(), get_ident()
     module = getattr(decoder, "embed_positions", None)
-    if module is None:
+    if module is None or any(control.positions == "none" for control in controls_of(model)):
         yield
         return
     # M2M100 has a table of its own, whose first rows are for padding; the others are embeddings, some with an offset.
@@ -36,9 +38,9 @@ def counting_from_the_text(model: Any) -> Iterator[None]:
     positions: list[Tensor] = []
 
     def read_mask(decoder: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        mask = kwargs.get("attention_mask")
-        if mask is not None and mask.dim() == 2 and get_ident() == thread:
-            positions[:] = [(mask.long().cumsum(1) - 1).clamp(min=0)]
+        if get_ident() == thread:
+            mask = kwargs.get("attention_mask")
+            positions[:] = [] if mask is None or mask.dim() != 2 else [(mask.long().cumsum(1) - 1).clamp(min=0)]
 
     def replace(module: Any, args: Any, output: Tensor) -> Tensor:
         if not positions or get_ident() != thread:

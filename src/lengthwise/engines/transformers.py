@@ -64,6 +64,8 @@ class TransformersEngine(Engine):
 
     @property
     def window(self) -> int:  # type: ignore[override]
+        if any(control.positions == "none" for control in self.controls):
+            return _UNLIMITED
         return getattr(self.model.config, "max_position_embeddings", None) or _UNLIMITED
 
     @property

@@ -34,6 +34,7 @@ __all__ += [
     "realign",
     "score",
     "score_bins",
+    "score_positions",
     "tally_of",
 ]
 

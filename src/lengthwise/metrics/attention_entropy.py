@@ -1,6 +1,6 @@
 """Attention entropy: over how many keys does a query spread its attention (Zhang et al. 2023)?
 
-A model that attends more evenly in documents than in sentences finds less: Zhang et al. measure a gap of 1.35 nats
+If attention is more even in documents than in sentences, it selects less: Zhang et al. measure a gap of 1.35 nats
 between the two, and 1.20 with length-aware attention.
 """
 

@@ -177,7 +177,7 @@ def count_documents(recipe: Recipe) -> tuple[int, Report]:
 
 
 def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Batch]:
-    """Return the dev batches. Lengths are drawn as in the last epoch; if `train.steps` is set, all are as probable."""
+    """Return the dev batches. Lengths are drawn as in the last epoch, or with `train.steps` uniformly."""
     corpora = recipe.data.dev or []
     documents = [d for corpus in corpora for d in islice(read_corpus(corpus, recipe), recipe.data.dev_documents)]
     examples, skipped = maker.examples(documents, recipe.train.epochs or math.inf, Random(f"{recipe.seed}/dev"))

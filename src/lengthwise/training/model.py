@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..controls import Control, SentenceSeparator
-from ..controls.attach import attach, controls_of, core_of
+from ..controls.attach import attach, controls_of, core_of, length_control
 from ..length.meter import Meter
 from ..models.checkpoint import load_model, load_tokenizer
 from ..models.registry import resolve
@@ -38,13 +38,10 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
         model = fresh_model(recipe.model.fresh, tokenizer)
     else:
         model, tokenizer = _base(recipe)
-    controls = recipe.build_controls()
-    if recipe.lengths.joins_sentences and not any(isinstance(one, SentenceSeparator) for one in controls_of(model)):
-        controls.append(SentenceSeparator(recipe.lengths.separator, recipe.lengths.maximum))
-    if controls:
+    if controls := recipe.build_controls():
         attach(model, controls, tokenizer)
     if recipe.lengths.joins_sentences:
-        _check_separator(recipe.lengths.separator, tokenizer)
+        _separate_sentences(model, tokenizer, SentenceSeparator(recipe.lengths.separator, recipe.lengths.maximum))
     if recipe.train.checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if recipe.model.lora:
@@ -70,7 +67,7 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control]) -> Layout:
     separator = recipe.lengths.separator.strip()
     for control in controls:
-        if control.groups_sentences and recipe.lengths.has_several and separator not in control.tokens:
+        if control.groups_sentences and recipe.lengths.several_sentences and separator not in control.tokens:
             own = f"control {control.name!r} separates sentences by {control.tokens[0]!r}"
             raise RecipeError(f"{own}, the recipe by {recipe.lengths.separator!r}; set lengths.separator to the same")
     if recipe.batch.packing and any(control.edits_hidden for control in controls):
@@ -92,13 +89,25 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
     )
 
 
-def _check_separator(separator: str, tokenizer: Any) -> None:
-    tokens = tokenizer.tokenize(separator)
-    if len(tokens) != 1 or tokenizer.convert_tokens_to_ids(tokens[0]) == tokenizer.unk_token_id:
-        raise RecipeError(
-            f"lengths.separator {separator.strip()!r} is not a token of this model (fresh models have '<sep>'); "
-            "use ' ', or a token of the model"
-        )
+def _separate_sentences(model: Any, tokenizer: Any, wanted: SentenceSeparator) -> None:
+    """Add the separator to the model's controls. A base may have one, whose longest segment is then updated."""
+    for side in ("text", "text_target"):  # a translator may have two vocabularies
+        ids = tokenizer(**{side: wanted.separator}, add_special_tokens=False)["input_ids"]
+        if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
+            raise RecipeError(
+                f"lengths.separator {wanted.separator.strip()!r} is not a token of this model (fresh models have "
+                "'<sep>'); use ' ', or a token of the model"
+            )
+    for one in controls_of(model):
+        if isinstance(one, SentenceSeparator):
+            if one.separator != wanted.separator:
+                raise RecipeError(f"the model separates sentences by {one.separator!r}; set lengths.separator to that")
+            one.maximum = wanted.maximum
+            return
+    if (attached := length_control(model)) is None:
+        attach(model, wanted, tokenizer)
+    else:
+        attached.controls.append(wanted)  # it has no weights and changes nothing in the model
 
 
 def _end(model: Any, tokenizer: Any) -> int:

@@ -134,14 +134,14 @@ class LengthsSection(Section):
     anywhere: Share = 0.0  # prefixes
 
     @property
-    def has_several(self) -> bool:
+    def several_sentences(self) -> bool:
         """Whether an example can have several sentences."""
         return self.kind in ("documents", "dynamic", "resolutions")
 
     @property
     def joins_sentences(self) -> bool:
         """Whether an example can have several sentences, with a token between them."""
-        return self.has_several and bool(self.separator.strip())
+        return self.several_sentences and bool(self.separator.strip())
 
     @model_validator(mode="after")
     def _prefixes(self) -> "LengthsSection":

@@ -32,7 +32,9 @@ class SentenceTranslator(Protocol):
     """What a document needs of a translator. `settings` decide the translations: a resumed run must have the same."""
 
     target: str
-    settings: dict[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
 
     def translate(self, texts: list[str], budgets: list[Budget] | None = None) -> list[Translation]: ...
 

@@ -24,6 +24,7 @@ from ..scoring.log_likelihood import batches_by_size, log_probs
 
 Ids = tuple[int, ...]
 Document = Sequence[str]  # sentences
+Option = tuple[list[Ids], bool]  # the new sentences of a window, and whether their number was wrong
 _BATCH = 8  # tokens of one search, prompts and prefixes of all beams, in multiples of the engine's `batch_tokens`
 
 
@@ -60,7 +61,7 @@ class Draft:
 class DocumentDecoder:
     """Translates documents with a model that was trained on segments of several sentences.
 
-    Another model translates each sentence alone.
+    Another model translates each sentence alone, whatever the window.
 
     window   source tokens that are translated together; default: half of the longest training segment, because the
              translation may be longer than the source and must not exceed that segment either. The paper takes 0.8
@@ -71,15 +72,15 @@ class DocumentDecoder:
     def __init__(self, engine: Engine, *, beams: int = 4, window: int | None = None, repair: bool = True) -> None:
         trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
         self.engine, self.beams, self.repair = engine, beams, repair
-        self.window, self._separator, self._mark = 0, " ", -1
+        self.window, self.separator, self._mark = 0, " ", -1
         if trained is not None:
-            self.window, self._separator = trained.maximum // 2 if window is None else window, trained.separator
-            [self._mark] = engine.tokenizer(text_target=self._separator, add_special_tokens=False)["input_ids"]
+            self.window, self.separator = trained.maximum // 2 if window is None else window, trained.separator
+            [self._mark] = engine.tokenizer(text_target=self.separator, add_special_tokens=False)["input_ids"]
 
     def draft(self, texts: Sequence[str]) -> Draft:
-        """Return translated sentences as a draft."""
+        """Return translated sentences as a draft. A separator in them is left out: it would end a sentence."""
         found = self.engine.tokenizer(text_target=list(texts), add_special_tokens=False)["input_ids"]
-        return Draft(tuple(map(tuple, found)))
+        return Draft(tuple(tuple(token for token in ids if token != self._mark) for ids in found))
 
     def texts(self, draft: Draft) -> list[str]:
         """Return the sentences of a draft."""
@@ -111,7 +112,7 @@ class DocumentDecoder:
         candidates   drafts of each document that compete: those with the highest mean log-probability in the window
         """
         sizes = [self._sizes(document) for document in documents]
-        drafts = [[Draft()] for _ in documents]
+        drafts = {n: [Draft()] for n in range(len(documents))}
         while unfinished := [n for n, document in enumerate(documents) if len(drafts[n][0].sentences) < len(document)]:
             places = {n: self._place(sizes[n], len(drafts[n][0].sentences), hold_back) for n in unfinished}
             owners = [(n, draft) for n in unfinished for draft in drafts[n]]
@@ -124,10 +125,8 @@ class DocumentDecoder:
                 for sentences, alone in options:
                     kept = sentences if last or len(sentences) == 1 else sentences[: max(1, len(sentences) - hold_back)]
                     ranked[n].append((next(scores, 0.0), draft.extended(kept, alone)))
-            for n, scored in ranked.items():
-                ordered = sorted(scored, key=lambda one: -one[0])
-                drafts[n] = list({draft.sentences: draft for _, draft in reversed(ordered)}.values())[::-1][:candidates]
-        return [best for best, *_ in drafts]
+            drafts |= {n: _best(scored, candidates) for n, scored in ranked.items()}
+        return [drafts[n][0] for n in range(len(documents))]
 
     def revise(self, documents: Sequence[Document], drafts: Sequence[Draft]) -> list[Draft]:
         """Search each sentence again, with the source on both sides of it, after the drafts of those before it."""
@@ -182,7 +181,7 @@ class DocumentDecoder:
 
     # ---- search
 
-    def _translate(self, windows: list[Window], count: int = 1) -> list[list[tuple[list[Ids], bool]]]:
+    def _translate(self, windows: list[Window], count: int = 1) -> list[list[Option]]:
         """Return `count` translations of each window's new sentences, and whether their number was wrong.
 
         Only translations with the right number of sentences are returned; if there is none, a repaired one.
@@ -197,10 +196,8 @@ class DocumentDecoder:
         alone = iter(self._search(single, 1) if self.repair and single else [])
         result = [[(sentences, False) for sentences in options] for options in found]
         for row in wrong:
-            count = len(windows[row].new)
-            sentences = (
-                [_flat(next(alone)[0]) for _ in range(count)] if self.repair else _padded(searched[row][0], count)
-            )
+            size = len(windows[row].new)
+            sentences = [_flat(next(alone)[0]) for _ in range(size)] if self.repair else _padded(searched[row][0], size)
             result[row] = [(sentences, len(windows[row].sources) > 1)]
         return result
 
@@ -227,7 +224,8 @@ class DocumentDecoder:
         return found
 
     def _prompt(self, window: Window) -> list[int]:
-        return self.engine.prompt_ids(self._separator.join(window.sources))
+        sources = [source.replace(self.separator.strip(), " ") if self.window else source for source in window.sources]
+        return self.engine.prompt_ids(self.separator.join(sources))
 
     def _prefix(self, sentences: Iterable[Ids]) -> list[int]:
         return [token for sentence in sentences for token in (*sentence, self._mark)]
@@ -253,7 +251,7 @@ class DocumentDecoder:
             scores[:, self.engine.eos] = kept
         return scores
 
-    def _scores(self, windows: list[Window], found: list[list[tuple[list[Ids], bool]]]) -> list[float]:
+    def _scores(self, windows: list[Window], found: list[list[Option]]) -> list[float]:
         """Return the mean log-probability of each translation, the prefix included."""
         pairs = [
             (self._prompt(window), self._prefix([*window.before, *sentences])[: self.engine.window - 2])
@@ -263,6 +261,14 @@ class DocumentDecoder:
         prompts, texts = zip(*pairs, strict=True)
         known = dict(log_probs(self.engine, prompts, texts))
         return [float(known[row].token.mean()) if row in known else -math.inf for row in range(len(texts))]
+
+
+def _best(scored: list[tuple[float, Draft]], count: int) -> list[Draft]:
+    """Return the `count` best of the different drafts. With sentences held back, many drafts are equal."""
+    different: dict[tuple[Ids, ...], Draft] = {}
+    for _, draft in sorted(scored, key=lambda one: -one[0]):
+        different.setdefault(draft.sentences, draft)
+    return list(different.values())[:count]
 
 
 def _flat(sentences: list[Ids]) -> Ids:

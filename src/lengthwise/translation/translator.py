@@ -30,6 +30,7 @@ from .document_sentences import Document
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references
+from .prose import keeps_markup
 from .ranking import SentenceRequest, rank_key, usable
 from .records import Hypothesis, Translation
 from .segments import Segments
@@ -62,16 +63,17 @@ class Translator:
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
         self.name, self.tokenizer, self.target, self._engine = writer.name, writer.tokenizer, target, writer.engine
         self.candidates, self.min_limit = candidates, min_limit
-        # A resumed run of a document must have the same.
-        self.settings: dict[str, Any] = {
-            "model": self.name,
-            "from": source,
-            "to": target,
-            "beams": max(beams, candidates),
-        }
-        self.settings |= {"min_limit": min_limit, "reverse": None if reverse is None else reverse.name}
+        self._languages, self._beams, self._reverse = (source, target), max(beams, candidates), reverse
         channel = NoisyChannel(reverse, forward_model(writer.engine, prefix))
-        self.search = SentenceSearch(Hypotheses(writer, max(beams, candidates)), channel, prefix, self._measure)
+        self.search = SentenceSearch(Hypotheses(writer, self._beams), channel, prefix, self._measure)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the translations. A resumed run of a document must have the same."""
+        source, target = self._languages
+        reverse = None if self._reverse is None else self._reverse.name
+        found = {"model": self.name, "from": source, "to": target, "beams": self._beams}
+        return found | {"min_limit": self.min_limit, "reverse": reverse}
 
     def translate(
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
@@ -96,22 +98,30 @@ class Translator:
     def revise(self, sentences: Sequence[str], translations: Sequence[Translation]) -> list[Translation]:
         """Search the translations of a document's consecutive sentences again, each with those around it as context.
 
-        A revision that loses a placeholder, or that is twice as long as the translation, is not taken.
+        A revision is taken if it keeps the placeholders and is at most twice, and at least half, as long as the
+        translation. A sentence with an error, or with the separator of the model in it, stays as it is.
         """
         decoder = self._document_decoder()
-        draft = decoder.draft([one.text for one in translations])
-        [found] = decoder.revise([[to_sentence_case(text) for text in sentences]], [draft])
-        revised = []
-        for source, old, text in zip(sentences, translations, decoder.texts(found), strict=True):
+        found = list(translations)
+        readable = [n for n, one in enumerate(translations) if not one.error]
+        texts = [to_sentence_case(sentences[n]) for n in readable]
+        draft = decoder.draft([found[n].text for n in readable])
+        [revised] = decoder.revise([texts], [draft])
+        for n, before, after, text in zip(
+            readable, draft.sentences, revised.sentences, decoder.texts(revised), strict=True
+        ):
+            source, old = sentences[n], found[n]
             new = restore_case(source, mend_references(source, text))
-            usable = not old.error and new and not lost(source, new) and len(new) <= 2 * len(old.text) + 20
-            length = self._measure(new, old.unit)
-            revised.append(replace(old, text=new, length=length, intact=True, note=None) if usable else old)
-        return revised
+            similar = len(new) <= 2 * len(old.text) + 20 and len(old.text) <= 2 * len(new) + 20
+            whole = keeps_markup(source, new) and not lost(source, new)
+            if before != after and similar and whole and decoder.separator.strip() not in source:
+                length = self._measure(new, old.unit)
+                found[n] = replace(old, text=new, length=length, tokens=len(after), intact=True, note=None)
+        return found
 
     def _document_decoder(self) -> DocumentDecoder:
-        decoder = DocumentDecoder(self._engine, beams=self.settings["beams"])
-        if not decoder.window or self.search.prefix:
+        decoder = DocumentDecoder(self._engine, beams=self._beams)
+        if not decoder.window or self.search.prefix or self.search.hypotheses.needs_length:
             raise ValueError(f"{self.name} was not trained on documents: it translates each sentence without context")
         return decoder
 
