@@ -2,7 +2,8 @@
 
 The ids are padded on the left, so that all rows are continued in the same column. Rotary and relative positions do not
 depend on the padding. Absolute positions do: most decoders count columns, so the padding would move the text. While
-`counting_from_the_text` is active, positions are counted from the first column that the mask shows.
+`counting_from_the_text` is active, positions are counted from the first column that the mask shows. `last_logits_only`
+saves the largest product of a search: a prefix needs no logits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,3 +55,18 @@ def counting_from_the_text(model: Any) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def last_logits_only(model: Any) -> Iterator[None]:
+    """Let the output layer compute the last position alone, in this thread."""
+    thread = get_ident()
+
+    def cut(module: Any, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (args[0][:, -1:], *args[1:]) if get_ident() == thread else args
+
+    handle = model.get_output_embeddings().register_forward_pre_hook(cut)
+    try:
+        yield
+    finally:
+        handle.remove()

@@ -6,7 +6,7 @@ hook; the steps are run here.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..controls.attach import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, Processor, SearchResult, TokenLogProbs
-from .decoder_prefix import counting_from_the_text, left_padded
+from .decoder_prefix import counting_from_the_text, last_logits_only, left_padded
 
 Inputs = dict[str, Tensor]  # arguments of the model
 
@@ -196,7 +196,7 @@ class TransformersEngine(Engine):
         given = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]  # columns before the new tokens
         forced = self.forced_start if self.encoder_decoder and prefixes is None else []  # by a processor of `generate`
         start = 1 + len(forced) if self.encoder_decoder and prefixes is None else given
-        with counting_from_the_text(core_of(self.model)) if "decoder_input_ids" in inputs else nullcontext():
+        with self._after_prefixes() if "decoder_input_ids" in inputs else nullcontext():
             found = self.model.generate(
                 **inputs,
                 **_IGNORED | dict(options or {}),
@@ -213,6 +213,12 @@ class TransformersEngine(Engine):
         ids = [_padded_with(self.eos[0], self.pad, row) for row in found.sequences[:, start:].tolist()]
         known = getattr(found, "sequences_scores", None)
         return SearchResult(ids, [0.0] * len(ids) if known is None else known.tolist())
+
+    @contextmanager
+    def _after_prefixes(self) -> Iterator[None]:
+        core = core_of(self.model)
+        with counting_from_the_text(core), last_logits_only(core):
+            yield
 
     # ---- scoring given texts
 
