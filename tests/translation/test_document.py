@@ -201,6 +201,20 @@ def test_a_long_sentence_is_translated_in_parts(file, text):
     assert rows[0]["note"].startswith("part of a sentence of ")
 
 
+@settings(max_examples=50)
+@given(
+    start=st.sampled_from(["word " * 90, "x" * 450, "字" * 450, "<" + "1" * 450]),
+    end=st.lists(st.sampled_from([*"{}<>/a1`* ", "if (x) {", "、"]), max_size=8).map("".join),
+    name=st.sampled_from(["any.md", "any.txt"]),
+)
+def test_a_long_sentence_is_its_parts(tmp_path_factory, start, end, name):
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_text(start + end)
+    pieces = list(Document.of(path).pieces())
+    assert "".join(one if isinstance(one, str) else one.source for one in pieces) == start + end
+    assert all(isinstance(one, str) or len(one.source) <= MAX_CHARS for one in pieces)
+
+
 @settings(max_examples=30)
 @given(
     words=st.lists(st.sampled_from(["One.", "two", "**three**", "`four`", "[five](a.b)", "\n", "\n\n", "> ", "- "])),

@@ -20,9 +20,12 @@ from .segments import split
 
 MARKDOWN = (".md", ".markdown")
 MAX_CHARS = 400  # a longer sentence is translated in parts
-# A part ends after a comma, else after a space, else anywhere but inside a placeholder.
+_UNSPACED_COMMAS = "、，；："
+# A part ends after a comma, else after a space, else anywhere but inside a placeholder. The last alternative matches
+# what only begins like a placeholder, such as a final "{".
 _PART = regex.compile(
-    rf".{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[、，；：]))|.{{1,{MAX_CHARS}}}(?<=\s)|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)",
+    rf".{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[{_UNSPACED_COMMAS}]))|.{{1,{MAX_CHARS}}}(?<=\s)"
+    rf"|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)|.{{1,{MAX_CHARS}}}",
     regex.DOTALL,
 )
 
