@@ -95,6 +95,32 @@ def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_pa
     assert row["note"] == "the text between its markup was translated in pieces"
 
 
+class Failing(Fake):
+    """Fails at `failing`, and loses all markup; what it finds within `incomplete` is not complete."""
+
+    def __init__(self, failing=(), incomplete=()):
+        super().__init__(lambda text: text.replace("{1}", "").upper())
+        self.failing, self.incomplete = failing, incomplete
+
+    def one(self, text, budget):
+        found = replace(super().one(text, budget), complete=text not in self.incomplete)
+        return replace(found, text="", error="too long", intact=False) if text in self.failing else found
+
+
+def test_a_piece_that_fails_is_an_error_of_its_sentence(file):
+    [row] = run(Failing(failing=["and go."]), file("Use `x` and go.\n")).rows()
+    assert (row["text"], row["error"]) == ("Use `x` and go.", "too long")
+    assert not row["intact"]
+    assert not row["complete"]
+    assert "note" not in row
+
+
+@pytest.mark.parametrize(("incomplete", "complete"), [("Use", False), ("Use {1} and go.", True)])
+def test_a_sentence_in_pieces_is_complete_if_its_pieces_are(file, incomplete, complete):
+    [row] = run(Failing(incomplete=[incomplete]), file("Use `x` and go.\n")).rows()
+    assert (row["text"], row["complete"]) == ("USE `x` AND GO.", complete)
+
+
 @pytest.mark.parametrize(
     "budget", ["at most 1.0x", "1.0x", "at most 150 chars", "at least 230 chars", "at most 1.2x words"]
 )
@@ -122,6 +148,12 @@ def test_the_longest_translations_become_shorter(file):
     assert done.length == 34
 
 
+def test_sentences_without_a_shorter_translation_are_asked_once_more(file):
+    fake = Failing(failing=["One.", "Two."])
+    assert not run(fake, file("One. Two.\n"), "at most 5 chars").fits
+    assert fake.asked == [["One.", "Two."]] * 2
+
+
 def test_a_budget_below_what_is_copied_is_refused(file):
     with pytest.raises(ValueError, match=r"in.md cannot have at most 20 chars: what is not translated has \d+ chars"):
         run(Fake(), file("One.\n\n    " + "x" * 30), "at most 20 chars")
@@ -134,6 +166,19 @@ def test_the_length_is_that_of_the_output_in_a_language_with_spaces(file, tmp_pa
     done = run(Fake(lambda text: "Uno."), file("一つ。二つ。三つ。\n", "in.txt"), out=out)
     assert out.read_text() == "Uno. Uno. Uno.\n"
     assert done.length == measure(out.read_text())
+
+
+def test_parts_of_a_long_sentence_have_a_space_between_them(file, tmp_path):
+    text, out = "我在这里，" * 90 + "好。\n", tmp_path / "out.txt"
+    done = run(Fake(lambda text: "I am here,"), file(text, "in.txt"), out=out)
+    assert out.read_text() == "I am here, I am here,\n"
+    assert done.length == measure(out.read_text())
+
+
+def test_a_sentence_that_fails_has_no_space_in_front(file, tmp_path):
+    out = tmp_path / "out.txt"
+    run(Failing(failing=["二つ。"]), file("一つ。二つ。\n", "in.txt"), out=out)
+    assert out.read_text() == "一つ。二つ。\n"
 
 
 @pytest.mark.parametrize("budget", [None, "at most 1.0x"])

@@ -133,7 +133,8 @@ def _split(prose: Prose, number: int, paragraph: int) -> Iterator[str | Sentence
             end = start + len(prose.text[start:stop].rstrip())
             if segment.is_sentence and (not is_long or translatable(prose.text[start:end])):
                 length = len(segment.text) if is_long else 0
-                yield Sentence(number, paragraph, prose, start, end, adjoins and start == begin, length)
+                joined = adjoins if start == begin else prose.text[start - 1] in _UNSPACED_COMMAS
+                yield Sentence(number, paragraph, prose, start, end, joined, length)
                 yield prose.source(end, stop)
                 number += 1
             else:
