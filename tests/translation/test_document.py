@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise import Budget, measure
-from lengthwise.settings_file import SettingsMismatch
 from lengthwise.translation import document as document_module
 from lengthwise.translation import markdown
 from lengthwise.translation.document import translate_document
@@ -205,10 +204,59 @@ def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
     out = tmp_path / "out.md"
     with pytest.raises(KeyboardInterrupt):
         run(Fake(lambda _: KeyboardInterrupt()), file(), None, out)
-    with pytest.raises(SettingsMismatch, match=r"budget '', now '1\.0x chars'"):
+    advice = "; repeat those settings, name another --out, or delete the file"
+    with pytest.raises(ValueError, match=rf"budget '', now '1\.0x chars'\){advice}"):
         run(Fake(), file(), "1.0x", out)
-    with pytest.raises(SettingsMismatch, match="document"):
+    with pytest.raises(ValueError, match="document '"):
         run(Fake(), file(TEXT + "\nMore."), None, out)
+
+
+@pytest.mark.parametrize("text", ['{"my": "own file"}', '{"my": "own file"}\n', "1\n", "mine\n"])
+def test_a_file_in_the_place_of_the_journal_is_kept(file, tmp_path, text):
+    mine, partial = tmp_path / "out.md.sentences.jsonl", tmp_path / "out.md.partial"
+    mine.write_text(text)
+    with pytest.raises(ValueError, match=r"out\.md\.sentences\.jsonl .* is another file; rename it or the output"):
+        run(Fake(), file(), None, tmp_path / "out.md")
+    partial.touch()
+    with pytest.raises(ValueError, match=r"out\.md\.partial exists"):
+        run(Fake(), file(), None, tmp_path / "out.md")
+    assert partial.exists()
+    assert mine.read_text() == text
+    assert not (tmp_path / "out.md").exists()
+
+
+def test_an_empty_file_in_the_place_of_the_journal_is_used(file, tmp_path):
+    (tmp_path / "out.md.sentences.jsonl").touch()
+    run(Fake(), file(), None, tmp_path / "out.md")
+    assert (tmp_path / "out.md").read_text() == TEXT
+
+
+def interrupted(file, out):
+    """Translate two sentences of the same document to the same file."""
+    with pytest.raises(KeyboardInterrupt):
+        run(Fake(lambda text: {"Four.": KeyboardInterrupt()}.get(text, text)), file, None, out)
+
+
+def add_settings(file, out):
+    journal = out.with_name("out.md.sentences.jsonl")
+    with journal.open("a") as stream:
+        stream.write(journal.read_text().splitlines()[0] + "\n")  # as if both had found no journal
+
+
+@pytest.mark.parametrize("other_run", [interrupted, add_settings])
+def test_two_runs_for_one_file_write_no_wrong_document(file, tmp_path, monkeypatch, other_run):
+    monkeypatch.setattr(document_module, "WINDOW", 2)
+    path, out = file("One. Two. Three. Four.\n"), tmp_path / "out.md"
+    other = iter([other_run])
+
+    def change(text):
+        if text == "Two.":
+            next(other)(path, out)
+        return text
+
+    with pytest.raises(ValueError, match=r"out\.md\.sentences\.jsonl does not have sentence \d in its place"):
+        run(Fake(change), path, None, out)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

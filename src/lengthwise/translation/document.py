@@ -17,7 +17,7 @@ from .. import atomic
 from ..length.budget import Budget, at_least, at_most
 from ..length.units import unit_named
 from .document_sentences import Document, Sentence
-from .journal import Journal, Row
+from .journal import Journal, Row, is_journal
 from .languages import UNSPACED
 from .placeholders import lost, split_placeholders, translatable
 from .prose import keeps_markup
@@ -110,7 +110,12 @@ class TranslatedDocument:
             raise ValueError(f"{self._source.name} has changed while it was translated; translate it again")
         rows = self.rows()
         for piece in self._source.pieces():
-            stream.write(piece if isinstance(piece, str) else next(rows)["text"])
+            if isinstance(piece, str):
+                stream.write(piece)
+            elif row := next(rows, None):
+                stream.write(row["text"])
+            else:
+                raise self.journal.lacks(piece.number + 1)
 
     def translate(self, progress: Progress) -> None:
         """Translate the windows that the journal does not have."""
@@ -256,7 +261,7 @@ def translate_document(
     if out is not None:
         if out.is_file() or not out.exists():
             journal = out.with_name(f"{out.name}.sentences.jsonl")
-            if journal.exists():
+            if is_journal(journal):
                 out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # the journal has all that it has
         atomic.partial_path(out)  # raises if it cannot be written
     document = TranslatedDocument(translator, source, budget, per_sentence, context, journal)
