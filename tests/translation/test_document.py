@@ -94,6 +94,22 @@ def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_pa
     assert row["note"] == "the text between its markup was translated in pieces"
 
 
+@pytest.mark.parametrize(
+    ("source", "upper"),
+    [
+        (":::note\nOne, a ::: b.\nTwo.\n:::\n", ":::note\nONE, A ::: B.\nTWO.\n:::\n"),
+        ("> ::: {.tip}\n> One.\n>\n> :::\n", "> ::: {.tip}\n> ONE.\n>\n> :::\n"),
+        (":::note[Title]\n\nOne.\n\n:::\n", ":::note[Title]\n\nONE.\n\n:::\n"),
+        ("- One.\n  :::tip\n  Two `x`.\n  :::\n", "- ONE.\n  :::tip\n  TWO `x`.\n  :::\n"),
+        ("Go.\n\n$$\nx + y\n$$\n", "GO.\n\n$$\nx + y\n$$\n"),
+    ],
+)
+def test_directives_and_formulas_are_copied(file, tmp_path, source, upper):
+    out = tmp_path / "out.md"
+    run(Fake(str.upper), file(source), out=out)
+    assert out.read_text() == upper
+
+
 class Failing(Fake):
     """Fails at `failing`, and loses all markup; what it finds within `incomplete` is not complete."""
 
