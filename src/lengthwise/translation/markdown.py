@@ -33,7 +33,7 @@ Rule = Callable[[StateInline, bool], bool]
 
 
 class Mark(NamedTuple):
-    """Markup in a paragraph: "copied" is one placeholder, "open" and "close" are a pair of tags, "break" ends a line."""
+    """Markup in a paragraph: "copied" is one placeholder, "open" and "close" a pair of tags, "break" a line break."""
 
     start: int
     end: int
