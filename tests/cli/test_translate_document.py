@@ -100,12 +100,16 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
         (["--document", "README.md", "--out", "README.md"], "README.md is the file to translate; name another file"),
         (["--document", "empty.md"], "empty.md is empty"),
         (["--document", "README.md", "--per-sentence"], "--per-sentence is for a --document with a --length"),
+        (["Go.", "--context"], "--context is for a --document without --per-sentence"),
+        (["--document", "README.md", "--length", "1.0x", "--per-sentence", "--context"], "without --per-sentence"),
+        (["--document", "README.md", "--out", "mine"], "it is another file; rename it or the output"),
         ([], "the text is empty"),
     ],
 )
 def test_bad_usage(translate, readme, tmp_path, monkeypatch, args, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.md").touch()
+    (tmp_path / "mine.sentences.jsonl").write_text("{}")
     code, out, err = translate(*args)
     assert (code, out) == (2, "")
     assert says in err

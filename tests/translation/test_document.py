@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lengthwise import Budget, measure
-from lengthwise.settings_file import SettingsMismatch
 from lengthwise.translation import document as document_module
 from lengthwise.translation import markdown
 from lengthwise.translation.document import translate_document
@@ -96,6 +95,48 @@ def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("source", "upper"),
+    [
+        (":::note\nOne, a ::: b.\nTwo.\n:::\n", ":::note\nONE, A ::: B.\nTWO.\n:::\n"),
+        ("> ::: {.tip}\n> One.\n>\n> :::\n", "> ::: {.tip}\n> ONE.\n>\n> :::\n"),
+        (":::note[Title]\n\nOne.\n\n:::\n", ":::note[Title]\n\nONE.\n\n:::\n"),
+        ("- One.\n  :::tip\n  Two `x`.\n  :::\n", "- ONE.\n  :::tip\n  TWO `x`.\n  :::\n"),
+        ("Go.\n\n$$\nx + y\n$$\n", "GO.\n\n$$\nx + y\n$$\n"),
+    ],
+)
+def test_directives_and_formulas_are_copied(file, tmp_path, source, upper):
+    out = tmp_path / "out.md"
+    run(Fake(str.upper), file(source), out=out)
+    assert out.read_text() == upper
+
+
+class Failing(Fake):
+    """Fails at `failing`, and loses all markup; what it finds within `incomplete` is not complete."""
+
+    def __init__(self, failing=(), incomplete=()):
+        super().__init__(lambda text: text.replace("{1}", "").upper())
+        self.failing, self.incomplete = failing, incomplete
+
+    def one(self, text, budget):
+        found = replace(super().one(text, budget), complete=text not in self.incomplete)
+        return replace(found, text="", error="too long", intact=False) if text in self.failing else found
+
+
+def test_a_piece_that_fails_is_an_error_of_its_sentence(file):
+    [row] = run(Failing(failing=["and go."]), file("Use `x` and go.\n")).rows()
+    assert (row["text"], row["error"]) == ("Use `x` and go.", "too long")
+    assert not row["intact"]
+    assert not row["complete"]
+    assert "note" not in row
+
+
+@pytest.mark.parametrize(("incomplete", "complete"), [("Use", False), ("Use {1} and go.", True)])
+def test_a_sentence_in_pieces_is_complete_if_its_pieces_are(file, incomplete, complete):
+    [row] = run(Failing(incomplete=[incomplete]), file("Use `x` and go.\n")).rows()
+    assert (row["text"], row["complete"]) == ("USE `x` AND GO.", complete)
+
+
+@pytest.mark.parametrize(
     "budget", ["at most 1.0x", "1.0x", "at most 150 chars", "at least 230 chars", "at most 1.2x words"]
 )
 def test_the_document_meets_its_budget(translator, file, tmp_path, budget):
@@ -122,6 +163,12 @@ def test_the_longest_translations_become_shorter(file):
     assert done.length == 34
 
 
+def test_sentences_without_a_shorter_translation_are_asked_once_more(file):
+    fake = Failing(failing=["One.", "Two."])
+    assert not run(fake, file("One. Two.\n"), "at most 5 chars").fits
+    assert fake.asked == [["One.", "Two."]] * 2
+
+
 def test_a_budget_below_what_is_copied_is_refused(file):
     with pytest.raises(ValueError, match=r"in.md cannot have at most 20 chars: what is not translated has \d+ chars"):
         run(Fake(), file("One.\n\n    " + "x" * 30), "at most 20 chars")
@@ -134,6 +181,19 @@ def test_the_length_is_that_of_the_output_in_a_language_with_spaces(file, tmp_pa
     done = run(Fake(lambda text: "Uno."), file("一つ。二つ。三つ。\n", "in.txt"), out=out)
     assert out.read_text() == "Uno. Uno. Uno.\n"
     assert done.length == measure(out.read_text())
+
+
+def test_parts_of_a_long_sentence_have_a_space_between_them(file, tmp_path):
+    text, out = "我在这里，" * 90 + "好。\n", tmp_path / "out.txt"
+    done = run(Fake(lambda text: "I am here,"), file(text, "in.txt"), out=out)
+    assert out.read_text() == "I am here, I am here,\n"
+    assert done.length == measure(out.read_text())
+
+
+def test_a_sentence_that_fails_has_no_space_in_front(file, tmp_path):
+    out = tmp_path / "out.txt"
+    run(Failing(failing=["二つ。"]), file("一つ。二つ。\n", "in.txt"), out=out)
+    assert out.read_text() == "一つ。二つ。\n"
 
 
 @pytest.mark.parametrize("budget", [None, "at most 1.0x"])
@@ -160,10 +220,59 @@ def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
     out = tmp_path / "out.md"
     with pytest.raises(KeyboardInterrupt):
         run(Fake(lambda _: KeyboardInterrupt()), file(), None, out)
-    with pytest.raises(SettingsMismatch, match=r"budget '', now '1\.0x chars'"):
+    advice = "; repeat those settings, name another --out, or delete the file"
+    with pytest.raises(ValueError, match=rf"budget '', now '1\.0x chars'\){advice}"):
         run(Fake(), file(), "1.0x", out)
-    with pytest.raises(SettingsMismatch, match="document"):
+    with pytest.raises(ValueError, match="document '"):
         run(Fake(), file(TEXT + "\nMore."), None, out)
+
+
+@pytest.mark.parametrize("text", ['{"my": "own file"}', '{"my": "own file"}\n', "1\n", "mine\n"])
+def test_a_file_in_the_place_of_the_journal_is_kept(file, tmp_path, text):
+    mine, partial = tmp_path / "out.md.sentences.jsonl", tmp_path / "out.md.partial"
+    mine.write_text(text)
+    with pytest.raises(ValueError, match=r"out\.md\.sentences\.jsonl .* is another file; rename it or the output"):
+        run(Fake(), file(), None, tmp_path / "out.md")
+    partial.touch()
+    with pytest.raises(ValueError, match=r"out\.md\.partial exists"):
+        run(Fake(), file(), None, tmp_path / "out.md")
+    assert partial.exists()
+    assert mine.read_text() == text
+    assert not (tmp_path / "out.md").exists()
+
+
+def test_an_empty_file_in_the_place_of_the_journal_is_used(file, tmp_path):
+    (tmp_path / "out.md.sentences.jsonl").touch()
+    run(Fake(), file(), None, tmp_path / "out.md")
+    assert (tmp_path / "out.md").read_text() == TEXT
+
+
+def interrupted(file, out):
+    """Translate two sentences of the same document to the same file."""
+    with pytest.raises(KeyboardInterrupt):
+        run(Fake(lambda text: {"Four.": KeyboardInterrupt()}.get(text, text)), file, None, out)
+
+
+def add_settings(file, out):
+    journal = out.with_name("out.md.sentences.jsonl")
+    with journal.open("a") as stream:
+        stream.write(journal.read_text().splitlines()[0] + "\n")  # as if both had found no journal
+
+
+@pytest.mark.parametrize("other_run", [interrupted, add_settings])
+def test_two_runs_for_one_file_write_no_wrong_document(file, tmp_path, monkeypatch, other_run):
+    monkeypatch.setattr(document_module, "WINDOW", 2)
+    path, out = file("One. Two. Three. Four.\n"), tmp_path / "out.md"
+    other = iter([other_run])
+
+    def change(text):
+        if text == "Two.":
+            next(other)(path, out)
+        return text
+
+    with pytest.raises(ValueError, match=r"out\.md\.sentences\.jsonl does not have sentence \d in its place"):
+        run(Fake(change), path, None, out)
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -199,6 +308,20 @@ def test_a_long_sentence_is_translated_in_parts(file, text):
     assert stream.text == text
     assert all(len(row["source"]) <= MAX_CHARS for row in rows)
     assert rows[0]["note"].startswith("part of a sentence of ")
+
+
+@settings(max_examples=50)
+@given(
+    start=st.sampled_from(["word " * 90, "x" * 450, "字" * 450, "<" + "1" * 450]),
+    end=st.lists(st.sampled_from([*"{}<>/a1`* ", "if (x) {", "、"]), max_size=8).map("".join),
+    name=st.sampled_from(["any.md", "any.txt"]),
+)
+def test_a_long_sentence_is_its_parts(tmp_path_factory, start, end, name):
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_text(start + end)
+    pieces = list(Document.of(path).pieces())
+    assert "".join(one if isinstance(one, str) else one.source for one in pieces) == start + end
+    assert all(isinstance(one, str) or len(one.source) <= MAX_CHARS for one in pieces)
 
 
 @settings(max_examples=30)

@@ -66,7 +66,7 @@ FRAGMENTS = [
     ),
     *("!", "<b>", "</b>", "<!-- x -->", "<div>\n", "\\", "\\\n", "  \n", "|", "\n|a|b|\n|-|-|\n|c \\| d|e|\n", "---\n"),
     *("===\n", "&amp;", "{1}", "<a1>", "$x$", "\u00a0", "é", "。", "\u2028", "\x0c", "[ ] ", "[^1]", "<https://a.b>"),
-    *("\ufeff", ":", "+++\n"),
+    *("\ufeff", ":", "+++\n", "$$", ":::", "\n[^1]: word\n"),
 ]
 
 
@@ -134,6 +134,8 @@ def test_a_link_that_names_its_text_keeps_its_label():
         ("A plus\nb c", "A più - b", "A più -\nb"),  # no line begins with "- "
         ("One two", "1. due", "1\\. due"),
         ("One two", "# due", "\\# due"),
+        ("One two\n===", "- due", "\\- due\n==="),
+        ("One two\n---", "1. due", "1\\. due\n---"),
         ("| a | b |\n|---|---|\n| one | two |", None, "| a | b |\n|---|---|\n| one\\|x | two\\|x |"),
         ("A **b** c", "A <a1> x </a1>, c", "A **x**, c"),
         ("A **b** c", "A<a1> x </a1>c", "A **x** c"),
@@ -144,6 +146,26 @@ def test_line_breaks_and_markup_of_a_translation(source, translation, written):
         return translation or (f"{text}|x" if len(text) > 1 else text)
 
     assert with_texts(pieces(source), change) == written
+
+
+@pytest.mark.parametrize("definition", ["https://example.com", "word", "A text of several words."])
+def test_a_footnote_is_copied(definition):
+    text = f"A note[^1], [a [^1] link](x.org) and [^1][^2].\n\n[^1]: {definition}\n"
+    upper = with_texts(pieces(text), str.upper)
+    assert upper.startswith("A NOTE[^1], ")
+    assert " AND [^1][^2].\n\n[^1]: " in upper
+
+
+@pytest.mark.parametrize(
+    ("source", "upper"),
+    [
+        ("$$\nx_1 + \\{y\\}\n$$\n", "$$\nx_1 + \\{y\\}\n$$\n"),
+        ("Here $$x * y * z$$ is.\n", "HERE $$x * y * z$$ IS.\n"),
+        ("It is $$ 5 now\n", "IT IS $$ 5 NOW\n"),
+    ],
+)
+def test_formulas_are_copied(source, upper):
+    assert with_texts(pieces(source), str.upper) == upper
 
 
 def test_the_paragraphs_of_a_plain_text():

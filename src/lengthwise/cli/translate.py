@@ -74,18 +74,11 @@ def translate(
 
     if not to:
         raise terminal.UsageError("--to is missing; give the target language, for example --to fr")
-    if document and (text or tsv):
-        raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
+    _check_document(document, text, tsv, length, per_sentence, context)
     if not text.strip() and not document:
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
-    if document and not document.is_file():
-        raise terminal.UsageError(f"--document: there is no file {str(document)!r}")
-    if per_sentence and not (document and length):
-        raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
-    if context and (per_sentence or not document):
-        raise terminal.UsageError("--context is for a --document without --per-sentence")
     if file is None and _FILE_NAME.fullmatch(text):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
@@ -112,6 +105,17 @@ def translate(
             _translate_one(translator, text, parser.budget, printer)
     if not printer.all_well:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+
+
+def _check_document(path: Path | None, text: str, tsv: bool, length: str, per_sentence: bool, context: bool) -> None:
+    if path and (text or tsv):
+        raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
+    if path and not path.is_file():
+        raise terminal.UsageError(f"--document: there is no file {str(path)!r}")
+    if per_sentence and not (path and length):
+        raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
+    if context and (per_sentence or not path):
+        raise terminal.UsageError("--context is for a --document without --per-sentence")
 
 
 def _default_model(source: str, target: str) -> str:
@@ -227,8 +231,9 @@ def _translate_document(
     progress = _Progress()
     resumes = "the same command resumes" if out else "with --out, the same command would resume"
     with terminal.report_interrupt(lambda: f"stopped at {progress.sentences}; {resumes}"), progress.bar:
-        kind = {"per_sentence": per_sentence, "context": context}
-        document = translator.document(path, budget, out, **kind, progress=progress.show)
+        document = translator.document(
+            path, budget, out, per_sentence=per_sentence, context=context, progress=progress.show
+        )
     if not as_json and not out:
         document.write(sys.stdout)
     counts: Counter[str] = Counter()

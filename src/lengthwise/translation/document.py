@@ -17,7 +17,7 @@ from .. import atomic
 from ..length.budget import Budget, at_least, at_most
 from ..length.units import unit_named
 from .document_sentences import Document, Sentence
-from .journal import Journal, Row
+from .journal import Journal, Row, is_journal
 from .languages import UNSPACED
 from .placeholders import lost, split_placeholders, translatable
 from .prose import keeps_markup
@@ -112,7 +112,12 @@ class TranslatedDocument:
             raise ValueError(f"{self._source.name} has changed while it was translated; translate it again")
         rows = self.rows()
         for piece in self._source.pieces():
-            stream.write(piece if isinstance(piece, str) else next(rows)["text"])
+            if isinstance(piece, str):
+                stream.write(piece)
+            elif row := next(rows, None):
+                stream.write(row["text"])
+            else:
+                raise self.journal.lacks(piece.number + 1)
 
     def translate(self, progress: Progress) -> None:
         """Translate the windows that the journal does not have."""
@@ -161,12 +166,16 @@ class TranslatedDocument:
         """Return a translation that keeps all markup: the text between it is translated piece by piece."""
         pieces = [piece for piece, _ in split_placeholders(one.text)]
         texts = [piece.strip() for piece in pieces if translatable(piece)]
-        new = {text: new.text or text for text, new in zip(texts, self._translator.translate(texts), strict=True)}
+        translations = self._translator.translate(texts)
+        if error := next((new.error for new in translations if new.error), None):
+            return replace(found, text="", complete=False, intact=False, note=None, error=error)
+        new = {text: new.text or text for text, new in zip(texts, translations, strict=True)}
         text = "".join(piece.replace(piece.strip(), new.get(piece.strip(), piece.strip())) for piece in pieces)
         missing = lost(one.text, text)
         note = "the text between its markup was translated in pieces"
         note += f"; not as in the source: {', '.join(missing)}" if missing else ""
-        return replace(found, text=text, intact=not missing, note=note)
+        complete = all(new.complete for new in translations)
+        return replace(found, text=text, complete=complete, intact=not missing, note=note)
 
     def _fit(self, window: list[Sentence], rows: list[Row], budget: Budget, share: float) -> None:
         """Replace rows until the document, up to this window, has grown by `share` of what it may or must grow."""
@@ -183,6 +192,8 @@ class TranslatedDocument:
             left = (high if too_long else low) - sum(lengths[n] for n in stuck)
             open_ = {n: (lengths[n], sources[n]) for n in range(len(window)) if n not in stuck}
             shares = _shares(open_, left, too_long, self.unit)
+            if not shares:
+                return
             found = self._translate([window[n] for n in shares], list(shares.values()))
             for n, new in zip(shares, found, strict=True):
                 row = self._row(window[n], new)
@@ -196,15 +207,22 @@ class TranslatedDocument:
         """Return the JSON row of a sentence. One that cannot be translated stays as it is, with its error."""
         error = found.error or (None if found.text.strip() else "the model returned an empty text")
         text = one.source if error else one.prose.restore(one.start, one.end, found.text)
-        if one.adjoins and found.text != one.text and self._translator.target not in UNSPACED:
+        if one.adjoins and not error and found.text != one.text and self._translator.target not in UNSPACED:
             text = " " + text
         part = f"part of a sentence of {one.part_of} characters" if one.part_of else None
         length = self._count(text)
         row = {
-            **{"sentence": one.number + 1, "paragraph": one.paragraph + 1, "window": one.number // WINDOW + 1},
-            **{"source": one.source, "text": text},
-            **{"length": length, "unit": self.unit, "complete": found.complete, "intact": found.intact},
-            **{"note": "; ".join(filter(None, [found.note, part])) or None, "error": error},
+            "sentence": one.number + 1,
+            "paragraph": one.paragraph + 1,
+            "window": one.number // WINDOW + 1,
+            "source": one.source,
+            "text": text,
+            "length": length,
+            "unit": self.unit,
+            "complete": found.complete,
+            "intact": found.intact,
+            "note": "; ".join(filter(None, [found.note, part])) or None,
+            "error": error,
         }
         if self.each is not None:
             row["fits"] = error is None and Budget.parse(found.budget).fits(length - self._markup(one))
@@ -245,7 +263,7 @@ def translate_document(
     if out is not None:
         if out.is_file() or not out.exists():
             journal = out.with_name(f"{out.name}.sentences.jsonl")
-            if journal.exists():
+            if is_journal(journal):
                 out.with_name(f"{out.name}.partial").unlink(missing_ok=True)  # the journal has all that it has
         atomic.partial_path(out)  # raises if it cannot be written
     document = TranslatedDocument(translator, source, budget, per_sentence, context, journal)

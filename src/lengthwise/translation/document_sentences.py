@@ -20,9 +20,12 @@ from .segments import split
 
 MARKDOWN = (".md", ".markdown")
 MAX_CHARS = 400  # a longer sentence is translated in parts
-# A part ends after a comma, else after a space, else anywhere but inside a placeholder.
+_UNSPACED_COMMAS = "、，；："
+# A part ends after a comma, else after a space, else anywhere but inside a placeholder. The last alternative matches
+# what only begins like a placeholder, such as a final "{".
 _PART = regex.compile(
-    rf".{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[、，；：]))|.{{1,{MAX_CHARS}}}(?<=\s)|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)",
+    rf".{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[{_UNSPACED_COMMAS}]))|.{{1,{MAX_CHARS}}}(?<=\s)"
+    rf"|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)|.{{1,{MAX_CHARS}}}",
     regex.DOTALL,
 )
 
@@ -130,7 +133,8 @@ def _split(prose: Prose, number: int, paragraph: int) -> Iterator[str | Sentence
             end = start + len(prose.text[start:stop].rstrip())
             if segment.is_sentence and (not is_long or translatable(prose.text[start:end])):
                 length = len(segment.text) if is_long else 0
-                yield Sentence(number, paragraph, prose, start, end, adjoins and start == begin, length)
+                joined = adjoins if start == begin else prose.text[start - 1] in _UNSPACED_COMMAS
+                yield Sentence(number, paragraph, prose, start, end, joined, length)
                 yield prose.source(end, stop)
                 number += 1
             else:

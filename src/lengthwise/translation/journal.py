@@ -1,25 +1,39 @@
 """The journal of a document: its translated windows on disk, which keep memory small and let a killed run be resumed.
 
-The first line has the settings of the run. Each further line has the JSON rows of one window.
+The first line has the settings of the run. Each further line has the JSON rows of one window. A file that begins
+otherwise is not a journal and is never changed.
 """
 
 import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
 from ..settings_file import SettingsMismatch
 
 Row = dict[str, Any]
+_KIND = {"lengthwise": "journal"}
+_BEGIN = json.dumps(_KIND).encode()[:-1]
+
+
+def is_journal(path: Path) -> bool:
+    """Return whether there is a file that begins as journals do."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_BEGIN)) == _BEGIN
 
 
 class Journal:
     """A file at `path`, or a temporary one. The rows of an earlier run with the same settings are kept."""
 
     def __init__(self, path: Path | None, settings: Row) -> None:
-        self._path = path
+        if path is not None and path.exists() and path.stat().st_size and not is_journal(path):
+            raise ValueError(f"{path} is needed for the sentences, but it is another file; rename it or the output")
+        self._path, settings = path, _KIND | settings
         self._stream: IO[bytes] = tempfile.TemporaryFile() if path is None else path.open("a+b")  # noqa: SIM115
         lines, end = -1, 0
         self._stream.seek(0)
@@ -37,7 +51,9 @@ class Journal:
             name: (before.get(name), now.get(name)) for name in now | before if before.get(name) != now.get(name)
         }
         if changed and self._path is not None:
-            raise SettingsMismatch(self._path, changed)
+            listed = SettingsMismatch(self._path, changed).listed
+            found = f"{self._path} is from an interrupted run with other settings ({listed})"
+            raise ValueError(f"{found}; repeat those settings, name another --out, or delete the file")
 
     def _write(self, value: Any) -> None:
         self._stream.seek(0, 2)
@@ -49,13 +65,31 @@ class Journal:
         self.windows += 1
 
     def rows(self) -> Iterator[Row]:
+        """Yield the rows of all sentences in order; raise if one is not in its place."""
         self._stream.seek(0)
         next(self._stream)
-        for line in self._stream:
-            yield from json.loads(line)
+        windows = map(_window, islice(self._stream, self.windows))
+        for number, row in enumerate(chain.from_iterable(windows), 1):
+            if row.get("sentence") != number:
+                raise self.lacks(number)
+            yield row
+
+    def lacks(self, number: int) -> ValueError:
+        """Return the error for a sentence that has no row."""
+        found = f"{self._path or 'the journal'} does not have sentence {number} in its place"
+        return ValueError(f"{found}: several runs wrote to it; delete it, and run one of them again")
 
     def unlink(self) -> None:
         """Delete the file. Its rows can still be read."""
         if self._path is not None:
             with suppress(PermissionError):  # Windows cannot delete an open file
                 self._path.unlink(missing_ok=True)
+
+
+def _window(line: bytes) -> list[Row]:
+    """Return the rows of a line, or an empty one if runs that wrote at the same time have damaged it."""
+    try:
+        rows = json.loads(line)
+    except ValueError:
+        return [{}]
+    return rows if isinstance(rows, list) else [{}]

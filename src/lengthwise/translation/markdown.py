@@ -20,8 +20,12 @@ from .prose import Part, Prose
 
 CHUNK = 1000  # lines that are parsed together
 FRONT_MATTER = 1000  # lines that it can have
-_COPIED = ("backticks", "image", "autolink", "html_inline", "escape")  # inline rules
-_FOOTNOTE = re.compile(r"\[\^[^\]\s]+\]:?")
+_COPIED = ("backticks", "image", "autolink", "html_inline", "escape", "verbatim")  # inline rules
+# Inline rules that CommonMark lacks. A footnote would else become a link if its definition is one word or an address.
+_EXTENSIONS = {
+    "verbatim": re.compile(r"\[\^[^\]\s]+\]:?|\$\$.+?\$\$", re.DOTALL),  # footnotes and formulas
+    "directive": re.compile(r"\n?^:::.*\n?", re.MULTILINE),  # a line such as `:::note`
+}
 _TASK = re.compile(r"\[[ xX]\][ \t]+")  # the box of a list item
 
 References = dict[str, Any]  # link definitions, as markdown-it stores them
@@ -29,7 +33,7 @@ Rule = Callable[[StateInline, bool], bool]
 
 
 class Mark(NamedTuple):
-    """Markup in a paragraph: "copied" is one placeholder, "open" and "close" are a pair of tags."""
+    """Markup in a paragraph: "copied" is one placeholder, "open" and "close" a pair of tags, "break" a line break."""
 
     start: int
     end: int
@@ -41,11 +45,12 @@ def read_markdown(lines: Iterator[str], references: References) -> Iterator[str 
     inline = _InlineParser(references)
     for chunk, tokens in _chunks(lines, references):
         source, at = "".join(chunk), 0
-        for content, places, block in _inline_contents(chunk, source, tokens):
+        for content, places, opening in _inline_contents(chunk, source, tokens):
             if translatable(content):
                 yield source[at : places[0]]
                 parts = _parts(content, inline.marks(content), source, places)
-                yield Prose(parts, block == "paragraph_open", block in ("th_open", "td_open"))
+                begins_lines = opening.type == "paragraph_open" or opening.markup in ("=", "-")  # or a setext heading
+                yield Prose(parts, begins_lines, opening.type in ("th_open", "td_open"))
                 at = places[-1]
         yield source[at:]
 
@@ -93,8 +98,8 @@ def _front_matter(lines: list[str]) -> int:
     return 0
 
 
-def _inline_contents(lines: list[str], source: str, tokens: list[Token]) -> Iterator[tuple[str, "array[int]", str]]:
-    """Yield the content of each inline token, the place of each of its characters in the source, and its block.
+def _inline_contents(lines: list[str], source: str, tokens: list[Token]) -> Iterator[tuple[str, "array[int]", Token]]:
+    """Yield the content of each inline token, the place of each of its characters in the source, and its block's token.
 
     Lines of the content lack the indentation and the `>` of the source. The last place is that of the content's end.
     """
@@ -119,7 +124,7 @@ def _inline_contents(lines: list[str], source: str, tokens: list[Token]) -> Iter
         places = array("q")
         for line, place in zip(content, found, strict=True):
             places.extend(range(place, place + len(line) + 1))
-        yield "\n".join(content), places, opening.type
+        yield "\n".join(content), places, opening
 
 
 def _escaped(cell: str) -> str:
@@ -136,6 +141,8 @@ class _InlineParser:
         self._marks: list[Mark] = []
         self._delimiters: list[tuple[int, int, Token]] = []  # the start and end of each `*`, `_` or `~~`, and its token
         rules = self._parser.inline.ruler
+        for name, pattern in _EXTENSIONS.items():
+            rules.before("newline", name, _matching(pattern))
         for name, rule in zip(rules.get_active_rules(), rules.getRules(""), strict=True):
             rules.at(name, self._recorded(name, rule))
 
@@ -147,7 +154,9 @@ class _InlineParser:
             label_end = state.md.helpers.parseLinkLabel(state, start, True) if name == "link" else 0
             if not rule(state, silent):
                 return False
-            if name in _COPIED:
+            if name == "directive" or (name == "escape" and state.src[state.pos - 1] == "\n"):  # or a hard break
+                self._marks.append(Mark(start, state.pos, "break"))
+            elif name in _COPIED:
                 self._marks.append(Mark(start, state.pos, "copied"))
             elif name == "link":
                 self._marks += [Mark(start, start + 1, "open"), Mark(label_end, state.pos, "close")]
@@ -175,10 +184,19 @@ class _InlineParser:
                 self._marks.append(
                     Mark(end - size, end, "open") if token.nesting > 0 else Mark(start, start + size, "close")
                 )
-        for note in _FOOTNOTE.finditer(content):
-            if not any(mark.start < note.end() and note.start() < mark.end for mark in self._marks):
-                self._marks.append(Mark(*note.span(), "copied"))
         return sorted(self._marks)
+
+
+def _matching(pattern: re.Pattern[str]) -> Rule:
+    """Return an inline rule that takes what the pattern matches."""
+
+    def rule(state: StateInline, silent: bool) -> bool:
+        found = pattern.match(state.src, state.pos, state.posMax)
+        if found:
+            state.pos = found.end()
+        return found is not None
+
+    return rule
 
 
 def _parts(content: str, marks: list[Mark], source: str, places: "array[int]") -> Iterator[Part]:
@@ -202,7 +220,7 @@ def _parts(content: str, marks: list[Mark], source: str, places: "array[int]") -
             label = source[places[begin] : places[mark.start]]
             # A link that is named by its text must keep the name when the text is translated.
             yield Part(f"</a{number}>", raw, f"][{label}]" if raw in ("]", "][]") else raw)
-        elif raw.startswith("\\") and content[mark.end - 1] == "\n":
-            yield Part("\n", raw, raw)  # a hard break
+        elif mark.kind == "break":
+            yield Part("\n", raw, raw)
         elif mark.kind == "copied":
             yield Part(f"{{{next(numbers)}}}", raw, raw)
