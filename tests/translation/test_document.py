@@ -407,3 +407,9 @@ def test_memory_grows_with_the_window(file, tmp_path, monkeypatch, name):
         tracemalloc.stop()
         assert (tmp_path / "out").read_text() == paragraph * size
     assert peaks[1] < 1.5 * peaks[0]  # the rows of the sentences in memory would take four times as much
+
+
+def test_the_rest_of_a_long_sentence_is_one_part(file):
+    text = f"{'many words ' * 34}and more, so that the rest is short and stopped.\n"
+    done = run(Fake(), file(text))
+    assert [row["source"].split()[-1] for row in done.rows()] == ["more,", "stopped."]

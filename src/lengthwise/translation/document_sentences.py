@@ -21,10 +21,10 @@ from .segments import split
 MARKDOWN = (".md", ".markdown")
 MAX_CHARS = 400  # a longer sentence is translated in parts
 _UNSPACED_COMMAS = "、，；："
-# A part ends after a comma, else after a space, else anywhere but inside a placeholder. The last alternative matches
-# what only begins like a placeholder, such as a final "{".
+# A part is all that is left; else it ends after a comma, after a space, or anywhere but inside a placeholder. The last
+# alternative matches what only begins like a placeholder, such as "{".
 _PART = regex.compile(
-    rf".{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[{_UNSPACED_COMMAS}]))|.{{1,{MAX_CHARS}}}(?<=\s)"
+    rf".{{1,{MAX_CHARS}}}\Z|.{{100,{MAX_CHARS}}}(?:(?<=[,;:]\s)|(?<=[{_UNSPACED_COMMAS}]))|.{{1,{MAX_CHARS}}}(?<=\s)"
     rf"|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)|.{{1,{MAX_CHARS}}}",
     regex.DOTALL,
 )
@@ -42,7 +42,7 @@ class Document:
         if isinstance(source, str) and "\n" in source:
             return cls(source)
         if not Path(source).is_file():
-            raise ValueError(f"there is no file {str(source)!r}")
+            raise ValueError(f"there is no file {str(source)!r}; a text to translate has a line break at its end")
         return cls(Path(source))
 
     @property

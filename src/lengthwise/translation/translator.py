@@ -122,7 +122,9 @@ class Translator:
     def _document_decoder(self) -> DocumentDecoder:
         decoder = DocumentDecoder(self._engine, beams=self._beams)
         if not decoder.window or self.search.prefix or self.search.hypotheses.needs_length:
-            raise ValueError(f"{self.name} was not trained on documents: it translates each sentence without context")
+            raise ValueError(
+                f"{self.name} was not trained on documents; translate without context, or train such a model"
+            )
         return decoder
 
     def document(
