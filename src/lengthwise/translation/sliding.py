@@ -14,7 +14,7 @@ their number is wrong, or one is empty, the new sentences of the window are tran
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,7 +208,7 @@ class DocumentDecoder:
         prefixes = [self._prefix(window.before) for window in windows]
         sizes = [len(prompt) + len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
         found: list[list[list[Ids]]] = [[] for _ in windows]
-        for rows in batches_by_size(sizes, _BATCH * engine.batch_tokens // self.beams):
+        for rows in self._batches(sizes):
             new = max(len(prompts[row]) * len(windows[row].new) // len(windows[row].sources) for row in rows)
             longest = max(len(prefixes[row]) for row in rows)
             ids = engine.search(
@@ -222,6 +222,13 @@ class DocumentDecoder:
             for place, text in enumerate(ids):
                 found[rows[place // count]].append(self._split(text))
         return found
+
+    def _batches(self, sizes: list[int]) -> Iterator[list[int]]:
+        """Yield rows of similar size that are searched together, within the engine's limits."""
+        most = max(1, self.engine.max_rows // self.beams)
+        for rows in batches_by_size(sizes, _BATCH * self.engine.batch_tokens // self.beams):
+            for first in range(0, len(rows), most):
+                yield rows[first : first + most]
 
     def _prompt(self, window: Window) -> list[int]:
         sources = [source.replace(self.separator.strip(), " ") if self.window else source for source in window.sources]
