@@ -113,6 +113,9 @@ def main() -> None:
         engine = lengthwise.load(model, **({"dtype": asked.dtype} if asked.dtype else {})).engine
         for method in asked.methods.split(","):
             for length in map(int, asked.lengths.split(",")):
+                if length > 1 and not DocumentDecoder(engine).window:
+                    print(f"{model}  {method} {length}: left out, because it was not trained on documents")
+                    continue
                 if method == "whole" and 1.5 * length > engine.window:
                     print(f"{model}  whole {length}: beyond its {engine.window} positions")
                     continue

@@ -35,8 +35,14 @@ def check_settings(
         return
     current = renamed or {}
     before = {current.get(name, name): value for name, value in read(path.read_text("utf-8")).items()}
+    if changed := changed_settings(before, settings, ignore):
+        raise SettingsMismatch(path, changed)
+
+
+def changed_settings(
+    before: Mapping[str, Any], settings: Mapping[str, Any], ignore: Collection[str] = ()
+) -> dict[str, tuple[Any, Any]]:
+    """Return the settings that differ from those read from a file: name -> (before, now)."""
     now = json.loads(json.dumps(dict(settings)))  # a tuple is a list in the file
     names = [name for name in dict.fromkeys([*now, *before]) if name not in ignore]
-    changed = {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
-    if changed:
-        raise SettingsMismatch(path, changed)
+    return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}

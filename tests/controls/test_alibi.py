@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 
+from controls.attention_checks import decoded_as_trained, given_masks_are_enough
 from families import ABSOLUTE, ENCODER_DECODERS, tiny
 from lengthwise import EncodingControl, attach, detach
 from lengthwise.controls import Alibi, LengthAwareAttention
 from lengthwise.controls.alibi import slopes
 from lengthwise.controls.attach import controlled_attention, controls_of
-from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
@@ -83,18 +83,7 @@ def test_attention_by_hand(side: str, form: str, byte_bpe: Any, sp_unigram: Any)
 def test_training_and_cached_decoding_agree(family: str, more: Any, byte_bpe: Any, sp_unigram: Any) -> None:
     engine = engine_of(family, byte_bpe, sp_unigram, Alibi(), *more)
     prompts = [engine.prompt_ids(text) for text in TEXTS]
-    engine.model.double()  # float32 itself rounds by 1e-5
-    rows = engine.prefill(prompts)
-    texts, seen = [], []
-    for _ in range(9):
-        texts.append(rows.scores.argmax(1))
-        seen.append(rows.scores.log_softmax(1).amax(1))
-        rows.step(texts[-1])
-    texts = torch.stack(texts, 1)
-    together = engine.score(prompts, texts.tolist()).token
-    torch.testing.assert_close(torch.stack(seen, 1), together, atol=1e-5, rtol=0)
-    for n, prompt in enumerate(prompts):  # without padding
-        torch.testing.assert_close(engine.score([prompt], [texts[n].tolist()]).token[0], together[n], atol=1e-5, rtol=0)
+    texts, together = decoded_as_trained(engine, prompts)
     for other in ([], more, [Alibi()] if more else []):  # the plain model, and each control alone
         if other or not more:
             without = engine_of(family, byte_bpe, sp_unigram, *other).score(prompts, texts.tolist()).token
@@ -167,13 +156,7 @@ def test_the_masks_of_a_batch_are_enough(family: str, byte_bpe: Any, sp_unigram:
     """In training transformers builds no masks: rows are padded on the right."""
     engine = engine_of(family, byte_bpe, sp_unigram, Alibi())
     ids = torch.tensor([[5, 9, 7, 8, 11], [6, 10, 12, 0, 0]])
-    mask = (ids != 0).long()
-    inputs = {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": ids}
-    with torch.inference_mode():
-        expected = engine.model(**inputs).logits
-        with only_given_masks(engine.model, inputs) as given:
-            found = engine.model(**given).logits
-    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=2e-5, rtol=0)
+    given_masks_are_enough(engine.model, ids)
 
 
 def test_a_recipe_is_trained_with_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
+from controls.attention_checks import decoded_as_trained
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
@@ -97,18 +98,7 @@ def engine_of(family, byte_bpe, sp_unigram, *controls):
 def test_training_and_cached_decoding_agree(family, byte_bpe, sp_unigram):
     engine = engine_of(family, byte_bpe, sp_unigram, LengthAwareAttention(average=AVERAGE))
     prompts = [engine.prompt_ids(text) for text in TEXTS]
-    engine.model.double()  # float32 itself rounds by 1e-5
-    rows = engine.prefill(prompts)
-    texts, seen = [], []
-    for _ in range(9):
-        texts.append(rows.scores.argmax(1))
-        seen.append(rows.scores.log_softmax(1).amax(1))
-        rows.step(texts[-1])
-    texts = torch.stack(texts, 1)
-    together = engine.score(prompts, texts.tolist()).token
-    torch.testing.assert_close(torch.stack(seen, 1), together, atol=1e-5, rtol=0)
-    for n, prompt in enumerate(prompts):  # without padding
-        torch.testing.assert_close(engine.score([prompt], [texts[n].tolist()]).token[0], together[n], atol=1e-5, rtol=0)
+    texts, together = decoded_as_trained(engine, prompts)
     plain = engine_of(family, byte_bpe, sp_unigram).score(prompts, texts.tolist()).token
     assert (plain - together).abs().max() > 1e-3
 

@@ -97,9 +97,12 @@ def progress_bar(disable: bool = False) -> "Progress":
     from rich.progress import Progress
 
     hidden = disable or not sys.stderr.isatty()
-    window = 600.0  # seconds over which the speed is averaged: a batch may take a minute
     return Progress(
-        console=console(), disable=hidden, redirect_stdout=False, transient=True, speed_estimate_period=window
+        console=console(),
+        disable=hidden,
+        redirect_stdout=False,
+        transient=True,
+        speed_estimate_period=600.0,  # seconds: a batch may take a minute
     )
 
 

@@ -6,23 +6,14 @@ depend on the padding. Absolute positions do: most decoders count columns, so th
 saves the largest product of a search: a prefix needs no logits.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from ..controls.attach import controls_of
-
-
-def left_padded(rows: Sequence[Sequence[int]], pad: int) -> tuple[Tensor, Tensor]:
-    """Return the ids and the mask of the rows, both (rows, longest)."""
-    ids = [torch.tensor(row) for row in rows]
-    mask = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True, padding_side="left")
-    return pad_sequence(ids, batch_first=True, padding_value=pad, padding_side="left"), mask
 
 
 @contextmanager

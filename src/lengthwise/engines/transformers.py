@@ -19,7 +19,7 @@ from ..controls.attach import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, Processor, SearchResult, TokenLogProbs
-from .decoder_prefix import counting_from_the_text, last_logits_only, left_padded
+from .decoder_prefix import counting_from_the_text, last_logits_only
 
 Inputs = dict[str, Tensor]  # arguments of the model
 
@@ -115,10 +115,7 @@ class TransformersEngine(Engine):
         """
         if prefixes is not None and not self.encoder_decoder:
             prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
-        rows = [torch.tensor(prompt) for prompt in prompts]
-        side = "right" if self.encoder_decoder else "left"
-        ids = pad_sequence(rows, batch_first=True, padding_value=self.pad, padding_side=side)
-        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side=side)
+        ids, mask = _padded(prompts, self.pad, "right" if self.encoder_decoder else "left")
         found = {"input_ids": ids, "attention_mask": mask}
         if lengths is not None:
             found["decoder_length"] = torch.tensor(lengths.length)
@@ -127,10 +124,10 @@ class TransformersEngine(Engine):
             if not self.encoder_decoder:
                 found["decoder_start"] = ids.shape[1] - torch.tensor(lengths.written)
         if prefixes is not None and self.encoder_decoder:
-            texts = [[*self._decoder_start, *prefix] for prefix in prefixes]
-            found["decoder_input_ids"], found["decoder_attention_mask"] = left_padded(texts, self.pad)
+            ids, mask = _padded([[*self._decoder_start, *prefix] for prefix in prefixes], self.pad, "left")
+            found |= {"decoder_input_ids": ids, "decoder_attention_mask": mask}
             if lengths is not None:
-                found["decoder_start"] = 1 + (1 - found["decoder_attention_mask"]).sum(1)
+                found["decoder_start"] = 1 + (1 - mask).sum(1)
         return {name: value.to(self.device) for name, value in found.items()}
 
     # ---- step by step
@@ -193,9 +190,10 @@ class TransformersEngine(Engine):
         options: Options | None = None,
     ) -> SearchResult:
         inputs = self._inputs(prompts, lengths, prefixes)
-        given = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]  # columns before the new tokens
         forced = self.forced_start if self.encoder_decoder and prefixes is None else []  # by a processor of `generate`
-        start = 1 + len(forced) if self.encoder_decoder and prefixes is None else given
+        start = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]  # columns before the text
+        if self.encoder_decoder and prefixes is None:
+            start = len(self._decoder_start)
         with self._after_prefixes() if "decoder_input_ids" in inputs else nullcontext():
             found = self.model.generate(
                 **inputs,
@@ -304,6 +302,13 @@ class TransformersEngine(Engine):
         cache.crop(-1)
         cache.batch_repeat_interleave(each)
         return cache
+
+
+def _padded(rows: Sequence[Ids], pad: int, side: str) -> tuple[Tensor, Tensor]:
+    """Return the ids and the mask of rows that are padded on this side, both (rows, longest)."""
+    ids = [torch.tensor(row) for row in rows]
+    mask = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True, padding_side=side)
+    return pad_sequence(ids, batch_first=True, padding_value=pad, padding_side=side), mask
 
 
 def _padded_with(end: int, pad: int, ids: list[int]) -> list[int]:

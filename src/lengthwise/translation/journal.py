@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
-from ..settings_file import SettingsMismatch
+from ..settings_file import SettingsMismatch, changed_settings
 
 Row = dict[str, Any]
 _KIND = {"lengthwise": "journal"}
@@ -47,9 +47,7 @@ class Journal:
             self._write(settings)
 
     def _check(self, before: Row, now: Row) -> None:
-        changed = {
-            name: (before.get(name), now.get(name)) for name in now | before if before.get(name) != now.get(name)
-        }
+        changed = changed_settings(before, now)
         if changed and self._path is not None:
             listed = SettingsMismatch(self._path, changed).listed
             found = f"{self._path} is from an interrupted run with other settings ({listed})"

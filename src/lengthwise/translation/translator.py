@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget, as_budget, at_most
@@ -25,8 +25,6 @@ from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
 from .casing import restore_case, to_sentence_case
 from .compression import listed
-from .document import Progress, TranslatedDocument, translate_document
-from .document_sentences import Document
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references
@@ -36,6 +34,9 @@ from .records import Hypothesis, Translation
 from .segments import Segments
 from .sentence_search import SentenceSearch
 from .sliding import DocumentDecoder
+
+if TYPE_CHECKING:
+    from .document import Progress, TranslatedDocument
 
 Pool = dict[str, list[Hypothesis]]  # the free translations of each sentence, best first
 
@@ -135,14 +136,17 @@ class Translator:
         *,
         per_sentence: bool = False,
         context: bool = False,
-        progress: Progress = lambda done, total: None,
-    ) -> TranslatedDocument:
+        progress: "Progress" = lambda done, total: None,
+    ) -> "TranslatedDocument":
         """Return the translation of a file (.md: Markdown), or of a text in Markdown, within a budget for all of it.
 
         `out`: a file that it is written to; an interrupted run for the same file is resumed. `per_sentence`: the budget
         is for each sentence. `context`: each sentence is translated twice, the second time with those around it; for
         models that were trained on documents. `progress` is called with the numbers of sentences: done, and all.
         """
+        from .document import translate_document  # here: a Markdown parser, which lines do not need
+        from .document_sentences import Document
+
         if context:
             self._document_decoder()  # raises if the model cannot use it
         known, file = None if budget is None else as_budget(budget), None if out is None else Path(out)
