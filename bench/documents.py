@@ -8,11 +8,13 @@ token is sentence by sentence. A model that is biased towards the lengths of its
 
     whole        a piece is one window, as the model writes it; if the number of its sentences is wrong, they are
                  realigned with the references for the scores of sentences
+    counted      a piece is one window, and the logits are masked so that the number of its sentences is right
     segments     windows of half the longest training segment (--window) that do not overlap
     slide        the paper's sliding decoding
     held-back    sliding, where the last sentence of a window waits for its right context
     candidates   held-back, with three drafts that compete
     revised      sentences are translated alone, then each again with both sides of its context
+    compared     revised, where a sentence stays as it was if that is more probable
 
 Except for `whole`, a window with a wrong number of sentences is translated sentence by sentence. Reported are BLEU and
 chrF of sentences and of documents, the share of documents in which the number of sentences was right without that
@@ -24,6 +26,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -40,18 +43,20 @@ METRICS = ["bleu", "d-bleu", "chrf", "d-chrf"]
 Documents = list[list[str]]
 
 
-def revised(decoder: DocumentDecoder, pieces: Documents) -> list[Draft]:
+def revised(decoder: DocumentDecoder, pieces: Documents, compare: bool = False) -> list[Draft]:
     alone = DocumentDecoder(decoder.engine, beams=decoder.beams, window=1).segments(pieces)
-    return decoder.revise(pieces, alone)
+    return decoder.revise(pieces, alone, compare=compare)
 
 
 METHODS: dict[str, Callable[[DocumentDecoder, Documents], list[Draft]]] = {
     "whole": DocumentDecoder.segments,
+    "counted": DocumentDecoder.segments,
     "segments": DocumentDecoder.segments,
     "slide": DocumentDecoder.slide,
     "held-back": lambda decoder, pieces: decoder.slide(pieces, hold_back=1),
     "candidates": lambda decoder, pieces: decoder.slide(pieces, hold_back=1, candidates=3),
     "revised": revised,
+    "compared": partial(revised, compare=True),
 }
 
 
@@ -59,8 +64,10 @@ def measured(
     engine: Engine, documents: Documents, refs: Documents, method: str, length: int, window: int | None, beams: int
 ) -> Any:
     """Translate the documents in pieces of at most `length` tokens, and return their scores and outputs."""
-    whole = method == "whole"
-    decoder = DocumentDecoder(engine, beams=beams, window=length if whole else window, repair=not whole)
+    whole, counted = method == "whole", method == "counted"
+    decoder = DocumentDecoder(
+        engine, beams=beams, window=length if whole or counted else window, count=counted, repair=not whole
+    )
     sizes = [[len(ids) for ids in engine.tokenizer(document)["input_ids"]] for document in documents]
     places = [(n, part) for n, size in enumerate(sizes) for part in cut(size, size, repeat(length))]
     began = time.perf_counter()
@@ -116,8 +123,8 @@ def main() -> None:
                 if length > 1 and not DocumentDecoder(engine).window:
                     print(f"{model}  {method} {length}: left out, because it was not trained on documents")
                     continue
-                if method == "whole" and 1.5 * length > engine.window:
-                    print(f"{model}  whole {length}: beyond its {engine.window} positions")
+                if method in ("whole", "counted") and 1.5 * length > engine.window:
+                    print(f"{model}  {method} {length}: beyond its {engine.window} positions")
                     continue
                 one = measured(engine, documents, refs, method, length, asked.window, asked.beams)
                 results.setdefault(model, []).append(one)

@@ -189,3 +189,40 @@ def test_a_real_model(method, sp_unigram):
         drafts = decoder.revise(documents, drafts)
     assert [len(draft.sentences) for draft in drafts] == [3, 1]
     assert all(all(draft.sentences) for draft in drafts)
+
+
+def test_the_mask_gives_the_right_number_of_sentences(sp_unigram):
+    """The scores of the separator and of the end are raised, so that without the mask each is written at once."""
+    model = attach(tiny("marian", sp_unigram), SentenceSeparator("the", 40), sp_unigram)
+    engine = TransformersEngine(model, sp_unigram, "tiny")
+    documents = [["The dog.", "A fox.", "Where is it?"], ["One more."], ["A cat.", "It sleeps."]]
+    [mark] = sp_unigram(text_target="the", add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        model.final_logits_bias[0, [mark, *engine.eos]] += 30
+    free, counted = (DocumentDecoder(engine, beams=3, window=30, count=count).segments(documents) for count in (0, 1))
+    assert [len(draft.alone) for draft in free] == [3, 0, 2]
+    assert [len(draft.sentences) for draft in counted] == [3, 1, 2]
+    assert not any(draft.alone for draft in counted)
+    assert all(all(draft.sentences) for draft in counted)
+
+
+class FewX(Copying):
+    """Writes x for b, and c for x; a text is less probable the more letters x it has."""
+
+    def __init__(self):
+        letters = {ord("b"): ord("x"), ord("x"): ord("c")}
+        super().__init__(64, lambda ids: [letters.get(one, one) for one in ids])
+
+    def score(self, prompts, texts, lengths=None, cache=None):
+        found = torch.zeros(3, len(texts), max(map(len, texts)))
+        for row, text in enumerate(texts):
+            found[:, row, : len(text)] = -(torch.tensor(text) == ord("x")).float()
+        return TokenLogProbs(*found)
+
+
+def test_a_revision_replaces_only_what_is_less_probable():
+    decoder = DocumentDecoder(FewX(), window=9)
+    documents = [["aa", "bb", "xx"]]
+    drafts = [decoder.draft(["aa", "bb", "xx"])]
+    assert texts(decoder, decoder.revise(documents, drafts)) == [["aa", "xx", "cc"]]
+    assert texts(decoder, decoder.revise(documents, drafts, compare=True)) == [["aa", "bb", "cc"]]

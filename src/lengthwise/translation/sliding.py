@@ -14,8 +14,9 @@ their number is wrong, or one is empty, the new sentences of the window are tran
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from ..controls.sentence_separator import SentenceSeparator
@@ -65,13 +66,16 @@ class DocumentDecoder:
 
     window   source tokens that are translated together; default: half of the longest training segment, because the
              translation may be longer than the source and must not exceed that segment either. The paper takes 0.8
+    count    mask the logits so that a window gets as many sentences as its source has, none of them empty
     repair   translate the sentences of a window alone if their number is wrong; if False, missing sentences are empty
              and surplus ones belong to the last, to measure what the model does by itself
     """
 
-    def __init__(self, engine: Engine, *, beams: int = 4, window: int | None = None, repair: bool = True) -> None:
+    def __init__(
+        self, engine: Engine, *, beams: int = 4, window: int | None = None, count: bool = False, repair: bool = True
+    ) -> None:
         trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
-        self.engine, self.beams, self.repair = engine, beams, repair
+        self.engine, self.beams, self.count, self.repair = engine, beams, count, repair
         self.window, self.separator, self._mark = 0, " ", -1
         if trained is not None:
             self.window, self.separator = trained.maximum // 2 if window is None else window, trained.separator
@@ -128,8 +132,11 @@ class DocumentDecoder:
             drafts |= {n: _best(scored, candidates) for n, scored in ranked.items()}
         return [drafts[n][0] for n in range(len(documents))]
 
-    def revise(self, documents: Sequence[Document], drafts: Sequence[Draft]) -> list[Draft]:
-        """Search each sentence again, with the source on both sides of it, after the drafts of those before it."""
+    def revise(self, documents: Sequence[Document], drafts: Sequence[Draft], *, compare: bool = False) -> list[Draft]:
+        """Search each sentence again, with the source on both sides of it, after the drafts of those before it.
+
+        compare    keep the draft of a sentence if its mean log-probability, with context and without, is higher
+        """
         windows = []
         for document, draft in zip(documents, drafts, strict=True):
             sizes = self._sizes(document)
@@ -138,13 +145,14 @@ class DocumentDecoder:
                 end = self._end(sizes, self._start(sizes, number, number + 1, half), number + 1)
                 start = self._start(sizes, number, end, self.window)
                 windows.append(self._window(document, start, end, draft.sentences[:number]))
-        found = iter(self._search(windows, 1, [self._one_sentence]))
+        before = [sentence for draft in drafts for sentence in draft.sentences]
+        searched = self._search(windows, 1, lambda rows: self._one_sentence)
+        after = [found[0][0] or sentence for found, sentence in zip(searched, before, strict=True)]
+        if compare:
+            after = self._more_probable(windows, before, after)
+        rest = iter(after)
         return [
-            Draft(
-                tuple(next(found)[0][0] or sentence for sentence in draft.sentences),
-                draft.windows + len(draft.sentences),
-            )
-            for draft in drafts
+            Draft(tuple(islice(rest, len(draft.sentences))), draft.windows + len(draft.sentences)) for draft in drafts
         ]
 
     # ---- windows
@@ -201,9 +209,16 @@ class DocumentDecoder:
             result[row] = [(sentences, len(windows[row].sources) > 1)]
         return result
 
-    def _search(self, windows: list[Window], count: int, processors: Sequence[Processor] = ()) -> list[list[list[Ids]]]:
-        """Return `count` continuations of each window, each a list of sentences."""
+    def _search(
+        self, windows: list[Window], count: int, processor: Callable[[list[Window]], Processor] | None = None
+    ) -> list[list[list[Ids]]]:
+        """Return `count` continuations of each window, each a list of sentences.
+
+        `processor` returns the logits processor of a batch of windows; default: the one that counts, if asked for.
+        """
         engine = self.engine
+        if processor is None and self.count and self.window:
+            processor = self._as_many_sentences
         prompts = [self._prompt(window) for window in windows]
         prefixes = [self._prefix(window.before) for window in windows]
         sizes = [len(prompt) + len(prefix) for prompt, prefix in zip(prompts, prefixes, strict=True)]
@@ -217,7 +232,7 @@ class DocumentDecoder:
                 max_new_tokens=max(1, min(2 * new + 30, engine.window - longest - 2)),
                 beams=max(self.beams, count),
                 sequences=count,
-                processors=processors,
+                processors=[] if processor is None else [processor([windows[row] for row in rows])],
             ).ids
             for place, text in enumerate(ids):
                 found[rows[place // count]].append(self._split(text))
@@ -249,6 +264,21 @@ class DocumentDecoder:
                 sentences[-1].append(token)
         return [tuple(sentence) for sentence in sentences]
 
+    def _as_many_sentences(self, windows: list[Window]) -> Processor:
+        """Return a logits processor that allows as many sentences as each window has new ones, none of them empty."""
+        counts = [len(window.new) for window in windows]
+
+        def process(ids: Any, scores: Any) -> Any:  # (rows, n), (rows, vocabulary); the beams of a window are adjacent
+            wanted = ids.new_tensor(counts).repeat_interleave(len(ids) // len(counts))
+            begun = 1 + (ids == self._mark).sum(1)
+            empty = ids[:, -1] == self._mark if ids.shape[1] else wanted > 0
+            scores[:, self._mark] = scores[:, self._mark].masked_fill(empty | (begun >= wanted), -math.inf)
+            ends = (empty | (begun < wanted))[:, None]
+            scores[:, self.engine.eos] = scores[:, self.engine.eos].masked_fill(ends, -math.inf)
+            return scores
+
+        return process
+
     def _one_sentence(self, ids: Any, scores: Any) -> Any:
         """Allow only the end after a separator: a logits processor."""
         if ids.shape[1]:
@@ -257,6 +287,28 @@ class DocumentDecoder:
             scores[after] = -math.inf
             scores[:, self.engine.eos] = kept
         return scores
+
+    def _more_probable(self, windows: list[Window], before: list[Ids], after: list[Ids]) -> list[Ids]:
+        """Return the more probable of two translations of each window's first new sentence.
+
+        Compared is the sum of the mean log-probabilities per token in the window and without context.
+        """
+        different = [row for row, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]]
+        prompts, texts, sizes = [], [], []
+        for row in different:
+            for sentence in (before[row], after[row]):
+                for window in (windows[row], Window(windows[row].new[:1])):
+                    end = self._mark if len(window.new) > 1 else self.engine.eos[0]
+                    prompts.append(self._prompt(window))
+                    texts.append([*self._prefix(window.before), *sentence, end])
+                    sizes.append(len(sentence) + 1)
+        known = {row: float(found.token[-sizes[row] :].mean()) for row, found in log_probs(self.engine, prompts, texts)}
+        chosen = list(after)
+        for place, row in enumerate(different):
+            old, new = (known[4 * place + n] + known[4 * place + n + 1] for n in (0, 2))
+            if old >= new:
+                chosen[row] = before[row]
+        return chosen
 
     def _scores(self, windows: list[Window], found: list[list[Option]]) -> list[float]:
         """Return the mean log-probability of each translation, the prefix included."""
