@@ -86,7 +86,8 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
     assert not out.exists()
     assert translate("--document", readme, "--out", whole)[0] == 0
     assert translate("--document", readme, "--out", out, "--length", "1.0x")[0] == 2  # other settings
-    assert translate("--document", readme, "--out", out)[0] == 0
+    code, _, err = translate("--document", readme, "--out", out)
+    assert (code, f"resuming: {done} of 40 sentences were translated before" in err) == (0, True)
     assert out.read_text() == whole.read_text()
     assert not journal.exists()
 

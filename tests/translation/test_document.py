@@ -102,6 +102,8 @@ def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_pa
         (":::note[Title]\n\nOne.\n\n:::\n", ":::note[Title]\n\nONE.\n\n:::\n"),
         ("- One.\n  :::tip\n  Two `x`.\n  :::\n", "- ONE.\n  :::tip\n  TWO `x`.\n  :::\n"),
         ("Go.\n\n$$\nx + y\n$$\n", "GO.\n\n$$\nx + y\n$$\n"),
+        ("Term\n: its meaning in a\n  few words\n", "TERM\n: ITS MEANING IN A\n  FEW WORDS\n"),
+        ("One two\n+++\nthree\n", "ONE TWO\n+++\nTHREE\n"),
     ],
 )
 def test_directives_and_formulas_are_copied(file, tmp_path, source, upper):

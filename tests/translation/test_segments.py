@@ -20,6 +20,8 @@ from lengthwise.translation.segments import split
         ("<b>Note</b> and <b>more</b>", ["<b>Note</b> and <b>more</b>"]),
         (r"Open C:\new\table now.", [r"Open C:\new\table now."]),
         ("42", []),
+        ("One.{1} Two.", ["One.{1}", "Two."]),  # a footnote mark
+        ("Version 1.{0} is out.", ["Version 1.{0} is out."]),
         ("Go. 42. https://a.org", ["Go."]),
         ("吾輩は猫である。名前はまだ無い。", ["吾輩は猫である。", "名前はまだ無い。"]),
     ],

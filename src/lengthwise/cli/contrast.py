@@ -33,7 +33,9 @@ def contrast(
 
     Nothing is translated: the model assigns a log-probability to each given translation. An item is right if its
     reference has the highest. The accuracy is printed for all items and by group: pronoun, distance of the antecedent
-    in sentences, phenomenon. The JSON also has the verdict of each item, 1 or 0.
+    in sentences, phenomenon. The JSON also has the verdict of each item, 1 or 0. A line of JSON Lines is
+    {"source": "It is open.", "reference": "Elle est ouverte.", "contrasts": ["Il est ouvert."],
+    "context": [["The door.", "La porte."]]}; the context has the sentences before the source and their translations.
     """
     from ..controls import SentenceSeparator
     from ..corpora.contrasts import read_contrasts

@@ -253,7 +253,7 @@ def _translate_document(
 
 def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
     """Print the length of a document and how much of it was translated."""
-    size = f"{document.sentences:,} sentences in {document.paragraphs:,} paragraphs · {document.length:,}"
+    size = f"{document.sentences:,} sentences in {document.paragraphs:,} paragraphs · {document.length}"
     fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
     terminal.print_message(f"{size} {fits}")
     parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
@@ -261,7 +261,7 @@ def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "Reve
     parts += [f"{counts['fits']:,} fit"] if document.each else []
     if reverse is not None and document.sentences:
         parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
-    terminal.print_message(f"coverage: {', '.join(parts)}")
+    terminal.print_message(", ".join(parts))
 
 
 def _coverage(document: "TranslatedDocument", reverse: "ReverseModel") -> float:
@@ -288,6 +288,8 @@ class _Progress:
         """Show the number of sentences that are done. The speed is that of this run, which may be a resumed one."""
         if self.sentences == "the start":
             self.first, self.begun = done, time.monotonic()
+            if done:
+                terminal.print_message(f"resuming: {done:,} of {total:,} sentences were translated before")
         self.sentences = f"{done:,} of {total:,} sentences"
         rate = (done - self.first) / max(time.monotonic() - self.begun, 1e-3)
         self.bar.update(self.task, description=f"translating, {rate:.1f} sentences/s", completed=done, total=total)

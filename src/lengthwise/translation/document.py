@@ -1,8 +1,8 @@
 """Documents: translate a text or Markdown file sentence by sentence in windows, within one budget for the whole file.
 
 The sentences of a window are first translated at any length. The window may grow by its share of what the document may
-grow, plus what earlier windows have left. If it grows more, the sentences with the highest ratio of translation to
-source are translated again, to a ratio with which it fits. So memory grows with the window, not with the document.
+grow, plus what earlier windows have left. If it grows more, the sentences that exceed their share of its length are
+translated again. So memory grows with the window, not with the document.
 With `context`, the free translations are revised with the sentences around them; context ends at the window.
 """
 
@@ -230,21 +230,25 @@ class TranslatedDocument:
 
 
 def _shares(lengths: dict[int, tuple[int, int]], total: float, too_long: bool, unit: str) -> dict[int, Budget]:
-    """Return budgets for the sentences that are above, or below, the ratio of translation to source that fits.
+    """Return budgets for the sentences that are above, or below, their share of the total.
 
-    `lengths`: of the translation and the source of each sentence. The ratio r solves Σ min(length, r × source) = total,
-    or, if the translations are too short, Σ max(length, r × source) = total.
+    `lengths`: of the translation and the source of each sentence. A share is a ratio r times the weight of the source,
+    where r solves Σ min(length, r × weight) = total, or, if the translations are too short, Σ max(length, r × weight) =
+    total. The weight is the length of the source and a quarter of the average: a heading or a table cell cannot be
+    shortened as much as a sentence.
     """
-    order = sorted(lengths, key=lambda n: lengths[n][0] / lengths[n][1], reverse=not too_long)
-    rest, ratio = sum(source for _, source in lengths.values()), 0.0
+    extra = sum(source for _, source in lengths.values()) / max(1, len(lengths)) / 4
+    weights = {n: source + extra for n, (_, source) in lengths.items()}
+    order = sorted(lengths, key=lambda n: lengths[n][0] / weights[n], reverse=not too_long)
+    rest, ratio = sum(weights.values()), 0.0
     for n in order:  # those before it keep their lengths
-        length, source = lengths[n]
+        length, weight = lengths[n][0], weights[n]
         ratio = total / rest
-        if ratio * source <= length if too_long else ratio * source >= length:
+        if ratio * weight <= length if too_long else ratio * weight >= length:
             break
-        total, rest = total - length, rest - source
+        total, rest = total - length, rest - weight
     limit, rounded = (at_most, math.floor) if too_long else (at_least, math.ceil)
-    shares = {n: max(1, rounded(ratio * source)) for n, (_, source) in lengths.items()}
+    shares = {n: max(1, rounded(ratio * weight)) for n, weight in weights.items()}
     wrong = [n for n, (length, _) in lengths.items() if (length > shares[n] if too_long else length < shares[n])]
     return {n: limit(shares[n], unit) for n in wrong}
 

@@ -5,6 +5,7 @@ their lengths. So if one sentence is short, the next can be longer.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from ..length.budget import Budget
 from ..length.sentences import finished_ends
 from .placeholders import hard_breaks, split_enclosing_tags, translatable
 from .records import Hypothesis
+
+_FOOTNOTE = re.compile(r"(?<=[.!?])\{\d+\}(?=\s)")  # its mark closes a sentence, as a bracket does
 
 
 class Segment(NamedTuple):
@@ -44,7 +47,7 @@ def _split_sentences(text: str) -> list[Segment]:
         return [Segment(head + before, False), *_split_sentences(inside), Segment(after + tail, False)]
     segments: list[Segment] = []
     at = 0
-    for end in sorted({*finished_ends(inside), len(inside)}):
+    for end in sorted({*finished_ends(_FOOTNOTE.sub(lambda mark: ")" * len(mark[0]), inside)), len(inside)}):
         sentence = inside[at:end].lstrip()
         segments += [Segment(inside[at : end - len(sentence)], False), Segment(sentence, translatable(sentence))]
         at = end
