@@ -18,8 +18,10 @@ _NAMES = {
         "CountdownHead",
         "EncodingControl",
         "GroupedAttention",
+        "InitialCell",
         "LengthAwareAttention",
         "LengthTokens",
+        "MultipliedInput",
         "PromptControl",
     ],
     "models.checkpoint": ["save"],
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
         CountdownHead,
         EncodingControl,
         GroupedAttention,
+        InitialCell,
         LengthAwareAttention,
         LengthTokens,
+        MultipliedInput,
         PromptControl,
     )
     from .controls.attach import attach, detach

@@ -7,14 +7,18 @@ from .base import Control, Signal
 from .countdown_head import CountdownHead
 from .encoding import EncodingControl
 from .grouped_attention import GroupedAttention
+from .initial_cell import InitialCell
 from .length_aware_attention import LengthAwareAttention
 from .length_tokens import LengthTokens
+from .multiplied_input import MultipliedInput
 from .prompt import PromptControl
 from .sentence_separator import SentenceSeparator
 
 CONTROLS: dict[str, type[Control]] = {
     "encoding": EncodingControl,
     "countdown_head": CountdownHead,
+    "multiplied_input": MultipliedInput,
+    "initial_cell": InitialCell,
     "prompt": PromptControl,
     "length_tokens": LengthTokens,
     "length_aware_attention": LengthAwareAttention,
@@ -33,8 +37,10 @@ __all__ = [
     "CountdownHead",
     "EncodingControl",
     "GroupedAttention",
+    "InitialCell",
     "LengthAwareAttention",
     "LengthTokens",
+    "MultipliedInput",
     "PromptControl",
     "SentenceSeparator",
     "Signal",

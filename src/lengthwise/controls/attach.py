@@ -7,7 +7,7 @@ a call: three methods of the one model object are wrapped.
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
-A control that changes attention also replaces the model's attention function, and ALiBi its absolute positions. The
+A control that sets the cell of an LSTM does so in `forward`, by a hook. One that changes attention also replaces the model's attention function, and ALiBi its absolute positions. The
 numbers of sentences, for group attention, are arguments that transformers passes on to its attention layers.
 Without `decoder_length` the model behaves as the plain model.
 
@@ -178,6 +178,9 @@ def _check(model: Model, controls: list[Control]) -> None:
                 f"control {control.name!r} takes the place of absolute positions, which {name} does not have; "
                 "use it with Marian, BART, M2M100 or GPT-2"
             )
+        if control.sets_cell and not hasattr(model.get_decoder(), "lstm"):
+            found = f"{name} has none; train a fresh model with model.fresh.lstm: 2"
+            raise ValueError(f"control {control.name!r} needs an LSTM decoder; {found}")
         if control.groups_sentences:
             depths = [len(getattr(stack, "layers", ())) for stack in _stacks(model)]
             if len(depths) < 2 or not all(depths):
@@ -260,7 +263,7 @@ def _no_positions(module: Any, *args: Any, **kwargs: Any) -> Tensor:
 
 @contextmanager
 def _hooked(model: Model, signal: Signal) -> Iterator[None]:
-    """Run the decoder as the controls require: without its own positions, with its last hidden states edited.
+    """Run the decoder as the controls require: without its own positions, from a cell, with its last states edited.
 
     Threads may share the model, and each has its own signal: a hook acts only in the thread that registered it.
     """
@@ -274,6 +277,14 @@ def _hooked(model: Model, signal: Signal) -> Iterator[None]:
             if control.edits_hidden:
                 output.last_hidden_state = control.edit_hidden(signal, output.last_hidden_state)
 
+    def from_cell(module: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        for control in controls if get_ident() == thread else ():
+            if control.sets_cell:
+                kwargs = kwargs | {"initial_cell": control.initial_cell(signal)}
+        return args, kwargs
+
+    if any(control.sets_cell for control in controls):
+        handles.append(model.get_decoder().register_forward_pre_hook(from_cell, with_kwargs=True))
     if any(control.positions == "replace" for control in controls):
         handles.append(_positions(model.get_decoder()).register_forward_hook(without_positions))
     if any(control.edits_hidden for control in controls):

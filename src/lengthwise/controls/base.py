@@ -1,7 +1,8 @@
 """The base class of controls: ways of giving a model the target length as an input.
 
 A control can edit the source text (`prefix`), add vectors to the decoder's input (`encode`), change the decoder's last
-hidden states (`edit_hidden`), change attention (`query_scale`, `attention_bias`, `attend`), or several of these.
+hidden states (`edit_hidden`), set the memory of an LSTM decoder (`initial_cell`), change attention (`query_scale`,
+`attention_bias`, `attend`), or several of these.
 `attach.py` connects it to a model, `length/meter.py` counts tokens.
 """
 
@@ -62,6 +63,7 @@ class Control(nn.Module):
     # are zero in every call.
     positions: str = "add"
     edits_hidden: bool = False  # whether it has an `edit_hidden`
+    sets_cell: bool = False  # whether it has an `initial_cell`
     changes_attention: bool = False  # whether it has one of the methods on attention
     groups_sentences: bool = False  # whether it has `sentences` and `attend`
     global_layers: int = 0  # the top layers, in which `attend` also takes the whole attention
@@ -87,6 +89,10 @@ class Control(nn.Module):
     def edit_hidden(self, signal: Signal, hidden: Tensor) -> Tensor:
         """Return the decoder's last `hidden` states (batch, time, dim), changed before the output layer reads them."""
         return hidden
+
+    def initial_cell(self, signal: Signal) -> Tensor:
+        """Return the initial cell of an LSTM decoder: (batch, dim)."""
+        raise NotImplementedError
 
     def query_scale(self, kind: str, visible: Tensor) -> Tensor | None:
         """Return a factor on each query of an `encoder`, `cross` or `decoder` attention, or None.

@@ -14,14 +14,15 @@ from torch.nn.functional import linear, silu
 from . import sinusoids
 from .base import PLACEMENTS, Control, Signal, unit_names
 
-KINDS = ("difference", "ratio", "progress")
+KINDS = ("difference", "ratio", "ratio_of_first_row", "progress")
 _TAG_GAIN = 0.5  # norm relative to the sinusoid
 
 
 class EncodingControl(Control):
     """A sinusoid of the count at each step, added to the decoder's input.
 
-    kind        difference: units left; ratio: units written, the length as base; progress: share written, in `steps`
+    kind        difference: units left; ratio: units written, the length as base; progress: share written, in `steps`;
+                ratio_of_first_row: Takase's published code, where all rows of a batch have the length of the first
     unit        what is counted, or several units: then each row of a batch has its own and gets a fixed vector for it
     at_most     a length can also be an upper limit, before which a text may end; such a row gets a fixed vector
     placement   answer: from the last prompt token on (an encoder-decoder: every decoder input, also called `decoder`);
@@ -109,6 +110,9 @@ class EncodingControl(Control):
         length = signal.length.unsqueeze(-1)  # (batch, 1)
         if self.kind == "difference":
             return sinusoids.difference(self.index(signal), dim, layout=self.layout, cosine=self.cosine)
+        if self.kind == "ratio_of_first_row":  # a longer row counts on beyond that length
+            first = signal.length[:1].expand_as(signal.length)
+            return sinusoids.ratio(signal.position.clamp(min=0), first, dim, layout=self.layout, cosine=self.cosine)
         written = signal.position.clamp(min=0).minimum(length)  # 0 in the prompt; at most the length
         if self.kind == "ratio":
             return sinusoids.ratio(written, signal.length, dim, layout=self.layout, cosine=self.cosine)

@@ -20,7 +20,8 @@ from ..controls.attach import CONTROLLED_ATTENTION, controlled_attention
 _WITHOUT_MASKS = {"sdpa": "lengthwise_without_masks", CONTROLLED_ATTENTION: "lengthwise_controls_without_masks"}
 AttentionInterface.register(_WITHOUT_MASKS["sdpa"], sdpa_attention_forward)
 AttentionInterface.register(_WITHOUT_MASKS[CONTROLLED_ATTENTION], controlled_attention)
-_ENCODER_DECODERS = {"marian", "bart", "mbart", "m2m_100", "pegasus"}  # not T5: it adds the mask to its position bias
+# Not T5: it adds the mask to its position bias.
+_ENCODER_DECODERS = {"marian", "marian_lstm", "bart", "mbart", "m2m_100", "pegasus"}
 _DECODERS = {"llama", "mistral", "qwen2", "qwen3"}  # their masks are only causal
 
 

@@ -118,6 +118,7 @@ def load_model(
     controls = _controls(folder)
     on_base = adapter or not whole
     base = base_folder(folder) if on_base else folder
+    _register_lstm(base)
     tokenizer = load_tokenizer(folder)
     model = _pretrained(base, dtype, complete=bool(controls) and not on_base)
     if fitted and not on_base:
@@ -141,6 +142,13 @@ def load_tokenizer(folder: Path) -> Any:
     whole = (folder / "config.json").exists() and not (folder / "adapter_config.json").exists()
     own = any((folder / file).exists() for file in ("tokenizer_config.json", "tokenizer.json"))
     return AutoTokenizer.from_pretrained(folder if whole or own else base_folder(folder))
+
+
+def _register_lstm(folder: Path) -> None:
+    """Make the LSTM decoder known to transformers, if the model in `folder` has one."""
+    config = folder / "config.json"
+    if config.exists() and '"marian_lstm"' in config.read_text("utf-8"):
+        from . import lstm_decoder  # noqa: F401
 
 
 def _controls(folder: Path) -> list[Control]:

@@ -189,8 +189,8 @@ def dev_batches(recipe: Recipe, maker: ExampleMaker, layout: Layout) -> list[Bat
 def _no_examples(corpora: Corpora, skipped: Skipped, recipe: Recipe) -> DataError:
     names = ", ".join(str(corpus.files) for corpus in corpora)
     return DataError(
-        f"no example of {names} can be used: {skipped['empty']:,} are empty and {skipped['long']:,} have more than "
-        f"data.max_tokens = {recipe.data.max_tokens} tokens"
+        f"no example of {names} can be used: {skipped['empty']:,} are empty, {skipped['long']:,} have more than "
+        f"data.max_tokens = {recipe.data.max_tokens} tokens, {skipped['excluded']:,} have a length in lengths.without"
     )
 
 

@@ -20,7 +20,7 @@ from . import dynamic_length_sampling as lengths
 from .recipe import LengthsSection, ShiftSection
 
 Ids = list[int]
-Skipped = Counter[str]  # how many examples are left out because they are "empty" or too "long"
+Skipped = Counter[str]  # how many examples are left out because they are "empty", too "long", or "excluded"
 SEPARATOR = "<sep>"  # between the sentences of a document, in tokenizers that are trained here
 _AT_ONCE = 256  # rows counted together
 
@@ -97,6 +97,8 @@ class ExampleMaker:
         for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
             if not count or count[-1] < 1 or not source:
                 skipped["empty"] += 1
+            elif count[-1] in self.cutting.without:
+                skipped["excluded"] += 1
             elif len(source) + len(target) + 1 > self.max_tokens:
                 skipped["long"] += 1
             else:

@@ -1,4 +1,4 @@
-"""Untrained models: a Transformer with Marian's architecture, and a tokenizer that is trained on the corpus.
+"""Untrained models: Marian's architecture, with a Transformer or an LSTM decoder, and a tokenizer of the corpus.
 
 Encoder and decoder share the tokenizer, SentencePiece BPE. Every character of the training corpus and every byte is a
 token of it, so a decoder that writes character by character uses it as well.
@@ -37,15 +37,18 @@ def fresh_tokenizer(recipe: Recipe) -> Any:
 
 
 def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
-    """Return an untrained Transformer: sinusoidal positions, embeddings shared by encoder, decoder and output layer."""
-    from transformers import GenerationConfig, MarianConfig, MarianMTModel
+    """Return an untrained model: sinusoidal positions, embeddings shared by encoder, decoder and output layer."""
+    from transformers import GenerationConfig
+
 
     width, inner, heads, layers = SIZES[fresh.size]
     pad = tokenizer.pad_token_id
     special = {"pad_token_id": pad, "eos_token_id": tokenizer.eos_token_id, "decoder_start_token_id": pad}
     side = {"ffn_dim": inner, "attention_heads": heads, "layers": layers}
-    config = MarianConfig(
-        **{f"{name}_{key}": value for name in ("encoder", "decoder") for key, value in side.items()},
+    config_class, model_class = _classes(fresh)
+    lstm = {"decoder_layers": 0, "lstm_layers": fresh.lstm} if fresh.lstm else {}
+    config = config_class(
+        **{f"{name}_{key}": value for name in ("encoder", "decoder") for key, value in side.items()} | lstm,
         vocab_size=len(tokenizer),
         d_model=width,
         dropout=fresh.dropout,
@@ -58,13 +61,24 @@ def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
         spells_letters=fresh.decoder == "chars",  # not of transformers: read by `model.build` if it is trained further
         **special,
     )
-    model = MarianMTModel(config)
+    model = model_class(config)
     # Marian's 0.02, multiplied by √width in the forward pass, would make embeddings half as large as positions.
     nn.init.normal_(model.get_input_embeddings().weight, std=width**-0.5)
     with torch.no_grad():
         model.get_input_embeddings().weight[pad].zero_()
-    model.generation_config = GenerationConfig(**special, num_beams=5, bos_token_id=tokenizer.bos_token_id)
+    settings = special | {"num_beams": 5, "bos_token_id": tokenizer.bos_token_id, "use_cache": not fresh.lstm}
+    model.generation_config = GenerationConfig(**settings)
     return model
+
+
+def _classes(fresh: Fresh) -> tuple[Any, Any]:
+    if fresh.lstm:
+        from ..models.lstm_decoder import LstmMarianConfig, LstmMarianMTModel
+
+        return LstmMarianConfig, LstmMarianMTModel
+    from transformers import MarianConfig, MarianMTModel
+
+    return MarianConfig, MarianMTModel
 
 
 # ---- the tokenizer

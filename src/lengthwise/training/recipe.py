@@ -57,6 +57,7 @@ class Fresh(Section):
 
     size: Literal["tiny", "compact", "base", "large"] = "base"
     decoder: Literal["bpe", "chars"] = "bpe"
+    lstm: Annotated[int, Field(ge=0)] = 0  # layers of an LSTM decoder; 0: a Transformer decoder
     vocabulary: Annotated[int, Field(ge=64)] = 32_000
     dropout: Share = 0.3
     attention_dropout: Share = 0.1
@@ -132,6 +133,7 @@ class LengthsSection(Section):
     tick: Positive | None = None  # dynamic: the number of documents that counts as one epoch in the schedule of T
     separator: str = " "
     anywhere: Share = 0.0  # prefixes
+    without: list[Positive] = []  # targets of exactly these lengths, in the recipe's unit, are left out
 
     @property
     def several_sentences(self) -> bool:
