@@ -7,8 +7,9 @@ a call: three methods of the one model object are wrapped.
   prepare_inputs_for_generation  does the same for the tokens that are not in the KV cache. It receives all ids, already
                                  reordered by beam search, so units are counted from the ids and no state is kept
   generate                       computes where the prompt ends
-A control that sets the cell of an LSTM does so in `forward`, by a hook. One that changes attention also replaces the model's attention function, and ALiBi its absolute positions. The
-numbers of sentences, for group attention, are arguments that transformers passes on to its attention layers.
+A control that changes attention also replaces the model's attention function, and ALiBi its absolute positions. The
+numbers of sentences, for group attention, are arguments that transformers passes on to its attention layers. The
+initial cell of an LSTM decoder is set by a hook during `forward`.
 Without `decoder_length` the model behaves as the plain model.
 
 Arguments of a controlled call:

@@ -97,6 +97,29 @@ def ratio_histogram(
     return figure
 
 
+def error_histogram(systems: Systems, *, reach: int = 30, unit: str = "chars", title: str = "") -> Any:
+    """Return a histogram of written minus target length (Takase & Okazaki 2019, figure 1).
+
+    The outermost bars include all texts beyond `reach`. The axis of shares is logarithmic: a model that counts has
+    nearly all of its texts in one bar.
+    """
+    _check(systems)
+    edges = np.arange(-reach, reach + 2) - 0.5  # a bar for each unit
+    with _figure(7.2, 4.0, title) as figure:
+        axes = figure.subplots()
+        for place, (name, (targets, lengths)) in enumerate(systems.items()):
+            errors = np.clip(np.subtract(lengths, targets), -reach, reach)
+            shares = np.histogram(errors, edges)[0] / len(errors)
+            style = {"color": COLOURS[place], "linestyle": ("-", "--", "-.", ":")[place % 4], "linewidth": 1.8}
+            axes.stairs(shares, edges, label=f"{name} ({np.mean(errors == 0):.0%} exact)", **style)
+        axes.set(xlabel=f"length written − length asked for ({unit})", ylabel="share of texts", yscale="log")
+        axes.set(xlim=(edges[0], edges[-1]))
+        axes.grid(axis="x", visible=False)
+        axes.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1, decimals=None))
+        _legend_below(axes, len(systems))
+    return figure
+
+
 def quality_curve(
     systems: Mapping[str, Curve], *, quality: str = "", along: str = "length (chars)", title: str = ""
 ) -> Any:

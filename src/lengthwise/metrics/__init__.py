@@ -14,7 +14,18 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from . import bertscore, consistency, coverage, diversity, length_error, length_ratio, likelihood, overlap, rouge
+from . import (
+    bertscore,
+    consistency,
+    coverage,
+    diversity,
+    length_error,
+    length_ratio,
+    likelihood,
+    overlap,
+    phrases,
+    rouge,
+)
 from .attention_entropy import attention_entropy, entropy_gap
 from .contrastive import contrastive_accuracy, contrastive_scores
 from .models import causal_scorer, encoder, reverse_model
@@ -90,6 +101,7 @@ METRICS: dict[str, Metric] = {
     "violation": Metric(partial(length_error.length_error, name="violation"), _BUDGETS),
     # of the outputs alone
     "completeness": Metric(coverage.completeness),
+    "whole-phrase": Metric(phrases.whole_phrase, usual=False),  # English titles
     "repetition": Metric(diversity.repetition, takes="an n-gram order", default="4"),
     "distinct-1": Metric(partial(diversity.distinct, order=1)),
     "distinct-2": Metric(partial(diversity.distinct, order=2)),

@@ -40,7 +40,6 @@ def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
     """Return an untrained model: sinusoidal positions, embeddings shared by encoder, decoder and output layer."""
     from transformers import GenerationConfig
 
-
     width, inner, heads, layers = SIZES[fresh.size]
     pad = tokenizer.pad_token_id
     special = {"pad_token_id": pad, "eos_token_id": tokenizer.eos_token_id, "decoder_start_token_id": pad}
