@@ -10,8 +10,10 @@ from lengthwise.controls import (
     CountdownHead,
     EncodingControl,
     GroupedAttention,
+    InitialCell,
     LengthAwareAttention,
     LengthTokens,
+    MultipliedInput,
     PromptControl,
     control_from,
     with_new_names,
@@ -29,6 +31,8 @@ from lengthwise.controls import (
         LengthAwareAttention(["cross"], "beyond", {"cross": 8.0}),
         Alibi(),
         GroupedAttention(3, "<end>"),
+        MultipliedInput(("words", "chars"), 0.02),
+        InitialCell("words"),
     ],
 )
 def test_config_round_trip(control: object) -> None:

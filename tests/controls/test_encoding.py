@@ -73,6 +73,14 @@ def test_ratio_and_progress_read_the_same_signal() -> None:
     assert torch.equal(EncodingControl().vectors(given, 8), difference(torch.tensor([[9, 6, 4, 0, 0]]), 8))
 
 
+def test_published_lrpe_takes_the_length_of_the_first_row() -> None:
+    given = signal([[0, 2, 6], [0, 4, 9], [0, 1, 3]], [6, 9, 3], start=1)
+    right, published = (EncodingControl(kind).vectors(given, 8) for kind in ("ratio", "ratio_of_first_row"))
+    assert torch.equal(published, ratio(given.position, torch.tensor([6, 6, 6]), 8))
+    assert torch.equal(published[0], right[0])
+    assert not torch.allclose(published[1:], right[1:])
+
+
 @pytest.mark.parametrize(
     ("placement", "rows", "key"),
     [
@@ -119,7 +127,10 @@ def test_constant_scale_gives_sinusoids_the_norm_of_embedding_rows() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: EncodingControl("distance"), "kind must be one of difference, ratio, progress; got 'distance'"),
+        (
+            lambda: EncodingControl("distance"),
+            "kind must be one of difference, ratio, ratio_of_first_row, progress; got 'distance'",
+        ),
         (lambda: EncodingControl(unit="pages"), "unknown unit 'pages'"),
         (lambda: EncodingControl(placement="encoder"), "placement must be one of"),
         (lambda: EncodingControl(end_index=3), "end_index must be 0, 1 or 2; got 3"),

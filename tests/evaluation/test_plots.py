@@ -24,6 +24,7 @@ FIGURES = {
     "target_scatter": lambda: plots.target_scatter(LENGTHS, unit="words", title="A title"),
     "error_by_bins": lambda: plots.error_by_bins(LENGTHS, width=100, unit="words"),
     "ratio_histogram": lambda: plots.ratio_histogram({"ours": [0.9, 1.0, 1.1, 1.3], "theirs": [2.0, 1.5]}),
+    "error_histogram": lambda: plots.error_histogram(LENGTHS, reach=40, unit="words"),
     "quality_curve": lambda: plots.quality_curve({"ours": ([200, 50, 100], _scores([40.0, 50.0, 45.0]))}),
 }
 
@@ -55,6 +56,12 @@ def test_scatter_shows_every_system_and_what_lies_beyond():
     assert len(ours.collections[0].get_offsets()) == len(TARGETS)
     assert _legend(endless) == ["as asked", "longer than 832 (1)"]  # 2 · 1.04 · 400
     assert "words" in ours.get_xlabel()
+
+
+def test_error_histogram_shows_shares_and_gathers_the_rest():
+    [axes] = plots.error_histogram({"ours": ([9, 9, 9, 9], [9, 9, 8, 99])}, reach=2).axes
+    assert _legend(axes) == ["ours (50% exact)"]
+    assert axes.patches[0].get_data().values.tolist() == [0, 0.25, 0.5, 0, 0.25]
 
 
 def test_error_by_bins_shows_means():

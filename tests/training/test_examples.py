@@ -43,6 +43,14 @@ def test_long_and_empty_examples_are_counted(byte_bpe: Any) -> None:
     assert skipped["long"] == 1
 
 
+def test_targets_of_some_lengths_are_left_out(byte_bpe: Any) -> None:
+    cases = [Document(str(n), (("Hi.", "x" * n),)) for n in (29, 30, 31, 50)]
+    maker = maker_for(byte_bpe, "chars", cutting=LengthsSection(without=[30, 50]))
+    found, skipped = maker.examples(cases, 1, Random(0))
+    assert [example.length for example in found] == [29, 31]
+    assert skipped["excluded"] == 2
+
+
 def test_each_example_draws_its_unit(byte_bpe: Any) -> None:
     units = ("tokens", "words", "chars")
     found, _ = maker_for(byte_bpe, *units).examples(documents(40), 1, Random(0))
