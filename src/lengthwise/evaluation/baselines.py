@@ -7,7 +7,7 @@ raises length compliance and even BLEU, so report it beside every length score.
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import regex
@@ -167,12 +167,21 @@ def rerank(source: str, hypotheses: Sequence[str], scores: Sequence[float] | Non
         raise ValueError("re-ranking needs at least one hypothesis; got none")
     if scores is not None and len(scores) != len(hypotheses):
         raise ValueError(f"hypotheses and scores must be equally many; got {len(hypotheses)} and {len(scores)}")
-    porter = library("nltk.stem.porter").PorterStemmer()
-
-    def stems(text: str) -> list[str]:
-        words = (regex.sub(r"^\P{L}+|\P{L}+$", "", word) for word in text.lower().split())
-        return [porter.stem(word) for word in words if word]
-
-    in_source = set(stems(source))
-    shared = [sum(stem in in_source for stem in stems(hypothesis)) for hypothesis in hypotheses]
+    in_source = set(_stems(source))
+    shared = [sum(stem in in_source for stem in _stems(hypothesis)) for hypothesis in hypotheses]
     return max(range(len(hypotheses)), key=lambda place: (shared[place], scores[place] if scores else 0, -place))
+
+
+def _stems(text: str) -> list[str]:
+    words = (regex.sub(r"^\P{L}+|\P{L}+$", "", word) for word in text.lower().split())
+    return [_stem(word) for word in words if word]
+
+
+@lru_cache(maxsize=1 << 16)  # hypotheses repeat the words of their source
+def _stem(word: str) -> str:
+    return str(_porter().stem(word))
+
+
+@cache
+def _porter() -> Any:
+    return library("nltk.stem.porter").PorterStemmer()

@@ -21,7 +21,7 @@ _PREPOSITIONS = (
 NOT_LAST = frozenset(f"{_ARTICLES} {_CONJUNCTIONS} {_DETERMINERS} {_PREPOSITIONS}".split())
 _LAST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+(?=[^\p{L}\p{N}]*$)")
 _DANGLING = regex.compile(r"[-–—,:;/&([{]$")
-_BRACKETS = ("()", "[]", "{}")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
 def whole_phrase(texts: Texts, _: str = "") -> Tally:
@@ -39,4 +39,4 @@ def is_whole(text: str) -> bool:
     word = _LAST_WORD.search(text)
     if word is None or _DANGLING.search(text) or word[0].lower() in NOT_LAST:
         return False
-    return all(text.count(opening) <= text.count(closing) for opening, closing in _BRACKETS)
+    return all(text.count(opening) <= text.count(closing) for opening, closing in _BRACKETS.items())

@@ -74,7 +74,7 @@ class LstmDecoder(nn.Module):
 
     def _read(self, inputs: Tensor, states: Tensor, mask: Tensor, cell: Tensor | None) -> Tensor:
         """Return the outputs of the LSTM, (batch, time, dim). Without autocast: in bfloat16 a cell cannot count."""
-        own = self.lstm.weight_ih_l0.dtype
+        own = self.start.weight.dtype
         with torch.autocast(inputs.device.type, enabled=False):
             weights = mask.unsqueeze(-1).to(own)
             mean = (states.to(own) * weights).sum(1) / weights.sum(1)
