@@ -127,9 +127,9 @@ def decode(model: str, rows: Rows, file: Path, asked: argparse.Namespace, settin
         seconds = time.perf_counter() - began
         failed = [one.error for one in written if one.error]
         cells[name] = {"seconds": seconds, "failed": failed, "texts": [one.text for one in written]}
-        lengths = [measure(one.text, "chars") for one in written]
-        print(f"{file.stem} {name}: {len(some)} titles, {seconds:.1f} s, lengths {sorted(lengths)[:: len(some) // 4]}")
-        sys.stdout.flush()
+        lengths = sorted(measure(one.text, "chars") for one in written)
+        quartiles = [lengths[(len(lengths) - 1) * n // 4] for n in range(5)]
+        print(f"{file.stem} {name}: {len(some)} titles, {seconds:.1f} s, quartiles of length {quartiles}", flush=True)
         atomic.write_text(file, json.dumps(known, ensure_ascii=False) + "\n")
     return cells
 
@@ -236,6 +236,7 @@ def main() -> None:
     rows = list(dict(rows).items())  # one title per source
     counts = {target: len(rows_of(target, rows)) for target in asked.targets.split(",")}
     print(f"{len(rows):,} titles; by target: {counts}", file=sys.stderr)
+    asked.targets = ",".join(target for target, count in counts.items() if count)
     settings = {"data": [Path(file).name for file in asked.data], "rows": asked.rows, "beams": asked.beams}
     (asked.out / "titles").mkdir(parents=True, exist_ok=True)
     systems: dict[str, Cells] = {}
