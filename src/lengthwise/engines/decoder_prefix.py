@@ -3,7 +3,7 @@
 The ids are padded on the left, so that all rows are continued in the same column. Rotary and relative positions do not
 depend on the padding. Absolute positions do: most decoders count columns, so the padding would move the text. While
 `counting_from_the_text` is active, positions are counted from the first column that the mask shows. `last_logits_only`
-saves the largest product of a search: a prefix needs no logits.
+saves the largest product of a search: a prefix needs no logits, nor does the text that is read again without a cache.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ hook; the steps are run here.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,7 +194,7 @@ class TransformersEngine(Engine):
         start = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]  # columns before the text
         if self.encoder_decoder and prefixes is None:
             start = len(self._decoder_start)
-        with self._after_prefixes() if "decoder_input_ids" in inputs else nullcontext():
+        with self._after_prefixes() if "decoder_input_ids" in inputs else self._without_cache(options):
             found = self.model.generate(
                 **inputs,
                 **_IGNORED | dict(options or {}),
@@ -217,6 +217,11 @@ class TransformersEngine(Engine):
         core = core_of(self.model)
         with counting_from_the_text(core), last_logits_only(core):
             yield
+
+    def _without_cache(self, options: Options | None) -> AbstractContextManager[None]:
+        """Without a KV cache every step reads the whole text; only its last logits are needed."""
+        cached = self._settings(options).get("use_cache") is not False
+        return nullcontext() if cached else last_logits_only(core_of(self.model))
 
     # ---- scoring given texts
 

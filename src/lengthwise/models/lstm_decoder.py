@@ -34,7 +34,8 @@ class LstmDecoder(nn.Module):
         self.embed_scale = math.sqrt(width) if config.scale_embedding else 1.0
         self.dropout = config.dropout
         self.start = nn.Linear(width, width)  # from the mean of the encoder's states to the initial hidden state
-        self.lstm = nn.LSTM(width, width, config.lstm_layers, batch_first=True, dropout=config.dropout)
+        between = config.dropout if config.lstm_layers > 1 else 0.0  # PyTorch applies it between layers
+        self.lstm = nn.LSTM(width, width, config.lstm_layers, batch_first=True, dropout=between)
         self.query = nn.Linear(width, width)
         self.mix = nn.Linear(2 * width, width)
 
@@ -49,21 +50,15 @@ class LstmDecoder(nn.Module):
         encoder_attention_mask: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         initial_cell: Tensor | None = None,
-        last_only: bool = False,
         output_hidden_states: bool = False,
         **ignored: Any,
     ) -> Any:
-        """Return hidden states (batch, time, dim).
-
-        `initial_cell`: (batch, dim), of every layer; default: zeros. `last_only`: only the state of the last step.
-        """
+        """Return hidden states (batch, time, dim). `initial_cell`: (batch, dim), of every layer; default: zeros."""
         inputs = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         mask = encoder_attention_mask  # (batch, source), or (batch, 1, 1, source)
         mask = torch.ones_like(encoder_hidden_states[..., 0]) if mask is None else mask.reshape(len(mask), -1)
         mask = mask.bool()
         written = self._dropped(self._read(inputs * self.embed_scale, encoder_hidden_states, mask, initial_cell))
-        if last_only:
-            written = written[:, -1:]
         states = encoder_hidden_states.to(written.dtype).unsqueeze(1)  # (batch, one head, source, dim)
         query = self.query(written).unsqueeze(1).to(states.dtype)
         context = scaled_dot_product_attention(query, states, states, mask[:, None, None, :]).squeeze(1)
@@ -98,9 +93,6 @@ class LstmMarianMTModel(MarianMTModel):  # type: ignore[misc]
         super().__init__(config)
         self.model.decoder = LstmDecoder(config)
         self.tie_weights()
-
-    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> Any:
-        return super().prepare_inputs_for_generation(*args, **kwargs) | {"last_only": True}
 
 
 AutoConfig.register(MODEL_TYPE, LstmMarianConfig)
