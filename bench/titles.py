@@ -233,7 +233,7 @@ def main() -> None:
     for file in asked.data:
         pairs = [pair for document in read(file, limits=Limits(duplicates=True)) for pair in document.segments]
         rows += [(source.strip(), title.strip()) for source, title in pairs[: asked.rows]]
-    rows = list(dict(rows).items())  # one title per source
+    rows = [row for row in dict(rows).items() if regex.search(r"[a-zA-Z0-9]", row[1])]  # ROUGE reads no other script
     counts = {target: len(rows_of(target, rows)) for target in asked.targets.split(",")}
     print(f"{len(rows):,} titles; by target: {counts}", file=sys.stderr)
     asked.targets = ",".join(target for target, count in counts.items() if count)
