@@ -9,14 +9,13 @@ An engine does not handle budgets or units. It receives lengths as numbers, for 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from numpy.typing import NDArray
+
+from ..arrays import Array
 from ..protocols import Tokenizer
 
-if TYPE_CHECKING:
-    from ..controls.base import Control
-
-Array = Any  # a torch tensor
 Ids = Sequence[int]
 Options = Mapping[str, Any]  # decoding options of the engine's own, such as a repetition penalty
 # Edits the scores (rows, vocabulary) of a search, given the text ids so far (rows, n), without the prompt.
@@ -38,11 +37,11 @@ class LengthInputs:
 
 
 class TokenLogProbs(NamedTuple):
-    """Log-probabilities in nats at each token of a text: (rows, time), or (time,) for one text."""
+    """Log-probabilities in nats at each token of a text, in numpy: (rows, time), or (time,) for one text."""
 
-    token: Array  # of the token itself
-    best: Array  # of the most probable token
-    end: Array  # of the most probable end token
+    token: NDArray[Any]  # of the token itself
+    best: NDArray[Any]  # of the most probable token
+    end: NDArray[Any]  # of the most probable end token
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,18 @@ class SearchResult:
     scores: list[float]  # log P / tokens^length_penalty; 0 without beams
 
 
+class AttachedControl(Protocol):
+    """What generation uses of a length control."""
+
+    units: tuple[str, ...]  # the units in which it counts; none: it does not count
+    needs_length: bool  # whether the model is wrong without a length
+
+    def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
+        """Return the prompt, edited for an output of `target` units."""
+
+
 class Rows(Protocol):
-    """Unfinished texts, one per row."""
+    """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes."""
 
     scores: Array  # (rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer
     hidden: Array | None  # (rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it
@@ -98,7 +107,7 @@ class Engine(Protocol):
     def score(
         self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None = None, cache: Any = None
     ) -> TokenLogProbs:
-        """Return the log-probabilities of each text after its prompt, on the CPU: (rows, longest text).
+        """Return the log-probabilities of each text after its prompt: (rows, longest text).
 
         A text may or may not include its end token. Beyond the end of a shorter text the values have no meaning.
         `cache`: what `prompt_cache` returned for these prompts; then all texts must have the same length.
@@ -173,7 +182,7 @@ class Engine(Protocol):
     # ---- attached controls
 
     @property
-    def controls(self) -> Sequence["Control"]:
+    def controls(self) -> Sequence[AttachedControl]:
         """The length controls that are attached to the model."""
         return ()
 

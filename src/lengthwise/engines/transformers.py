@@ -250,7 +250,7 @@ class TransformersEngine(Engine):
         if not self.encoder_decoder:  # a text begins in the first column
             for row, text in enumerate(texts):
                 found[:, row] = found[:, row].roll(len(text) - width, 1)
-        return TokenLogProbs(*found)
+        return TokenLogProbs(*found.numpy())
 
     def _text_logits(
         self, inputs: Inputs, written: Tensor, start: int, cache: Any
@@ -370,7 +370,7 @@ class TransformersRows:
         self.hidden: Tensor | None = torch.empty(0) if hidden else None
         self._forward(None, first=True)
 
-    def step(self, tokens: Tensor) -> None:
+    def step(self, tokens: Any) -> None:
         self.ids = torch.cat([self.ids, tokens[:, None].to(self.ids)], dim=1)
         self._forward(1 if self._inputs.get("use_cache", True) else None, first=False)
 
