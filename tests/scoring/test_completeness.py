@@ -47,7 +47,9 @@ def test_scores_are_relative_to_the_best_token(family, byte_bpe, sp_unigram):
     changed = score_tokens(engine, prompts, other)
     assert (changed.score[:, 1] < 0).all()
     np.testing.assert_allclose(changed.agreement, np.exp(changed.score), rtol=1e-5)
-    np.testing.assert_allclose(changed.end_ratio[:, :2], greedy.end_ratio[:, :2], rtol=1e-5)  # up to there nothing has changed
+    np.testing.assert_allclose(
+        changed.end_ratio[:, :2], greedy.end_ratio[:, :2], rtol=1e-5
+    )  # up to there nothing has changed
 
 
 def test_full_stops_and_ends_are_judged_without_the_length():
