@@ -47,6 +47,7 @@ _ROPE = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
+    "head_dim": 16,  # onnxruntime's attention needs a multiple of 16
     "max_position_embeddings": 128,
 }
 _T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "dropout_rate": 0.0}

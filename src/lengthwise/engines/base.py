@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..arrays import Array, converter, to_numpy
 from ..protocols import Tokenizer
 
 Ids = Sequence[int]
@@ -156,24 +157,42 @@ class Engine(Protocol):
         """Run a search of the engine's own (beam search) and return `sequences` texts for each prompt.
 
         `prefixes`: ids with which each text begins; the result is what follows them. `scores`: return the scores of a
-        beam search, which takes memory. The default is a greedy search.
+        beam search, which takes memory. The default searches over `prefill` and `step`.
         """
-        if beams > 1 or sequences > 1 or processors:
-            raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
+        from .beam_search import beam_search
+
+        options = dict(options or {})
+        penalty = options.pop("length_penalty", 1.0)
         if prefixes is not None:
             if self.encoder_decoder:
                 raise ValueError(f"{self.name} cannot continue a given text")
             prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
-        rows = self.prefill(prompts, lengths, options, max_new_tokens=max_new_tokens)
-        texts: list[list[int]] = [[] for _ in prompts]
-        while len(texts[0]) < max_new_tokens:
-            tokens = rows.scores.argmax(1)
-            for text, token in zip(texts, tokens.tolist(), strict=True):
-                text.append(text[-1] if text and text[-1] in self.eos else token)
-            if all(text[-1] in self.eos for text in texts):
-                break
-            rows.step(tokens)
-        return SearchResult(texts, [0.0] * len(texts))
+        rows = self.prefill(prompts, lengths, options, each=beams, max_new_tokens=max_new_tokens)
+        if beams == sequences == 1:
+            return SearchResult(self._greedy(rows, max_new_tokens, processors), [0.0] * len(prompts))
+        return beam_search(
+            rows,
+            beams=beams,
+            sequences=sequences,
+            max_new_tokens=max_new_tokens,
+            eos=self.eos,
+            processors=processors,
+            length_penalty=penalty,
+        )
+
+    def _greedy(self, rows: Rows, steps: int, processors: Sequence[Processor]) -> list[list[int]]:
+        """Return the most probable token of each step, until every row has ended."""
+        texts = np.empty((len(rows.scores), 0), np.int64)
+        ended = np.zeros(len(texts), np.bool_)
+        while texts.shape[1] < steps and not ended.all():
+            if texts.shape[1]:
+                rows.step(converter(rows.scores)(texts[:, -1]))
+            scores = rows.scores
+            for processor in processors:
+                scores = processor(texts, scores)
+            tokens = np.where(ended, self.eos[0], to_numpy(scores.argmax(1)))
+            texts, ended = np.concatenate([texts, tokens[:, None]], 1), ended | np.isin(tokens, self.eos)
+        return texts.tolist()
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:
         """Return a KV cache of the prompts, repeated `each` times, for `score`; None if that is not possible."""

@@ -33,7 +33,8 @@ class KVCache:
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep these rows in this order. A row that is named twice is forked."""
-        self.buffers, self.used = self.buffers[:, rows], self.used[rows]
+        # Indexing with an array can return another memory layout, which onnxruntime would copy instead of updating it.
+        self.buffers, self.used = np.ascontiguousarray(self.buffers[:, rows]), self.used[rows]
 
     def row(self, row: int) -> "KVCache":
         """Return a cache of one row that has its buffers in common with this one; its length is its own."""

@@ -109,13 +109,12 @@ class OnnxEngine(Engine):
             found.append(np.concatenate(states))
         return found
 
-    def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> KVCache | None:
+    def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> KVCache:
         """Return the KV cache of the prompts without their last tokens; `score` shares it among `each` texts."""
-        if min(map(len, prompts)) == 1:
-            return None
         cache = self.graph.cache(len(prompts))
         none = [np.zeros(0, np.int64)] * len(prompts)
-        self.graph.run(cache, [prompt[:-1] for prompt in prompts], none, none)
+        self.graph.run(cache, prompts, none, none)
+        cache.used -= 1
         return cache
 
 
