@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from families import tiny
 from lengthwise import Writer, attach
 from lengthwise.controls import SentenceSeparator
-from lengthwise.engines.base import Engine, SearchResult, TokenLogProbs
+from lengthwise.engines.base import Engine, TokenLogProbs
+from lengthwise.engines.rows import SearchResult
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.translation import Translator
 from lengthwise.translation.records import Translation

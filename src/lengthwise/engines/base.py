@@ -7,20 +7,20 @@ passes the same tests (`tests/engines/test_conformance.py`).
 An engine does not handle budgets or units. It receives lengths as numbers, for models with an attached control.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, converter, to_numpy
+from ..arrays import converter, to_numpy
 from ..protocols import Tokenizer
+from .beam_search import beam_search
+from .rows import Processor, Rows, SearchResult
 
 Ids = Sequence[int]
 Options = Mapping[str, Any]  # decoding options of the engine's own, such as a repetition penalty
-# Edits the scores (rows, vocabulary) of a search, given the text ids so far (rows, n), without the prompt.
-Processor = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,6 @@ class TokenLogProbs(NamedTuple):
     end: NDArray[Any]  # of the most probable end token
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """The texts of a search, prompt by prompt, each list with the best first."""
-
-    ids: list[list[int]]  # without the prompts; padded to one length with the end token
-    scores: list[float]  # log P / tokens^length_penalty; 0 without beams
-
-
 class AttachedControl(Protocol):
     """What generation uses of a length control."""
 
@@ -61,19 +53,6 @@ class AttachedControl(Protocol):
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         """Return the prompt, edited for an output of `target` units."""
-
-
-class Rows(Protocol):
-    """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes."""
-
-    scores: Array  # (rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer
-    hidden: Array | None  # (rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it
-
-    def step(self, tokens: Array) -> None:
-        """Append one token to each row, (rows,), and compute the next scores."""
-
-    def select(self, rows: Array) -> None:
-        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
 
 
 class Engine(Protocol):
@@ -159,8 +138,6 @@ class Engine(Protocol):
         `prefixes`: ids with which each text begins; the result is what follows them. `scores`: return the scores of a
         beam search, which takes memory. The default searches over `prefill` and `step`.
         """
-        from .beam_search import beam_search
-
         options = dict(options or {})
         penalty = options.pop("length_penalty", 1.0)
         if prefixes is not None:

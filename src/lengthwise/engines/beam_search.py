@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import converter, to_numpy
-from .base import Processor, Rows, SearchResult
+from .rows import Processor, Rows, SearchResult
 
 _NEVER = -1e9  # the score of a beam that duplicates another one
 

@@ -180,7 +180,7 @@ class Graph:
 
 
 class OnnxRows:
-    """Unfinished texts; see `engines.base.Rows`."""
+    """Unfinished texts; see `engines.rows.Rows`."""
 
     def __init__(
         self,

@@ -18,8 +18,9 @@ from transformers import DynamicLayer, LogitsProcessor, UnbatchedClassifierFreeG
 from ..controls.attach import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
-from .base import Engine, Ids, LengthInputs, Options, Processor, SearchResult, TokenLogProbs
+from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .decoder_prefix import counting_from_the_text, last_logits_only
+from .rows import Processor, SearchResult
 
 Inputs = dict[str, Tensor]  # arguments of the model
 
@@ -362,7 +363,7 @@ def _prepare(model: Any, input_ids: Tensor, logits_processor: Any, **inputs: Any
 
 
 class TransformersRows:
-    """Unfinished texts with a transformers model; see `engines.base.Rows`."""
+    """Unfinished texts with a transformers model; see `engines.rows.Rows`."""
 
     def __init__(self, model: Any, prepared: _Prepared, hidden: bool) -> None:
         self._model, self._processors, self._inputs = model, prepared.processors, prepared.inputs
