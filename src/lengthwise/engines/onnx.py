@@ -3,6 +3,7 @@
 `models/conversion` makes the graph. The KV cache is a set of numpy buffers that onnxruntime updates in place.
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,11 +129,13 @@ class Graph:
         self._wrap = onnxruntime.OrtValue.ortvalue_from_numpy  # without a copy
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # errors
+        options.intra_op_num_threads = _threads()
         self.session = onnxruntime.InferenceSession(model.graph, options, providers=["CPUExecutionProvider"])
         self.head = NumpyCountdownHead.none(model.shape.width)
         if model.head is not None:
             self.head = NumpyCountdownHead.of(*model.head)
         self._head = {name: self._wrap(array) for name, array in self.head.arrays.items()}
+        self._bound: tuple[Any, Any] = None, None  # the buffers of a cache, and the binding that has them
 
     def cache(self, rows: int) -> KVCache:
         """Return an empty KV cache."""
@@ -154,7 +157,6 @@ class Graph:
         used = cache.used + new
         cache.reserve(int(used.max()))
         wanted = np.concatenate([row * width + own for row, own in enumerate(steps)])
-        binding = self.session.io_binding()
         inputs = {
             "ids": padded,
             "last": (used - 1).astype(np.int32),
@@ -162,21 +164,30 @@ class Graph:
             "steps": wanted,
             "state": np.concatenate(states),
         }
-        for name, array in inputs.items():
-            binding.bind_ortvalue_input(name, self._wrap(array))
-        for name, value in self._head.items():
-            binding.bind_ortvalue_input(name, value)
         hidden = np.empty((len(wanted), self._shape.width), np.float32)
         logits = np.empty((len(wanted), self._shape.vocabulary), np.float32)
-        binding.bind_ortvalue_output("hidden", self._wrap(hidden))
-        binding.bind_ortvalue_output("logits", self._wrap(logits))
-        for n, buffer in enumerate(cache.buffers):
-            name, value = f"{('key', 'value')[n % 2]}.{n // 2}", self._wrap(buffer)
-            binding.bind_ortvalue_input(name, value)
-            binding.bind_ortvalue_output(f"new_{name}", value)
+        binding = self._binding(cache)
+        for name, array in inputs.items():
+            binding.bind_ortvalue_input(name, self._wrap(array))
+        for name, array in (("hidden", hidden), ("logits", logits)):
+            binding.bind_ortvalue_output(name, self._wrap(array))
         self.session.run_with_iobinding(binding)
         cache.used = used
         return hidden, logits
+
+    def _binding(self, cache: KVCache) -> Any:
+        """Return a binding that has the buffers of the cache and the head; that of the last call, if they are its."""
+        buffers, binding = self._bound
+        if buffers is not cache.buffers:
+            binding = self.session.io_binding()
+            for name, value in self._head.items():
+                binding.bind_ortvalue_input(name, value)
+            for n, buffer in enumerate(cache.buffers):
+                name, value = f"{('key', 'value')[n % 2]}.{n // 2}", self._wrap(buffer)
+                binding.bind_ortvalue_input(name, value)
+                binding.bind_ortvalue_output(f"new_{name}", value)
+            self._bound = cache.buffers, binding
+        return binding
 
 
 class OnnxRows:
@@ -224,6 +235,12 @@ class OnnxRows:
         self.hidden = hidden if self._keeps_hidden else None
         if self._steps < self._least:
             self.scores[:, self._engine.eos] = -np.inf
+
+
+def _threads() -> int:
+    """Return the number of threads that OMP_NUM_THREADS allows, which torch obeys as well; 0: one per core."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(first) if first.isdecimal() else 0
 
 
 def _log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
