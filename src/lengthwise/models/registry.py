@@ -29,7 +29,7 @@ class Source:
     licence: str
     download: int  # bytes
     build: Build
-    convert: Build  # makes the graph of the onnx engine
+    convert: Build | None = None  # makes the graph of the onnx engine; None: the model cannot be converted
     edition: int = 1  # part of the folder's name: raise it when `build` or `convert` changes what it writes
 
 
@@ -90,10 +90,10 @@ def resolve(name: str, *, say: Say = _print) -> Path:
 def converted(name: str, *, say: Say = _print) -> Path | None:
     """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
     short = name.lower()
-    if short not in KNOWN or short in _bundled():
+    if short in _bundled() or short not in KNOWN or (convert := KNOWN[short].convert) is None:
         return None
     place = _place(short)
-    return built_once(f"{short} for onnxruntime", place.with_name(f"{place.name}-onnx"), KNOWN[short].convert, say)
+    return built_once(f"{short} for onnxruntime", place.with_name(f"{place.name}-onnx"), convert, say)
 
 
 def _is_model(folder: Path) -> bool:
