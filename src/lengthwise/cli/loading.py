@@ -27,13 +27,15 @@ def load(
     engine: str = "transformers",
 ) -> "Writer":
     """Return a writer for the model called `name`."""
+    from ..generation.load import ENGINES, load
+
     if dtype not in (None, *options.DTYPES):
         raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
+    if engine not in ENGINES:
+        raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
     prepare = folder if engine == "transformers" else converted
     prepare(name)  # before torch is imported, and before the status line, which would hide a download's progress
     with console().status("loading the model"), gc_paused():
-        from ..generation.load import load
-
         given: dict[str, Any] = {"dtype": dtype} if dtype else {}
         if engine == "transformers":
             silence_libraries()
