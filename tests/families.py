@@ -47,7 +47,6 @@ _ROPE = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
-    "head_dim": 16,  # onnxruntime's attention needs a multiple of 16
     "max_position_embeddings": 128,
 }
 _T5 = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "dropout_rate": 0.0}
@@ -76,11 +75,14 @@ _MAKE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-def tiny(family: str, vocabulary: Any) -> Any:
-    """Return a random model of this family with `len(vocabulary)` tokens; its weights are large, so outputs vary."""
+def tiny(family: str, vocabulary: Any, **sizes: int) -> Any:
+    """Return a random model of this family with `len(vocabulary)` tokens; its weights are large, so outputs vary.
+
+    `sizes` replace settings of its configuration.
+    """
     kind, config, options = _MAKE[family]
     torch.manual_seed(0)
-    model = kind(config(vocab_size=len(vocabulary), **_SPECIAL, **options))
+    model = kind(config(vocab_size=len(vocabulary), **_SPECIAL, **options, **sizes))
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad and weight.dim() > 1:

@@ -45,7 +45,7 @@ def scripted(monkeypatch):
         writer = Scripted(answers)
         monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
         monkeypatch.setattr(
-            "lengthwise.generation.load.load", lambda name, device, fitted: writer.devices.append(device) or writer
+            "lengthwise.generation.load.load", lambda name, device, **_: writer.devices.append(device) or writer
         )
         return writer
 

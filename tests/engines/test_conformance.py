@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from families import ENCODER_DECODERS, FAMILIES, tiny
+from families import ENCODER_DECODERS, FAMILIES
+from families import tiny as tiny_model
 from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, load
 from lengthwise.controls.attach import controls_of
 from lengthwise.engines.base import Engine, LengthInputs, TokenLogProbs
@@ -20,6 +21,13 @@ from lengthwise.models.conversion.folder import save_converted
 from lengthwise.models.conversion.llama import of_arrays
 from lengthwise.models.onnx_model import read_onnx
 from lengthwise.scoring.log_likelihood import CausalScorer
+
+ONNX = ("llama", "mistral", "qwen2")
+
+
+def tiny(family, tokenizer):
+    """A tiny model; the heads of Llama-type ones have the size that onnxruntime's attention needs."""
+    return tiny_model(family, tokenizer, **({"head_dim": 16} if family in ONNX else {}))
 
 
 def onnx_engine(model, tokenizer, name):
@@ -35,7 +43,7 @@ def onnx_engine(model, tokenizer, name):
 
 
 # A new engine adds a line: a function of a tiny model and its tokenizer, and the families that it runs.
-ENGINES = {"transformers": (TransformersEngine, FAMILIES), "onnx": (onnx_engine, ("llama", "mistral", "qwen2"))}
+ENGINES = {"transformers": (TransformersEngine, FAMILIES), "onnx": (onnx_engine, ONNX)}
 TEXTS = ["The dog.", "A longer question: where is the fox, and why?", "x"]
 STEPS = 8
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from test_conformance import TEXTS, greedy, onnx_engine
+from test_conformance import ONNX, TEXTS, greedy, onnx_engine, tiny
 
-from families import tiny
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
 from lengthwise.controls.countdown_head import bucket as torch_bucket
 from lengthwise.engines import kv_cache
@@ -13,8 +12,6 @@ from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.numpy_countdown_head import bucket
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation.load import load
-
-FAMILIES = ("llama", "mistral", "qwen2")
 
 
 def trained_head(units=("tokens", "words", "chars")):
@@ -36,7 +33,7 @@ def pair(family, tokenizer, control=None):
     return TransformersEngine(model, tokenizer, "tiny"), onnx_engine(model, tokenizer, "tiny")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ONNX)
 def test_scores_and_texts_of_transformers(family, byte_bpe):
     reference, engine = pair(family, byte_bpe)
     prompts = [engine.prompt_ids(text) for text in TEXTS]
