@@ -4,6 +4,8 @@ Keys and values of a row fill the first columns of its buffer. A step writes one
 `select` and a buffer that is full cause copies.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ class KVCache:
     def __init__(self, layers: int, rows: int, heads: int, size: int) -> None:
         self.buffers: NDArray[np.float32] = np.zeros((2 * layers, rows, heads, 0, size), np.float32)
         self.used = np.zeros(rows, np.int64)
+        self.binding: Any = None  # what the engine has made for these buffers; None after they were replaced
 
     @property
     def capacity(self) -> int:
@@ -29,12 +32,13 @@ class KVCache:
         shape[3] = max(tokens, 2 * self.capacity, _GROWTH)
         wider = np.zeros(shape, np.float32)
         wider[:, :, :, :filled] = self.buffers[:, :, :, :filled]
-        self.buffers = wider
+        self.buffers, self.binding = wider, None
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep these rows in this order. A row that is named twice is forked."""
         # Indexing with an array can return another memory layout, which onnxruntime would copy instead of updating it.
         self.buffers, self.used = np.ascontiguousarray(self.buffers[:, rows]), self.used[rows]
+        self.binding = None
 
     def row(self, row: int) -> "KVCache":
         """Return a cache of one row that has its buffers in common with this one; its length is its own."""

@@ -135,7 +135,6 @@ class Graph:
         if model.head is not None:
             self.head = NumpyCountdownHead.of(*model.head)
         self._head = {name: self._wrap(array) for name, array in self.head.arrays.items()}
-        self._bound: tuple[Any, Any] = None, None  # the buffers of a cache, and the binding that has them
 
     def cache(self, rows: int) -> KVCache:
         """Return an empty KV cache."""
@@ -176,18 +175,16 @@ class Graph:
         return hidden, logits
 
     def _binding(self, cache: KVCache) -> Any:
-        """Return a binding that has the buffers of the cache and the head; that of the last call, if they are its."""
-        buffers, binding = self._bound
-        if buffers is not cache.buffers:
-            binding = self.session.io_binding()
+        """Return the inputs and outputs that have the buffers of the cache and the head, made once per buffer."""
+        if cache.binding is None:
+            cache.binding = self.session.io_binding()
             for name, value in self._head.items():
-                binding.bind_ortvalue_input(name, value)
+                cache.binding.bind_ortvalue_input(name, value)
             for n, buffer in enumerate(cache.buffers):
                 name, value = f"{('key', 'value')[n % 2]}.{n // 2}", self._wrap(buffer)
-                binding.bind_ortvalue_input(name, value)
-                binding.bind_ortvalue_output(f"new_{name}", value)
-            self._bound = cache.buffers, binding
-        return binding
+                cache.binding.bind_ortvalue_input(name, value)
+                cache.binding.bind_ortvalue_output(f"new_{name}", value)
+        return cache.binding
 
 
 class OnnxRows:
