@@ -55,7 +55,7 @@ def resolve_onnx(name: str) -> tuple[Path, Path | None]:
     if (folder / SETTINGS).exists():
         return folder, controls
     if any((folder / file).exists() for file in ("config.json", "adapter_config.json")):
-        advice = f"use the engine transformers, or a model whose base is one of {', '.join(registry.KNOWN)}."
+        advice = f"convert it, `lengthwise export {name} FOLDER`, and name that folder; or use the engine transformers."
         raise ModelNotFound(name, f"{name!r} has not been converted for the onnx engine.", advice)
     return resolve_onnx(str(description["base_model"]))[0], controls
 

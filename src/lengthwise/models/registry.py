@@ -17,7 +17,7 @@ from .cache import Build, Say, built_once, cache_dir, is_complete
 from .hub import from_hub
 
 BUNDLED = Path(__file__).parent / "bundled"
-_MARKS = ("config.json", "adapter_config.json", "lengthwise.json")  # one of these makes a folder a model
+_MARKS = ("config.json", "adapter_config.json", "lengthwise.json", "onnx.json")  # one of these makes a folder a model
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 

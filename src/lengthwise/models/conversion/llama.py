@@ -98,16 +98,18 @@ def _shape(config: Mapping[str, Any]) -> Shape:
         "biases in its MLP": bool(config.get("mlp_bias")),
         f"the activation {config.get('hidden_act')}": config.get("hidden_act", "silu") != "silu",
     }
+    heads = config["num_attention_heads"]
+    size = config.get("head_dim") or config["hidden_size"] // heads
+    strange[f"heads of size {size}, which is no multiple of 16"] = size % 16 != 0
     if found := [name for name, given in strange.items() if given]:
         raise ValueError(f"the onnx engine cannot run a model with {found[0]}")
-    heads = config["num_attention_heads"]
     return Shape(
         vocabulary=config["vocab_size"],
         width=config["hidden_size"],
         layers=config["num_hidden_layers"],
         heads=heads,
         kv_heads=config.get("num_key_value_heads") or heads,
-        head_size=config.get("head_dim") or config["hidden_size"] // heads,
+        head_size=size,
         window=config["max_position_embeddings"],
         rope_base=float(rope.get("rope_theta") or config.get("rope_theta") or 10_000.0),
         epsilon=config["rms_norm_eps"],
