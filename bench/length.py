@@ -350,7 +350,7 @@ def sound(base: Writer, prompts: Sequence[str], texts: Sequence[str]) -> list[bo
     ends = [engine.tokenizer(texts[row].rstrip(), add_special_tokens=False)["input_ids"] for row in rows]
     before = [[*engine.prompt_ids(prompts[row]), *ids[:-1]] for row, ids in zip(rows, ends, strict=True)]
     for n, last in log_probs(engine, before, [ids[-1:] for ids in ends]):
-        found[rows[n]] = bool((last.token - last.best).exp() >= MIN_AGREEMENT)
+        found[rows[n]] = bool(np.exp(last.token - last.best) >= MIN_AGREEMENT)
     return found
 
 

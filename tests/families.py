@@ -75,11 +75,14 @@ _MAKE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-def tiny(family: str, vocabulary: Any) -> Any:
-    """Return a random model of this family with `len(vocabulary)` tokens; its weights are large, so outputs vary."""
+def tiny(family: str, vocabulary: Any, **sizes: int) -> Any:
+    """Return a random model of this family with `len(vocabulary)` tokens; its weights are large, so outputs vary.
+
+    `sizes` replace settings of its configuration.
+    """
     kind, config, options = _MAKE[family]
     torch.manual_seed(0)
-    model = kind(config(vocab_size=len(vocabulary), **_SPECIAL, **options))
+    model = kind(config(vocab_size=len(vocabulary), **_SPECIAL, **options, **sizes))
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad and weight.dim() > 1:

@@ -35,7 +35,7 @@ def book(monkeypatch):
     def put(entries=(), **settings):
         found = Dictionary(dict(entries))
         writer = fake_writer(**{"source_lang": "en", "target_lang": "fr", **settings})
-        monkeypatch.setattr("lengthwise.generation.load.load", lambda name, device, fitted: writer)
+        monkeypatch.setattr("lengthwise.generation.load.load", lambda name, **_: writer)
         monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
         monkeypatch.setattr("lengthwise.translation.translator.Hypotheses", lambda writer, beams: found)
         return found

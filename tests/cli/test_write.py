@@ -45,7 +45,7 @@ def scripted(monkeypatch):
         writer = Scripted(answers)
         monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
         monkeypatch.setattr(
-            "lengthwise.generation.load.load", lambda name, device, fitted: writer.devices.append(device) or writer
+            "lengthwise.generation.load.load", lambda name, device, **_: writer.devices.append(device) or writer
         )
         return writer
 
@@ -357,3 +357,32 @@ def test_smollm2_writes_a_finished_text_that_fits():
     assert done.stdout.endswith("\n")
     assert 0 < len(done.stdout.strip()) <= 60
     assert done.stderr in ("", f"lengthwise: {len(done.stdout.strip())} of at most 60 chars · fits · not complete\n")
+
+
+WITHOUT_TORCH = """
+import sys
+class Blocked:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("torch", "transformers", "peft", "accelerate"):
+            raise ImportError(f"{name} was imported")
+sys.meta_path.insert(0, Blocked())
+from lengthwise.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("how", [[], ["--candidates", "2"], ["--beams", "2"]])
+def test_the_onnx_engine_writes_without_torch(how):
+    ask = ["write", "Name one planet.", "--length", "at most 60 chars", "--engine", "onnx", "--json", *how]
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *ask], env=ENVIRONMENT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["fits"]
+
+
+def test_an_unknown_engine(cli):
+    code, _, err = cli("write", "Hi", "--length", "at most 9 chars", "--engine", "vlm")
+    assert (code, err) == (
+        2,
+        "lengthwise: --engine must be transformers or onnx; got 'vlm'; see lengthwise write --help\n",
+    )

@@ -18,10 +18,11 @@ def decoded_as_trained(engine: Any, prompts: Any) -> tuple[Tensor, Tensor]:
         seen.append(rows.scores.log_softmax(1).amax(1))
         rows.step(texts[-1])
     texts = torch.stack(texts, 1)
-    together = engine.score(prompts, texts.tolist()).token
+    together = torch.from_numpy(engine.score(prompts, texts.tolist()).token)
     torch.testing.assert_close(torch.stack(seen, 1), together, atol=1e-5, rtol=0)
     for n, prompt in enumerate(prompts):  # without padding
-        torch.testing.assert_close(engine.score([prompt], [texts[n].tolist()]).token[0], together[n], atol=1e-5, rtol=0)
+        alone = torch.from_numpy(engine.score([prompt], [texts[n].tolist()]).token)[0]
+        torch.testing.assert_close(alone, together[n], atol=1e-5, rtol=0)
     return texts, together
 
 

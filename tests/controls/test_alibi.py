@@ -86,7 +86,9 @@ def test_training_and_cached_decoding_agree(family: str, more: Any, byte_bpe: An
     texts, together = decoded_as_trained(engine, prompts)
     for other in ([], more, [Alibi()] if more else []):  # the plain model, and each control alone
         if other or not more:
-            without = engine_of(family, byte_bpe, sp_unigram, *other).score(prompts, texts.tolist()).token
+            without = torch.from_numpy(
+                engine_of(family, byte_bpe, sp_unigram, *other).score(prompts, texts.tolist()).token
+            )
             assert (without - together).abs().max() > 1e-3
 
 
@@ -118,7 +120,7 @@ def test_beams(family: str, options: dict[str, Any], byte_bpe: Any, sp_unigram: 
     assert found.ids == engine.search(prompts, max_new_tokens=6, beams=3, scores=True, options=plain).ids
     for prompt, text, score in zip(prompts, found.ids, found.scores, strict=True):
         text = text[: text.index(2) + 1] if 2 in text else text
-        assert float(engine.score([prompt], [text]).token.sum()) == pytest.approx(score, abs=1e-3)
+        assert float(torch.from_numpy(engine.score([prompt], [text]).token).sum()) == pytest.approx(score, abs=1e-3)
 
 
 def test_a_length_on_top_and_from_a_folder(byte_bpe: Any, sp_unigram: Any, tmp_path: Path) -> None:
@@ -128,10 +130,10 @@ def test_a_length_on_top_and_from_a_folder(byte_bpe: Any, sp_unigram: Any, tmp_p
     prompts, texts = [engine.prompt_ids(text) for text in TEXTS], [[5, 9, 7]] * 3
     lengths = [LengthInputs([n] * 3, [0] * 3, [False] * 3, [0] * 3) for n in (5, 50)]
     there = TransformersEngine(model, tokenizer)
-    here = [engine.score(prompts, texts, length).token for length in lengths]
+    here = [torch.from_numpy(engine.score(prompts, texts, length).token) for length in lengths]
     assert (here[0] - here[1]).abs().max() > 1e-3
     for length, expected in zip(lengths, here, strict=True):
-        torch.testing.assert_close(there.score(prompts, texts, length).token, expected)
+        torch.testing.assert_close(torch.from_numpy(there.score(prompts, texts, length).token), expected)
 
 
 @pytest.mark.parametrize("family", ABSOLUTE)

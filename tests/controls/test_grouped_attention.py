@@ -134,9 +134,13 @@ def test_single_sentences_have_the_plain_models_scores(family: str, sp_unigram: 
     call = {"input_ids": ids, "attention_mask": (ids != 0).long(), "decoder_input_ids": target}
     with torch.inference_mode():
         torch.testing.assert_close(engine.model(**call).logits, plain.model(**call).logits, atol=1e-6, rtol=1e-6)
-    assert (engine.score(PROMPTS, TEXTS).token - plain.score(PROMPTS, TEXTS).token).abs().max() > 1e-3
+    assert (
+        torch.from_numpy(engine.score(PROMPTS, TEXTS).token) - torch.from_numpy(plain.score(PROMPTS, TEXTS).token)
+    ).abs().max() > 1e-3
     detach(engine.model)
-    assert torch.equal(engine.score(PROMPTS, TEXTS).token, plain.score(PROMPTS, TEXTS).token)
+    assert torch.equal(
+        torch.from_numpy(engine.score(PROMPTS, TEXTS).token), torch.from_numpy(plain.score(PROMPTS, TEXTS).token)
+    )
     left = [name for module in engine.model.modules() for name in vars(module) if name.startswith("_lengthwise")]
     assert not left
 
@@ -156,9 +160,11 @@ ON_TOP: dict[str, Any] = {
 def test_training_and_cached_decoding_agree(family: str, more: str, sp_unigram: Any) -> None:
     engine = engine_of(family, sp_unigram, grouped(sp_unigram), *ON_TOP[more]())
     engine.model.double()  # float32 itself rounds by 1e-5
-    together = engine.score(PROMPTS, TEXTS).token
+    together = torch.from_numpy(engine.score(PROMPTS, TEXTS).token)
     for n, (prompt, text) in enumerate(zip(PROMPTS, TEXTS, strict=True)):  # without padding
-        torch.testing.assert_close(engine.score([prompt], [text]).token[0], together[n], atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            torch.from_numpy(engine.score([prompt], [text]).token)[0], together[n], atol=1e-5, rtol=0
+        )
     rows, order, seen = engine.prefill(PROMPTS), torch.tensor([2, 0, 1]), []
     texts = torch.tensor(TEXTS)
     rows.select(order)  # as a search that reorders its rows
@@ -170,14 +176,14 @@ def test_training_and_cached_decoding_agree(family: str, more: str, sp_unigram: 
     expected = together[order].masked_fill(~found.isfinite(), -torch.inf)  # Marian's padding is never written
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
     if more != "alone":  # it has an effect
-        without = engine_of(family, sp_unigram, grouped(sp_unigram)).score(PROMPTS, TEXTS).token
+        without = torch.from_numpy(engine_of(family, sp_unigram, grouped(sp_unigram)).score(PROMPTS, TEXTS).token)
         assert (without - together).abs().max() > 1e-3
 
 
 def test_the_order_of_controls_does_not_matter(sp_unigram: Any) -> None:
     """Length-aware attention counts the keys that a query can see in its sentence."""
     one, two = (
-        engine_of("marian", sp_unigram, *controls).score(PROMPTS, TEXTS).token
+        torch.from_numpy(engine_of("marian", sp_unigram, *controls).score(PROMPTS, TEXTS).token)
         for controls in (
             [ON_TOP["length_aware"]()[0], Alibi(), grouped(sp_unigram)],
             [grouped(sp_unigram), Alibi(), ON_TOP["length_aware"]()[0]],
@@ -203,7 +209,7 @@ def test_beams(family: str, options: dict[str, Any], sp_unigram: Any) -> None:
         raise AssertionError("no beam has a separator")
     for prompt, text, score in zip(prompts, found.ids, found.scores, strict=True):
         text = text[: text.index(2) + 1] if 2 in text else text
-        assert float(engine.score([prompt], [text]).token.sum()) == pytest.approx(score, abs=1e-3)
+        assert float(torch.from_numpy(engine.score([prompt], [text]).token).sum()) == pytest.approx(score, abs=1e-3)
 
 
 def test_calls_that_cannot_be_counted_are_refused(sp_unigram: Any) -> None:
@@ -276,16 +282,16 @@ def test_compiled_layers_compute_the_same(sp_unigram: Any) -> None:
 
 def test_a_copy_has_its_own_controls(sp_unigram: Any) -> None:
     engine = engine_of("bart", sp_unigram, grouped(sp_unigram), Alibi())
-    expected = engine.score(PROMPTS, TEXTS).token
+    expected = torch.from_numpy(engine.score(PROMPTS, TEXTS).token)
     other = TransformersEngine(copy.deepcopy(engine.model), sp_unigram)
     with torch.no_grad():
         for gate in controls_of(other.model)[0].parameters():
             gate.zero_()
-    assert (other.score(PROMPTS, TEXTS).token - expected).abs().max() > 1e-3
+    assert (torch.from_numpy(other.score(PROMPTS, TEXTS).token) - expected).abs().max() > 1e-3
     detach(other.model)
-    assert torch.equal(engine.score(PROMPTS, TEXTS).token, expected)
-    plain = engine_of("bart", sp_unigram).score(PROMPTS, TEXTS).token
-    assert torch.equal(other.score(PROMPTS, TEXTS).token, plain)
+    assert torch.equal(torch.from_numpy(engine.score(PROMPTS, TEXTS).token), expected)
+    plain = torch.from_numpy(engine_of("bart", sp_unigram).score(PROMPTS, TEXTS).token)
+    assert torch.equal(torch.from_numpy(other.score(PROMPTS, TEXTS).token), plain)
 
 
 # ---- saved, refused, trained
@@ -301,10 +307,10 @@ def test_a_length_on_top_and_from_a_folder(sp_unigram: Any, tmp_path: Path) -> N
     prompts, texts = ([[separator if n == SEP else n for n in row] for row in rows] for rows in (PROMPTS, TEXTS))
     assert loaded("a <sep> b")["input_ids"].count(separator) == 1
     lengths = [LengthInputs([n] * 3, [0] * 3, [False] * 3, [0] * 3) for n in (5, 50)]
-    here = [engine.score(prompts, texts, length).token for length in lengths]
+    here = [torch.from_numpy(engine.score(prompts, texts, length).token) for length in lengths]
     assert (here[0] - here[1]).abs().max() > 1e-3
     for length, expected in zip(lengths, here, strict=True):
-        found = TransformersEngine(model, loaded).score(prompts, texts, length).token
+        found = torch.from_numpy(TransformersEngine(model, loaded).score(prompts, texts, length).token)
         torch.testing.assert_close(found, expected)
 
 

@@ -24,12 +24,12 @@ def test_a_writer_runs_on_cuda_when_it_is_there(
     model = tiny("llama", byte_bpe)
     folder = save(model, byte_bpe, tmp_path / "model")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    monkeypatch.setattr("lengthwise.generation.load.load_model", fake)
+    monkeypatch.setattr("lengthwise.models.checkpoint.load_model", fake)
     load(str(folder), device=asked)
     assert [device.type for device in seen] == [used]
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lengthwise.generation.load.load_model", lambda *args, **options: pytest.fail("too late"))
+    monkeypatch.setattr("lengthwise.models.checkpoint.load_model", lambda *args, **options: pytest.fail("too late"))
     with pytest.raises(ValueError, match="cannot run on device 'gpu' here: unknown device type"):
         load("smollm2", device="gpu")

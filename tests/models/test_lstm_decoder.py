@@ -9,7 +9,7 @@ import torch
 from families import tiny
 from lengthwise.controls import EncodingControl, InitialCell
 from lengthwise.controls.attach import attach
-from lengthwise.engines.base import LengthInputs
+from lengthwise.engines.base import LengthInputs, TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training.fresh_model import fresh_model
@@ -46,7 +46,7 @@ def test_cached_steps_search_and_scores_agree(engine: TransformersEngine) -> Non
         rows.step(taken[-1])
     ids = torch.stack(taken, 1).tolist()
     assert engine.search(prompts, LENGTHS, max_new_tokens=STEPS, options=options).ids == ids
-    scored = engine.score(prompts, ids, LENGTHS)
+    scored = TokenLogProbs(*map(torch.from_numpy, engine.score(prompts, ids, LENGTHS)))
     # `min_new_tokens` has excluded the end, which has some probability in the scores.
     ends = scored.end.exp()
     torch.testing.assert_close(scored.token - (1 - ends).log(), torch.stack(chosen, 1), atol=1e-4, rtol=1e-4)
@@ -63,14 +63,14 @@ def test_beams_and_padding(engine: TransformersEngine) -> None:
 
 def test_the_length_reaches_every_step_and_not_other_rows(engine: TransformersEngine) -> None:
     prompts, texts = [engine.prompt_ids(text) for text in TEXTS], [[9, 10, 11]] * 3
-    before = engine.score(prompts, texts, LENGTHS).token
+    before = torch.from_numpy(engine.score(prompts, texts, LENGTHS).token)
     changed = LengthInputs(length=[5, 31, 12], unit=[0] * 3, at_most=[False] * 3, written=[0] * 3)
-    moved = (engine.score(prompts, texts, changed).token - before).abs() > 1e-6
+    moved = (torch.from_numpy(engine.score(prompts, texts, changed).token) - before).abs() > 1e-6
     assert moved.tolist() == [[False] * 3, [True] * 3, [False] * 3]
-    without = engine.score(prompts, texts).token
+    without = torch.from_numpy(engine.score(prompts, texts).token)
     zero = engine.controls[0]
     torch.nn.init.zeros_(zero.vector)
-    torch.testing.assert_close(engine.score(prompts, texts, LENGTHS).token, without)
+    torch.testing.assert_close(torch.from_numpy(engine.score(prompts, texts, LENGTHS).token), without)
 
 
 def test_saved_and_loaded(engine: TransformersEngine, tokenizer: Any, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_saved_and_loaded(engine: TransformersEngine, tokenizer: Any, tmp_path: 
     save(engine.model, tokenizer, tmp_path / "model")
     loaded = TransformersEngine(*load_model(tmp_path / "model"))
     assert [control.name for control in loaded.controls] == ["initial_cell"]
-    before, after = (one.score(prompts, texts, LENGTHS).token for one in (engine, loaded))
+    before, after = (torch.from_numpy(one.score(prompts, texts, LENGTHS).token) for one in (engine, loaded))
     torch.testing.assert_close(before, after)
     assert not loaded.model.generation_config.use_cache
 

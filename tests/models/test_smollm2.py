@@ -83,3 +83,31 @@ def test_smollm2_answers_and_stops(cache, capfd):
     assert ids == (model.generation_config.eos_token_id, model.generation_config.pad_token_id)
     assert str(model.dtype) == "torch.float32"
     assert tokenizer.tokenize("Steps:\n\n1. Cut  12") == ["Steps", ":", "ĊĊ", "1", ".", "ĠCut", "ĠĠ", "1", "2"]
+
+
+@pytest.mark.real
+def test_it_is_converted_for_onnxruntime_without_torch():
+    """The tokenizer is the one of transformers, and the model is nearly: KL at most 0.01 to float32."""
+    import numpy as np
+    from transformers import AutoTokenizer
+
+    from lengthwise import load
+
+    reference, engine = (load("smollm2-plain", engine=name, device="cpu").engine for name in ("transformers", "onnx"))
+    theirs, ours = AutoTokenizer.from_pretrained(resolve("smollm2-plain")), engine.tokenizer
+    assert ours.get_vocab() == theirs.get_vocab()
+    for text in ("Steps:\n\n1. Cut  12", "Où est-il ?", "<|im_start|>user\nHi<|im_end|>", "it's 'tis\t x"):
+        assert ours(text)["input_ids"] == theirs(text)["input_ids"]
+    prompt = engine.prompt_ids("What is the capital of France?")
+    assert prompt == reference.prompt_ids("What is the capital of France?")
+    reply = engine.search([prompt], max_new_tokens=40).ids[0]
+    assert ours.decode(reply) == "The capital of France is Paris.<|im_end|>"
+    rows, found = [one.prefill([engine.prompt_ids("Describe a lighthouse.")]) for one in (reference, engine)], []
+    for _ in range(40):
+        one, other = (np.asarray(each.scores, np.float64) for each in rows)
+        one, other = (scores - np.logaddexp.reduce(scores, 1, keepdims=True) for scores in (one, other))
+        found.append((np.exp(one) * (one - other)).sum())
+        chosen = rows[0].scores.argmax(1)
+        for each in rows:
+            each.step(chosen)
+    assert np.mean(found) <= 0.01

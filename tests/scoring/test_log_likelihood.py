@@ -57,10 +57,13 @@ def test_each_text_as_if_it_were_alone(family, tokens, request, monkeypatch):
     for row, values in found.items():
         expected = by_hand(engine, prompts[row], texts[row])
         torch.testing.assert_close(
-            values.token, expected.gather(1, torch.tensor(texts[row])[:, None])[:, 0], atol=1e-4, rtol=1e-4
+            torch.from_numpy(values.token),
+            expected.gather(1, torch.tensor(texts[row])[:, None])[:, 0],
+            atol=1e-4,
+            rtol=1e-4,
         )
-        torch.testing.assert_close(values.best, expected.amax(1), atol=1e-4, rtol=1e-4)
-        torch.testing.assert_close(values.end, expected[:, 2], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(torch.from_numpy(values.best), expected.amax(1), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(torch.from_numpy(values.end), expected[:, 2], atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2", "marian", "t5"])
@@ -72,7 +75,7 @@ def test_attached_controls_receive_lengths(family, control, request):
     for row, values in log_probs(engine, prompts, texts, lengths):
         expected = by_hand(engine, prompts[row], texts[row], lengths.length[row])
         expected = expected.gather(1, torch.tensor(texts[row])[:, None])[:, 0]
-        torch.testing.assert_close(values.token, expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(torch.from_numpy(values.token), expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", DECODERS)
@@ -97,7 +100,9 @@ def test_tokens_that_are_never_written_get_no_probability(engine, monkeypatch):
     [(_, banned)] = log_probs(engine, prompts[:1], texts[:1])
     expected = by_hand(engine, prompts[0], texts[0])
     lost = (1 - expected[:, never].exp().sum(1)).log()
-    torch.testing.assert_close(banned.token, plain.token - lost, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        torch.from_numpy(banned.token), torch.from_numpy(plain.token) - lost, atol=1e-4, rtol=1e-4
+    )
 
 
 # ---- answers to prompts

@@ -15,7 +15,7 @@ import typer
 
 from ..errors import ModelNotFound
 from ..version import __version__
-from . import contrast, data, demo, evaluate, measure, models, score, train, translate, write
+from . import contrast, data, demo, evaluate, export, measure, models, score, train, translate, write
 from .options import flag
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_message, usage_message
 
@@ -76,6 +76,6 @@ def lengthwise(
         print(context.get_help())
 
 
-for module in (write, translate, demo, measure, models, train, evaluate, score, contrast):
+for module in (write, translate, demo, measure, models, export, train, evaluate, score, contrast):
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))  # the function of the same name
 app.add_typer(data.app, name="data")

@@ -18,18 +18,31 @@ if TYPE_CHECKING:
     from ..generation.generator import Writer
 
 
-def load(name: str, device: str | None = None, *, fitted: bool = False, dtype: str | None = None) -> "Writer":
+def load(
+    name: str,
+    device: str | None = None,
+    *,
+    fitted: bool = False,
+    dtype: str | None = None,
+    engine: str = "transformers",
+) -> "Writer":
     """Return a writer for the model called `name`."""
+    from ..generation.load import ENGINES, load
+
     if dtype not in (None, *options.DTYPES):
         raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
-    folder(name)  # before torch is imported, and before the status line, which would hide a download's progress
+    if engine not in ENGINES:
+        raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
+    prepare = folder if engine == "transformers" else converted
+    prepare(name)  # before torch is imported, and before the status line, which would hide a download's progress
     with console().status("loading the model"), gc_paused():
-        silence_libraries()
-        import torch
+        given: dict[str, Any] = {"dtype": dtype} if dtype else {}
+        if engine == "transformers":
+            silence_libraries()
+            import torch
 
-        from ..generation.load import load
-
-        return load(name, device=device, fitted=fitted, **({"dtype": getattr(torch, dtype)} if dtype else {}))
+            given = {"dtype": getattr(torch, dtype)} if dtype else {}
+        return load(name, engine=engine, device=device, fitted=fitted, **given)
 
 
 def folder(name: str) -> Path:
@@ -39,6 +52,13 @@ def folder(name: str) -> Path:
     if not sys.stderr.isatty():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # read when the hub's library is imported
     return resolve(name)
+
+
+def converted(name: str) -> None:
+    """Convert the model called `name` for the onnx engine, if it is a known one and not cached."""
+    from ..models.onnx_model import resolve_onnx
+
+    resolve_onnx(name)
 
 
 def silence_libraries() -> None:

@@ -32,6 +32,7 @@ def write(
     seed: options.Seed = 0,
     system: options.System = None,
     beams: options.Beams = 1,
+    engine: options.Engine = "transformers",
     device: options.Device = None,
     dtype: options.Dtype = None,
     as_json: options.Json = False,
@@ -61,7 +62,7 @@ def write(
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}
     lines = StdinLines() if prompt == "-" else None  # stdin is read while the model loads
-    writer = load(model, device, dtype=dtype)
+    writer = load(model, device, dtype=dtype, engine=engine)
     _warn_of_window(writer, budget)
     call: Write = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
     if lines is None:
@@ -86,7 +87,7 @@ def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
 
 def _token_count(model: Any, status: Any) -> Any:
     """Return a context in which `status` shows the tokens so far on a terminal: a long text may take minutes."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or model is None:  # an engine without a module of torch
         return nullcontext()
     steps = count(1)
     return model.register_forward_hook(lambda *_: status.update(f"writing: {next(steps):,} tokens"))

@@ -9,19 +9,18 @@ integers per row. Only the masks are as wide as the vocabulary. In most steps ev
 """
 
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array, converter, library, to_numpy
 from ..length.meter import Booleans, Integers, Meter
 from ..length.sentences import finished
 from .length_state import ALL, LengthState, Rows
 from .token_costs import BANNED, State, TokenCosts, token_costs_of
 
-Array = Any  # a torch tensor or a numpy array
 Limits = Iterable[int | None]  # None: no limit
 
 UNLIMITED = BANNED - 1
@@ -117,7 +116,7 @@ class LengthConstraint:
         rows, each = len(self.low), len(ids) // self._texts
         if rows != len(ids):
             self.select(np.arange(self._texts).repeat(each) * (rows // self._texts))
-        texts: Any = _numpy(ids)
+        texts: Any = to_numpy(ids)
         if any(map(len, self._written)):
             texts = [[*self._written[row // each], *new] for row, new in enumerate(texts.tolist())]
         self.state = LengthState.of(self.meter, texts)
@@ -125,12 +124,12 @@ class LengthConstraint:
 
     def update(self, tokens: Array, rows: Rows = ALL) -> None:
         """Append the chosen tokens, one for each row, or for each of these `rows`."""
-        self.state.advance(_numpy(tokens), rows)
+        self.state.advance(to_numpy(tokens), rows)
 
     def full_stops(self, tokens: Array) -> Array:
         """Return which of these tokens are full stops, as an array of the same library and shape."""
         known = self._costs.is_full_stop
-        return _converter(tokens)(known)[tokens.clip(max=len(known) - 1)]  # a model may have ids beyond its tokenizer's
+        return converter(tokens)(known)[tokens.clip(max=len(known) - 1)]  # a model may have ids beyond its tokenizer's
 
     # ---- parts of a step
 
@@ -184,7 +183,7 @@ class LengthConstraint:
 
     def select(self, rows: Array) -> None:
         """Keep these rows in this order. A row that is given twice is forked; one that is not given is dropped."""
-        rows = _numpy(rows).astype(np.int64)  # an empty list becomes an array of floats
+        rows = to_numpy(rows).astype(np.int64)  # an empty list becomes an array of floats
         self.low, self.high, self.limit = self.low[rows], self.high[rows], self.limit[rows]
         self.state.select(rows)
         self._outputs = [self._outputs[row] for row in rows]
@@ -236,8 +235,8 @@ class _Tables:
     """The constants of a step as arrays of the scores' library, device, number format and width."""
 
     def __init__(self, costs: TokenCosts, eos: Integers, scores: Array) -> None:
-        self.convert = _converter(scores)
-        self.lib = np if isinstance(scores, np.ndarray) else sys.modules["torch"]
+        self.convert = converter(scores)
+        self.lib = library(scores)
         by_state = _widened(costs.by_state, scores.shape[1], BANNED)
         by_state[:, eos] = BANNED  # `apply` allows ends
         self.by_state, self.eos = self.convert(by_state), self.convert(eos)
@@ -268,18 +267,6 @@ class _Tables:
         """Set the `banned` tokens, (len(rows), vocabulary or less), of these `rows` of `kept` to minus infinity."""
         width = banned.shape[1]
         kept[rows, :width] = self.lib.where(banned, self._banned[:width], kept[rows, :width])
-
-
-def _numpy(array: Array) -> Integers:
-    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
-
-
-def _converter(like: Array) -> Any:
-    """Return the function that converts a numpy array to the library and the device of `like`."""
-    if isinstance(like, np.ndarray):
-        return lambda array: array
-    torch = sys.modules["torch"]  # imported, because it made `like`
-    return lambda array: torch.from_numpy(array).to(like.device)
 
 
 def _widened(table: NDArray[Any], width: int, value: Any) -> NDArray[Any]:

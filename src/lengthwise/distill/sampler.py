@@ -14,7 +14,8 @@ from torch.nn.functional import pad
 
 from ..engines.base import LengthInputs
 from ..engines.continuous import TOP_K
-from ..engines.sampling import sample, uniforms
+from ..engines.sampling import uniforms
+from ..engines.torch_sampling import sample
 from ..generation.generator import Writer
 from ..length.meter import Meter
 
@@ -65,7 +66,7 @@ class Sampler:
         rows.select(torch.tensor([places[one] for one in asked]))
 
         steps, device = min(max(limits) + 1, engine.window - 1), rows.scores.device
-        uniform = uniforms(list(seeds), steps).to(device)  # (rows, steps)
+        uniform = torch.from_numpy(uniforms(seeds, steps)).to(device)  # (rows, steps)
         limit, ends = torch.tensor(limits, device=device), torch.tensor(engine.eos, device=device)
         cost = torch.tensor(char_costs, device=device)[:, None]
         chars = pad(self._chars, (0, max(0, rows.scores.shape[1] - len(self._chars)))).to(device)  # (vocabulary,)

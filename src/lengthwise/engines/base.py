@@ -7,20 +7,20 @@ passes the same tests (`tests/engines/test_conformance.py`).
 An engine does not handle budgets or units. It receives lengths as numbers, for models with an attached control.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import converter, to_numpy
 from ..protocols import Tokenizer
+from .beam_search import beam_search
+from .rows import Processor, Rows, SearchResult
 
-if TYPE_CHECKING:
-    from ..controls.base import Control
-
-Array = Any  # a torch tensor
 Ids = Sequence[int]
 Options = Mapping[str, Any]  # decoding options of the engine's own, such as a repetition penalty
-# Edits the scores (rows, vocabulary) of a search, given the text ids so far (rows, n), without the prompt.
-Processor = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -38,32 +38,21 @@ class LengthInputs:
 
 
 class TokenLogProbs(NamedTuple):
-    """Log-probabilities in nats at each token of a text: (rows, time), or (time,) for one text."""
+    """Log-probabilities in nats at each token of a text, in numpy: (rows, time), or (time,) for one text."""
 
-    token: Array  # of the token itself
-    best: Array  # of the most probable token
-    end: Array  # of the most probable end token
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """The texts of a search, prompt by prompt, each list with the best first."""
-
-    ids: list[list[int]]  # without the prompts; padded to one length with the end token
-    scores: list[float]  # log P / tokens^length_penalty; 0 without beams
+    token: NDArray[Any]  # of the token itself
+    best: NDArray[Any]  # of the most probable token
+    end: NDArray[Any]  # of the most probable end token
 
 
-class Rows(Protocol):
-    """Unfinished texts, one per row."""
+class AttachedControl(Protocol):
+    """What generation uses of a length control."""
 
-    scores: Array  # (rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer
-    hidden: Array | None  # (rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it
+    units: tuple[str, ...]  # the units in which it counts; none: it does not count
+    needs_length: bool  # whether the model is wrong without a length
 
-    def step(self, tokens: Array) -> None:
-        """Append one token to each row, (rows,), and compute the next scores."""
-
-    def select(self, rows: Array) -> None:
-        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
+    def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
+        """Return the prompt, edited for an output of `target` units."""
 
 
 class Engine(Protocol):
@@ -98,7 +87,7 @@ class Engine(Protocol):
     def score(
         self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None = None, cache: Any = None
     ) -> TokenLogProbs:
-        """Return the log-probabilities of each text after its prompt, on the CPU: (rows, longest text).
+        """Return the log-probabilities of each text after its prompt: (rows, longest text).
 
         A text may or may not include its end token. Beyond the end of a shorter text the values have no meaning.
         `cache`: what `prompt_cache` returned for these prompts; then all texts must have the same length.
@@ -147,24 +136,40 @@ class Engine(Protocol):
         """Run a search of the engine's own (beam search) and return `sequences` texts for each prompt.
 
         `prefixes`: ids with which each text begins; the result is what follows them. `scores`: return the scores of a
-        beam search, which takes memory. The default is a greedy search.
+        beam search, which takes memory. The default searches over `prefill` and `step`.
         """
-        if beams > 1 or sequences > 1 or processors:
-            raise ValueError(f"{self.name} has no beam search; leave num_beams at 1")
+        options = dict(options or {})
+        penalty = options.pop("length_penalty", 1.0)
         if prefixes is not None:
             if self.encoder_decoder:
                 raise ValueError(f"{self.name} cannot continue a given text")
             prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
-        rows = self.prefill(prompts, lengths, options, max_new_tokens=max_new_tokens)
-        texts: list[list[int]] = [[] for _ in prompts]
-        while len(texts[0]) < max_new_tokens:
-            tokens = rows.scores.argmax(1)
-            for text, token in zip(texts, tokens.tolist(), strict=True):
-                text.append(text[-1] if text and text[-1] in self.eos else token)
-            if all(text[-1] in self.eos for text in texts):
-                break
-            rows.step(tokens)
-        return SearchResult(texts, [0.0] * len(texts))
+        rows = self.prefill(prompts, lengths, options, each=beams, max_new_tokens=max_new_tokens)
+        if beams == sequences == 1:
+            return SearchResult(self._greedy(rows, max_new_tokens, processors), [0.0] * len(prompts))
+        return beam_search(
+            rows,
+            beams=beams,
+            sequences=sequences,
+            max_new_tokens=max_new_tokens,
+            eos=self.eos,
+            processors=processors,
+            length_penalty=penalty,
+        )
+
+    def _greedy(self, rows: Rows, steps: int, processors: Sequence[Processor]) -> list[list[int]]:
+        """Return the most probable token of each step, until every row has ended."""
+        texts = np.empty((len(rows.scores), 0), np.int64)
+        ended = np.zeros(len(texts), np.bool_)
+        while texts.shape[1] < steps and not ended.all():
+            if texts.shape[1]:
+                rows.step(converter(rows.scores)(texts[:, -1]))
+            scores = rows.scores
+            for processor in processors:
+                scores = processor(texts, scores)
+            tokens = np.where(ended, self.eos[0], to_numpy(scores.argmax(1)))
+            texts, ended = np.concatenate([texts, tokens[:, None]], 1), ended | np.isin(tokens, self.eos)
+        return texts.tolist()
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:
         """Return a KV cache of the prompts, repeated `each` times, for `score`; None if that is not possible."""
@@ -173,7 +178,7 @@ class Engine(Protocol):
     # ---- attached controls
 
     @property
-    def controls(self) -> Sequence["Control"]:
+    def controls(self) -> Sequence[AttachedControl]:
         """The length controls that are attached to the model."""
         return ()
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from transformers import AttentionInterface, Cache
 
 from ..controls.attach import CONTROLLED_ATTENTION
-from .sampling import sample, uniforms
+from .sampling import uniforms
+from .torch_sampling import sample
 
 STRIDE = 16  # steps between two checks of which rows have ended
 SHARE = 16  # 1/16 of the rows is prefilled at once: the attention of long prompts must fit the memory
@@ -157,7 +158,8 @@ class _Batch:
         self.bias[rows[:, None], columns] = torch.zeros_like(real, dtype=self.bias.dtype).masked_fill(~real, lowest)
         self.token[rows] = torch.tensor([request.prompt[-1] for request in requests], device=device)
         self.position[rows] = torch.tensor([len(request.prompt) - 1 for request in requests], device=device)
-        self.uniform[rows] = uniforms([request.seed for request in requests], self.params.max_tokens).to(self.uniform)
+        drawn = uniforms([request.seed for request in requests], self.params.max_tokens)
+        self.uniform[rows] = torch.from_numpy(drawn).to(self.uniform)
         self.count[rows] = 0
         self.done[rows] = False
         self.ended_by_model[rows] = False

@@ -18,8 +18,9 @@ from transformers import DynamicLayer, LogitsProcessor, UnbatchedClassifierFreeG
 from ..controls.attach import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
-from .base import Engine, Ids, LengthInputs, Options, Processor, SearchResult, TokenLogProbs
+from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .decoder_prefix import counting_from_the_text, last_logits_only
+from .rows import Processor, SearchResult
 
 Inputs = dict[str, Tensor]  # arguments of the model
 
@@ -250,7 +251,7 @@ class TransformersEngine(Engine):
         if not self.encoder_decoder:  # a text begins in the first column
             for row, text in enumerate(texts):
                 found[:, row] = found[:, row].roll(len(text) - width, 1)
-        return TokenLogProbs(*found)
+        return TokenLogProbs(*found.numpy())
 
     def _text_logits(
         self, inputs: Inputs, written: Tensor, start: int, cache: Any
@@ -362,7 +363,7 @@ def _prepare(model: Any, input_ids: Tensor, logits_processor: Any, **inputs: Any
 
 
 class TransformersRows:
-    """Unfinished texts with a transformers model; see `engines.base.Rows`."""
+    """Unfinished texts with a transformers model; see `engines.rows.Rows`."""
 
     def __init__(self, model: Any, prepared: _Prepared, hidden: bool) -> None:
         self._model, self._processors, self._inputs = model, prepared.processors, prepared.inputs
@@ -370,7 +371,7 @@ class TransformersRows:
         self.hidden: Tensor | None = torch.empty(0) if hidden else None
         self._forward(None, first=True)
 
-    def step(self, tokens: Tensor) -> None:
+    def step(self, tokens: Any) -> None:
         self.ids = torch.cat([self.ids, tokens[:, None].to(self.ids)], dim=1)
         self._forward(1 if self._inputs.get("use_cache", True) else None, first=False)
 

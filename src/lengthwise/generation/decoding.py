@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
+from ..arrays import Array, converter, library, to_numpy
 from ..constraint.mask import LengthConstraint
 from ..engines.base import Engine, LengthInputs
 from ..engines.sampling import SeededSampler
@@ -72,7 +73,6 @@ class Decoder:
     def _batch(self, requests: list[Request]) -> _Batch:
         return _Batch(requests, self.requests.meter(requests[0].budget.unit), self.requests.length_inputs(requests))
 
-    @torch.inference_mode()
     def drafts(
         self,
         requests: list[Request],
@@ -112,7 +112,8 @@ class Decoder:
         while not choice.done and len(tokens) < steps:
             found.step(tokens[-1])
             tokens.append(choice(found.scores))
-        return torch.stack(tokens, 1).tolist()
+        texts: Texts = library(tokens[0]).stack(tokens, 1).tolist()
+        return texts
 
     def _search(
         self,
@@ -152,7 +153,7 @@ class Decoder:
         if shared or engine.encoder_decoder:
             return scores
         # The end token of such a model depends on the length, so it does not show that the text is complete.
-        return replace(scores, end_ratio=torch.zeros_like(scores.end_ratio))
+        return replace(scores, end_ratio=np.zeros_like(scores.end_ratio))
 
     def stream_judge(self, request: Request, options: DecodingOptions) -> Judge:
         """Return a function that computes the final agreement of the tokens so far, as `drafts` does at the end."""
@@ -164,13 +165,13 @@ class Decoder:
 
         def judge(ids: list[int], agreed: list[float]) -> list[float]:
             own = score_tokens(engine, batch.prompts, [ids], lengths, cache)
-            seen = replace(own, agreement=torch.tensor([agreed]))
+            seen = replace(own, agreement=np.array([agreed]))
             return judged_without_length(seen, own, self._full_stops(batch, [ids])).agreement[0].tolist()
 
         return judge
 
-    def _full_stops(self, batch: _Batch, texts: Texts) -> Tensor:
-        found: Tensor = batch.constraint(self.engine.eos, True).full_stops(torch.tensor(texts))
+    def _full_stops(self, batch: _Batch, texts: Texts) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = batch.constraint(self.engine.eos, True).full_stops(np.array(texts))
         return found
 
 
@@ -181,45 +182,58 @@ class _Choice:
         self, engine: Engine, constraint: LengthConstraint, sampler: SeededSampler | None, listener: Listener | None
     ) -> None:
         self.constraint, self.sampler, self.listener = constraint, sampler, listener
-        self._ends, self._pad = torch.tensor(engine.eos), engine.pad
-        self._going = torch.ones(len(constraint.low), dtype=torch.bool)
-        self._seen: list[tuple[Tensor, ...]] = []
+        self._eos, self._pad = engine.eos, engine.pad
+        self._ends: Array = None  # (ends,)
+        self._rows: Array = None  # (rows,) 0, 1, 2, ...
+        self._going: Array = None  # (rows,) whether the row has not ended
+        self._seen: list[tuple[Array, ...]] = []
         self._ids: list[int] = []  # of the first row, for the listener
         self._agreed: list[float] = []
         self.done = False  # every row has ended, or the listener has closed
 
-    def __call__(self, scores: Tensor) -> Tensor:
+    def __call__(self, scores: Array) -> Array:
         """Return the next tokens, (rows,), and append them to the state."""
         if self.listener is not None:
             self.listener.put(self._ids, self._agreed)
-        self._ends, self._going = self._ends.to(scores.device), self._going.to(scores.device)
+        lib = library(scores)
+        if not self._seen:
+            self._to_device(scores)
         kept = self.constraint.apply(scores)
         token = kept.argmax(1) if self.sampler is None else self.sampler(kept, len(self._seen))
         if self.done:  # the engine's search is still running
-            token = self._ends[:1].expand_as(token)
-        token = torch.where(self._going, token, self._pad)
-        column = token.unsqueeze(1)
-        own, made = scores.gather(1, column).squeeze(1), kept.gather(1, column).squeeze(1)
-        end = scores.index_select(1, self._ends).amax(1)
-        self._seen.append((own, made, scores.amax(1), kept.amax(1), end))
+            token = lib.full_like(token, self._eos[0])
+        token = lib.where(self._going, token, self._pad)
+        own, made = scores[self._rows, token], kept[self._rows, token]
+        end = lib.amax(scores[:, self._ends], 1)
+        self._seen.append((own, made, lib.amax(scores, 1), lib.amax(kept, 1), end))
         if self.listener is not None:
             self._ids.append(int(token[0]))
-            self._agreed.append(float(agreement(*self._seen[-1][:4])[0]))
-        self._going = self._going & ~torch.isin(token, self._ends)
+            self._agreed.append(float(agreement(*map(to_numpy, self._seen[-1][:4]))[0]))
+        self._going = self._going & ~lib.isin(token, self._ends)
         self.done = not self._going.any() or (self.listener is not None and self.listener.closed)
         self.constraint.update(token)
         return token
 
+    def _to_device(self, scores: Array) -> None:
+        """Make the state of the rows in the library and on the device of the scores."""
+        convert, rows = converter(scores), len(scores)
+        self._ends, self._rows, self._going = (
+            convert(array) for array in (np.array(self._eos), np.arange(rows), np.ones(rows, np.bool_))
+        )
+
     @property
     def token_scores(self) -> TokenScores:
-        """The scores of the tokens that were chosen, on the CPU."""
-        own, made, best, top, end = (torch.stack(column, 1).cpu() for column in zip(*self._seen, strict=True))
-        return TokenScores(agreement(own, made, best, top), (end - best).exp(), own - best)
+        """The scores of the tokens that were chosen."""
+        columns = zip(*self._seen, strict=True)
+        own, made, best, top, end = (to_numpy(library(column[0]).stack(column, 1)) for column in columns)
+        return TokenScores(agreement(own, made, best, top), np.exp(end - best), own - best)
 
 
-def _only(token: Tensor, scores: Tensor) -> Tensor:
+def _only(token: Array, scores: Array) -> Array:
     """Return scores that leave one token of each row."""
-    return torch.full_like(scores, -torch.inf).scatter(1, token.unsqueeze(1), 0.0)
+    found = library(scores).full_like(scores, -np.inf)
+    found[converter(scores)(np.arange(len(found))), token] = 0.0
+    return found
 
 
 def _drafts(texts: Texts, rows: list[Request], scores: TokenScores, meter: Meter, eos: set[int]) -> list[Draft]:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from ..engines.base import Engine
-from ..engines.transformers import TransformersEngine
 from ..length.budget import Budget
 from ..length.meter import Meter
 from ..protocols import Tokenizer
@@ -73,7 +72,11 @@ class Writer:
     ) -> None:
         if tokenizer is None and not hasattr(model, "prefill"):
             raise TypeError(f"a writer takes an engine, or a model and its tokenizer; got {type(model).__name__} alone")
-        self.engine: Engine = model if tokenizer is None else TransformersEngine(model, tokenizer, name)
+        self.engine: Engine = model
+        if tokenizer is not None:
+            from ..engines.transformers import TransformersEngine  # takes seconds
+
+            self.engine = TransformersEngine(model, tokenizer, name)
         self.batch_size, self.prefer = batch_size, prefer
         self.requests = Requests(self.engine)
         self.decoder = Decoder(self.engine, self.requests)

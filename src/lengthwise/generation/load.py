@@ -1,17 +1,13 @@
-"""Load a model by name as a `Writer`: resolve the name, choose the engine and the device, load weights and controls."""
+"""Load a model by name as a `Writer`: resolve the name, choose the engine and the device, load weights and controls.
+
+Each engine imports what it needs when it is chosen: torch and transformers take seconds.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
-from ..controls.attach import core_of
 from ..engines.base import Engine
-from ..engines.transformers import TransformersEngine
 from ..gc_paused import gc_paused
-from ..models.checkpoint import load_model
-from ..models.description import bundled_for
-from ..models.registry import resolve
 from .generator import Writer
 
 
@@ -28,7 +24,15 @@ def load(
     return Writer(ENGINES[engine](name, device=device, fitted=fitted, **options))
 
 
-def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> TransformersEngine:
+def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
+    import torch
+
+    from ..controls.attach import core_of
+    from ..engines.transformers import TransformersEngine
+    from ..models.checkpoint import load_model
+    from ..models.description import bundled_for
+    from ..models.registry import resolve
+
     place = _device(device)  # first: resolving the name can mean a download
     with gc_paused():
         folder = resolve(name)
@@ -41,11 +45,31 @@ def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> Tr
     return TransformersEngine(model, tokenizer, f"{extra.name} upon {name}" if extra else name)
 
 
+def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError:
+        raise ImportError("the engine onnx needs onnxruntime; install it: pip install 'lengthwise[onnx]'") from None
+    from ..engines.onnx import OnnxEngine
+    from ..models.onnx_model import load_onnx
+
+    if options:
+        raise ValueError(
+            f"the engine onnx takes no {next(iter(options))}; its numbers are those of the converted model"
+        )
+    if device not in (None, "cpu"):
+        raise ValueError(f"the engine onnx runs on the CPU; got the device {str(device)!r}")
+    with gc_paused():
+        return OnnxEngine(load_onnx(name), name)
+
+
 # Functions that load a model by name. A new engine adds a line.
-ENGINES: dict[str, Callable[..., Engine]] = {"transformers": _transformers}
+ENGINES: dict[str, Callable[..., Engine]] = {"transformers": _transformers, "onnx": _onnx}
 
 
-def _device(wanted: Any) -> torch.device:
+def _device(wanted: Any) -> Any:  # torch.device
+    import torch
+
     if wanted is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -5,15 +5,13 @@ Each request is checked against the model's context window before decoding.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from ..constraint.mask import UNLIMITED
 from ..engines.base import Engine, LengthInputs
 from ..length.budget import Budget, as_budget
-from ..length.meter import Meter
+from ..length.meter import Meter, meter_of
 from .endings import EMPTY, Draft
 
 # Upper estimate of the tokens per unit: a word has several pieces, a character up to four bytes, a grapheme several
@@ -44,12 +42,6 @@ class Request:
         return self.limit - len(self.kept.ids)
 
 
-@lru_cache(maxsize=32)
-def _meter(tokenizer: Any, unit: str, size: int) -> Meter:
-    """Return a cached meter: reading a vocabulary takes a quarter of a second. `size` changes if tokens are added."""
-    return Meter(tokenizer, unit)
-
-
 class Requests:
     """Makes requests for one engine."""
 
@@ -58,8 +50,7 @@ class Requests:
 
     def meter(self, unit: str) -> Meter:
         """Return the meter that counts `unit` with the engine's tokenizer."""
-        tokenizer: Any = self.engine.tokenizer
-        return _meter(tokenizer, unit, len(tokenizer))
+        return meter_of(self.engine.tokenizer, unit)
 
     def make(
         self, place: int, text: str, budget: str | Budget, system: str | None = None, *, control_text: bool = True

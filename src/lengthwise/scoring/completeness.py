@@ -9,28 +9,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from ..engines.base import Engine, Ids, LengthInputs
+
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class TokenScores:
     """Scores of each token of a text: (rows, time)."""
 
-    agreement: Tensor  # 1 if the mask did not change the choice; near 0 if the token was forced
-    end_ratio: Tensor  # probability of ending here / probability of the best token
-    score: Tensor  # log of (probability of the token / probability of the best token)
+    agreement: Floats  # 1 if the mask did not change the choice; near 0 if the token was forced
+    end_ratio: Floats  # probability of ending here / probability of the best token
+    score: Floats  # log of (probability of the token / probability of the best token)
 
 
-def agreement(own: Tensor, made: Tensor, best: Tensor, top: Tensor) -> Tensor:
+def agreement(own: Floats, made: Floats, best: Floats, top: Floats) -> Floats:
     """Return how far a token agrees with the model's own ranking: exp(min(0, (own − best) − (made − top))).
 
     Before masking, the token has the score `own` and the best token `best`; after masking, `made` and `top`.
     The result is small where the budget banned better tokens or raised the score of a full stop.
     """
-    return ((own - best) - (made - top)).clamp(max=0).exp()
+    return np.exp(np.minimum((own - best) - (made - top), 0))
 
 
 def score_tokens(
@@ -47,17 +49,17 @@ def score_tokens(
     """
     found = engine.score(prompts, texts, lengths, cache)
     score = found.token - found.best
-    return TokenScores(score.exp(), (found.end - found.best).exp(), score)
+    return TokenScores(np.exp(score), np.exp(found.end - found.best), score)
 
 
-def judged_without_length(scores: TokenScores, own: TokenScores, full_stops: Tensor) -> TokenScores:
+def judged_without_length(scores: TokenScores, own: TokenScores, full_stops: NDArray[np.bool_]) -> TokenScores:
     """Return `scores` of a model with length inputs, where the scores of full stops and ends are those of `own`.
 
     `own`: scores of the same text without length inputs, or with a distant length. A length input
     raises the probability of full stops. So `full_stops` (rows, time), ends and the text's score are taken from `own`.
     """
-    lower = torch.minimum(scores.agreement, own.agreement)
-    return TokenScores(torch.where(full_stops, lower, scores.agreement), own.end_ratio, own.score)
+    lower = np.minimum(scores.agreement, own.agreement)
+    return TokenScores(np.where(full_stops, lower, scores.agreement), own.end_ratio, own.score)
 
 
 def can_judge_without_length(engine: Engine, unit: str) -> bool:

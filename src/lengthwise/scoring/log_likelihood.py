@@ -29,7 +29,7 @@ def log_probs(
         given = None if lengths is None else lengths.select(rows)
         found = engine.score([prompts[row] for row in rows], [texts[row] for row in rows], given)
         for n, row in enumerate(rows):
-            yield row, TokenLogProbs(*(column[n, : len(texts[row])].double() for column in found))
+            yield row, TokenLogProbs(*(column[n, : len(texts[row])].astype(np.float64) for column in found))
 
 
 def batches_by_size(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -76,7 +76,7 @@ class ReverseModel:
         lengths = self.lengths(inputs) if self.lengths else None
         texts = [targets[source] for source in sources]
         for row, found in log_probs(self.engine, inputs, texts, lengths):
-            yield row, found.token.numpy()
+            yield row, found.token
 
     def _encoder_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Return encoder inputs of at least one token each: some tokenizers return none for an empty text."""

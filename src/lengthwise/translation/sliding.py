@@ -20,7 +20,8 @@ from itertools import islice
 from typing import Any
 
 from ..controls.sentence_separator import SentenceSeparator
-from ..engines.base import Engine, Processor
+from ..engines.base import Engine
+from ..engines.rows import Processor
 from ..scoring.log_likelihood import batches_by_size, log_probs
 
 Ids = tuple[int, ...]

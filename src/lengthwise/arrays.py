@@ -1,0 +1,28 @@
+"""Scores as torch tensors on any device or as numpy arrays: which library, and conversion. Torch is not imported."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = Any  # a torch tensor or a numpy array
+
+
+def library(array: Array) -> Any:
+    """Return the module, numpy or torch, whose functions take `array`."""
+    return np if isinstance(array, np.ndarray) else sys.modules["torch"]  # imported, because it made `array`
+
+
+def to_numpy(array: Array) -> NDArray[Any]:
+    """Return the same numbers as a numpy array."""
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
+
+
+def converter(like: Array) -> Callable[[NDArray[Any]], Array]:
+    """Return the function that converts a numpy array to the library and the device of `like`."""
+    if isinstance(like, np.ndarray):
+        return lambda array: array
+    torch = library(like)
+    return lambda array: torch.from_numpy(array).to(like.device)

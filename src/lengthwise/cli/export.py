@@ -1,0 +1,33 @@
+"""`lengthwise export`: convert a model for the onnx engine."""
+
+from pathlib import Path
+from typing import Annotated
+
+from . import options
+from .loading import folder
+from .options import argument, option
+from .terminal import UsageError, print_json
+
+
+def export(
+    model: Annotated[str, argument(options.MODEL_HELP)],
+    out: Annotated[Path, argument("The new folder to write.")],
+    bits: Annotated[int, option("Bits of the weights: 8, or 32 for the same scores as with transformers.", "N")] = 8,
+    as_json: options.Json = False,
+) -> None:
+    """Convert a model for --engine onnx: Llama, Mistral or Qwen2, plain or with a countdown head.
+
+    \b
+    lengthwise export my-model my-model-onnx
+    lengthwise write "Describe a lighthouse." --length "at most 280 chars" --engine onnx --model my-model-onnx
+    """
+    if bits not in (8, 32):
+        raise UsageError(f"--bits must be 8 or 32; got {bits}")
+    from ..models.conversion.checkpoint import export as convert
+
+    convert(folder(model), out, bits=bits)
+    size = sum(file.stat().st_size for file in out.iterdir())
+    if as_json:
+        print_json({"folder": str(out), "bits": bits, "bytes": size})
+    else:
+        print(f"{out}: {size / 1e6:.0f} MB")

@@ -1,0 +1,48 @@
+"""A KV cache in numpy for rows of different lengths, which an engine updates in place.
+
+Keys and values of a row fill the first columns of its buffer. A step writes one column per row and copies nothing; only
+`select` and a buffer that is full cause copies.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_GROWTH = 128  # columns that are added at least when a buffer is full
+
+
+class KVCache:
+    """Keys and values of a batch: `buffers` (2 · layers, rows, heads, capacity, size), `used` (rows,) tokens."""
+
+    def __init__(self, layers: int, rows: int, heads: int, size: int) -> None:
+        self.buffers: NDArray[np.float32] = np.zeros((2 * layers, rows, heads, 0, size), np.float32)
+        self.used = np.zeros(rows, np.int64)
+        self.binding: Any = None  # what the engine has made for these buffers; None after they were replaced
+
+    @property
+    def capacity(self) -> int:
+        return self.buffers.shape[3]
+
+    def reserve(self, tokens: int) -> None:
+        """Make room for so many tokens in each row. The room at least doubles, so copies are rare."""
+        if tokens <= self.capacity:
+            return
+        shape, filled = list(self.buffers.shape), int(self.used.max(initial=0))
+        shape[3] = max(tokens, 2 * self.capacity, _GROWTH)
+        wider = np.zeros(shape, np.float32)
+        wider[:, :, :, :filled] = self.buffers[:, :, :, :filled]
+        self.buffers, self.binding = wider, None
+
+    def select(self, rows: NDArray[np.int64]) -> None:
+        """Keep these rows in this order. A row that is named twice is forked."""
+        # Indexing with an array can return another memory layout, which onnxruntime would copy instead of updating it.
+        self.buffers, self.used = np.ascontiguousarray(self.buffers[:, rows]), self.used[rows]
+        self.binding = None
+
+    def row(self, row: int) -> "KVCache":
+        """Return a cache of one row that has its buffers in common with this one; its length is its own."""
+        layers, _, heads, _, size = self.buffers.shape
+        one = KVCache(layers // 2, 1, heads, size)
+        one.buffers, one.used = self.buffers[:, row : row + 1], self.used[row : row + 1].copy()
+        return one

@@ -1,0 +1,248 @@
+"""The onnx engine: Llama-type decoders on onnxruntime, without torch.
+
+`models/conversion` makes the graph. The KV cache is a set of numpy buffers that onnxruntime updates in place.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..length.meter import Integers
+from ..models.onnx_model import OnnxModel
+from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
+from .kv_cache import KVCache
+from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
+
+Floats = NDArray[np.float32]
+
+_FORWARD_TOKENS = 1024  # steps with logits of one forward pass
+
+
+class OnnxEngine(Engine):
+    """A converted model, its tokenizer and, if it has one, its countdown head."""
+
+    batch_tokens = _FORWARD_TOKENS
+
+    def __init__(self, model: OnnxModel, name: str = "") -> None:
+        self.name, self.tokenizer = name or model.graph.parent.name, model.tokenizer
+        self.eos, self.pad, self.window = model.eos, model.pad, model.shape.window
+        self.graph = Graph(model)
+        self.head = self.graph.head
+
+    @property
+    def controls(self) -> list[Any]:
+        return [self.head] if self.head.units else []
+
+    def prefill(
+        self,
+        prompts: Sequence[Ids],
+        lengths: LengthInputs | None = None,
+        options: Options | None = None,
+        *,
+        each: int = 1,
+        max_new_tokens: int | None = None,
+        hidden: bool = False,
+    ) -> "OnnxRows":
+        least = self._least(options)
+        cache = self.graph.cache(len(prompts))
+        counts = None
+        if lengths is not None:
+            texts = [prompt[len(prompt) - n :] for prompt, n in zip(prompts, lengths.written, strict=True)]
+            counts = UnitCounts(self.tokenizer, [self.head.units[n] for n in lengths.unit], texts)
+        rows = OnnxRows(self, cache, lengths, counts, least, hidden)
+        rows.forward(prompts)
+        if each > 1:
+            rows.select(np.arange(len(prompts)).repeat(each))
+        return rows
+
+    def _least(self, options: Options | None) -> int:
+        """Return the minimum number of tokens, the one option that this engine supports."""
+        given = {name: value for name, value in (options or {}).items() if value not in (None, False)}
+        least = given.pop("min_new_tokens", 0)
+        if given:
+            raise ValueError(f"the onnx engine has no option {next(iter(given))}; use --engine transformers")
+        return int(least)
+
+    # ---- scoring given texts
+
+    def score(
+        self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None = None, cache: Any = None
+    ) -> TokenLogProbs:
+        found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
+        states = self._text_states(prompts, texts, lengths)
+        if cache is not None:
+            each = len(texts) // len(cache.used)
+            for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
+                ids = [[prompt[-1], *text[:-1]]]
+                logits = self.graph.run(cache.row(row // each), ids, [np.arange(len(text))], [states[row]])[1]
+                found[:, row, : len(text)] = _log_probs(logits, text, self.eos)
+            return TokenLogProbs(*found)
+        width = max(len(prompt) + len(text) for prompt, text in zip(prompts, texts, strict=True))
+        size = max(1, self.batch_tokens // width)
+        for first in range(0, len(texts), size):
+            rows = range(first, min(first + size, len(texts)))
+            ids = [[*prompts[row], *texts[row][:-1]] for row in rows]
+            steps = [len(prompts[row]) - 1 + np.arange(len(texts[row])) for row in rows]
+            logits = self.graph.run(self.graph.cache(len(rows)), ids, steps, [states[row] for row in rows])[1]
+            for row in rows:
+                own, logits = logits[: len(texts[row])], logits[len(texts[row]) :]
+                found[:, row, : len(texts[row])] = _log_probs(own, texts[row], self.eos)
+        return TokenLogProbs(*found)
+
+    def _text_states(
+        self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None
+    ) -> list[Integers]:
+        """Return the state of the countdown head at each token of each text: (time,) each."""
+        if lengths is None:
+            return [np.full(len(text), self.head.identity) for text in texts]
+        found = []
+        for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
+            own = lengths.select([row])
+            begun = prompt[len(prompt) - lengths.written[row] :]
+            counts = UnitCounts(self.tokenizer, [self.head.units[own.unit[0]]], [begun])
+            states = []
+            for token in text:
+                states.append(self.head.states(own, counts.written))
+                counts.advance(np.array([token]))
+            found.append(np.concatenate(states))
+        return found
+
+    def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> KVCache:
+        """Return the KV cache of the prompts without their last tokens; `score` shares it among `each` texts."""
+        cache = self.graph.cache(len(prompts))
+        none = [np.zeros(0, np.int64)] * len(prompts)
+        self.graph.run(cache, prompts, none, none)
+        cache.used -= 1
+        return cache
+
+
+class Graph:
+    """A session of onnxruntime that runs the model's graph."""
+
+    def __init__(self, model: OnnxModel) -> None:
+        import onnxruntime
+
+        self._shape, self._pad = model.shape, model.pad
+        self._wrap = onnxruntime.OrtValue.ortvalue_from_numpy  # without a copy
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # errors
+        options.intra_op_num_threads = _threads()
+        self.session = onnxruntime.InferenceSession(model.graph, options, providers=["CPUExecutionProvider"])
+        self.head = NumpyCountdownHead.none(model.shape.width)
+        if model.head is not None:
+            self.head = NumpyCountdownHead.of(*model.head)
+        self._head = {name: self._wrap(array) for name, array in self.head.arrays.items()}
+
+    def cache(self, rows: int) -> KVCache:
+        """Return an empty KV cache."""
+        return KVCache(self._shape.layers, rows, self._shape.kv_heads, self._shape.head_size)
+
+    def run(
+        self, cache: KVCache, ids: Sequence[Ids], steps: Sequence[Integers], states: Sequence[Integers]
+    ) -> tuple[Floats, Floats]:
+        """Append `ids` to each row of the cache; return hidden states and logits of `steps` of each row.
+
+        A step is the index of one of the row's new ids; `states` are those of the countdown head in the steps.
+        Results of all rows are joined: (n, width) and (n, vocabulary). Several ids after others need a single row.
+        """
+        new = np.array([len(row) for row in ids])
+        width = int(new.max())
+        padded = np.full((len(ids), width), self._pad)
+        for row, own in enumerate(ids):
+            padded[row, : len(own)] = own
+        used = cache.used + new
+        cache.reserve(int(used.max()))
+        wanted = np.concatenate([row * width + own for row, own in enumerate(steps)])
+        inputs = {
+            "ids": padded,
+            "last": (used - 1).astype(np.int32),
+            "total": np.array(used.max(), np.int32),
+            "steps": wanted,
+            "state": np.concatenate(states),
+        }
+        hidden = np.empty((len(wanted), self._shape.width), np.float32)
+        logits = np.empty((len(wanted), self._shape.vocabulary), np.float32)
+        binding = self._binding(cache)
+        for name, array in inputs.items():
+            binding.bind_ortvalue_input(name, self._wrap(array))
+        for name, array in (("hidden", hidden), ("logits", logits)):
+            binding.bind_ortvalue_output(name, self._wrap(array))
+        self.session.run_with_iobinding(binding)
+        cache.used = used
+        return hidden, logits
+
+    def _binding(self, cache: KVCache) -> Any:
+        """Return the inputs and outputs that have the buffers of the cache and the head, made once per buffer."""
+        if cache.binding is None:
+            cache.binding = self.session.io_binding()
+            for name, value in self._head.items():
+                cache.binding.bind_ortvalue_input(name, value)
+            for n, buffer in enumerate(cache.buffers):
+                name, value = f"{('key', 'value')[n % 2]}.{n // 2}", self._wrap(buffer)
+                cache.binding.bind_ortvalue_input(name, value)
+                cache.binding.bind_ortvalue_output(f"new_{name}", value)
+        return cache.binding
+
+
+class OnnxRows:
+    """Unfinished texts; see `engines.rows.Rows`."""
+
+    def __init__(
+        self,
+        engine: OnnxEngine,
+        cache: KVCache,
+        lengths: LengthInputs | None,
+        counts: UnitCounts | None,
+        least: int,
+        hidden: bool,
+    ) -> None:
+        self._engine, self._cache, self._lengths, self._counts = engine, cache, lengths, counts
+        self._least, self._keeps_hidden = least, hidden
+        self._steps = 0
+        self.scores: Floats = np.empty((0, 0), np.float32)
+        self.hidden: Floats | None = None
+
+    def step(self, tokens: Any) -> None:
+        tokens = np.asarray(tokens)
+        if self._counts is not None:
+            self._counts.advance(tokens)
+        self._steps += 1
+        self.forward(tokens[:, None].tolist())
+
+    def select(self, rows: Any) -> None:
+        rows = np.asarray(rows, np.int64)
+        self._cache.select(rows)
+        self.scores = self.scores[rows]
+        self.hidden = None if self.hidden is None else self.hidden[rows]
+        if self._lengths is not None and self._counts is not None:
+            self._lengths, self._counts = self._lengths.select(rows.tolist()), self._counts.select(rows)
+
+    def forward(self, ids: Sequence[Ids]) -> None:
+        """Append ids to each row and compute the scores of the next token."""
+        head = self._engine.head
+        if self._lengths is None or self._counts is None:
+            states = np.full(len(ids), head.identity)
+        else:
+            states = head.states(self._lengths, self._counts.written)
+        last = [np.array([len(row) - 1]) for row in ids]
+        hidden, self.scores = self._engine.graph.run(self._cache, ids, last, [states])
+        self.hidden = hidden if self._keeps_hidden else None
+        if self._steps < self._least:
+            self.scores[:, self._engine.eos] = -np.inf
+
+
+def _threads() -> int:
+    """Return the number of threads that OMP_NUM_THREADS allows, which torch obeys as well; 0: one per core."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(first) if first.isdecimal() else 0
+
+
+def _log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
+    """Return the values of `TokenLogProbs` of one text: logits (time, vocabulary) -> (3, time)."""
+    best = logits.max(1)
+    total = best + np.log(np.exp(logits - best[:, None]).sum(1))
+    token = logits[np.arange(len(text)), list(text)]
+    return np.stack([token, best, logits[:, list(ends)].max(1)]) - total

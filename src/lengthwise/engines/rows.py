@@ -1,0 +1,31 @@
+"""Rows: the unfinished texts of an engine, and what a search over them returns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..arrays import Array
+
+# Edits the scores (rows, vocabulary) of a search, given the text ids so far (rows, n), without the prompt.
+Processor = Callable[[Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The texts of a search, prompt by prompt, each list with the best first."""
+
+    ids: list[list[int]]  # without the prompts; padded to one length with the end token
+    scores: list[float]  # log P / tokens^length_penalty; 0 without beams
+
+
+class Rows(Protocol):
+    """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes."""
+
+    scores: Array  # (rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer
+    hidden: Array | None  # (rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it
+
+    def step(self, tokens: Array) -> None:
+        """Append one token to each row, (rows,), and compute the next scores."""
+
+    def select(self, rows: Array) -> None:
+        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""

@@ -1,0 +1,1 @@
+"""From checkpoints to ONNX graphs for the onnx engine, with numpy and without torch."""

@@ -1,0 +1,75 @@
+"""Weights of linear layers, (out, in): dense, or in blocks of 32 numbers along `in`, as GGUF stores them.
+
+Blocks stay quantised: rows are reordered and stacked without rounding anything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 32
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Plain weights."""
+
+    values: Floats  # (out, in)
+
+
+@dataclass(frozen=True)
+class Blocks8:
+    """8-bit weights, w = scale · q: GGUF's Q8_0."""
+
+    scale: Floats  # (out, blocks)
+    q: NDArray[np.int8]  # (out, blocks, 32)
+
+
+@dataclass(frozen=True)
+class Blocks4:
+    """4-bit weights, w = scale · q + minimum: GGUF's Q4_1."""
+
+    scale: Floats  # (out, blocks)
+    minimum: Floats  # (out, blocks)
+    q: NDArray[np.uint8]  # (out, blocks, 32), each 0 to 15
+
+
+Weight = Dense | Blocks8 | Blocks4
+W = TypeVar("W", Dense, Blocks8, Blocks4)
+
+
+def stacked(weights: Sequence[Weight]) -> Weight:
+    """Return one weight with the outputs of all, in this order; they must be of one kind."""
+    kind: Any = type(weights[0])
+    if any(type(one) is not kind for one in weights):
+        raise ValueError(f"cannot stack weights of different kinds: {', '.join(type(w).__name__ for w in weights)}")
+    return kind(*(np.concatenate([getattr(one, field.name) for one in weights]) for field in fields(kind)))
+
+
+def reordered(weight: W, rows: NDArray[np.int64]) -> W:
+    """Return the weight with these rows, in this order."""
+    kind: Any = type(weight)
+    return kind(*(getattr(weight, field.name)[rows] for field in fields(kind)))
+
+
+def dense(weight: Weight) -> Floats:
+    """Return the numbers that the weight stands for: (out, in)."""
+    if isinstance(weight, Dense):
+        return weight.values
+    values = weight.q * weight.scale[..., None]
+    if isinstance(weight, Blocks4):
+        values = values + weight.minimum[..., None]
+    return values.reshape(len(values), -1)
+
+
+def quantised(weight: Dense) -> Blocks8:
+    """Return the weight in 8 bits, each block scaled by its largest number."""
+    blocks = weight.values.reshape(len(weight.values), -1, BLOCK)
+    scale = np.abs(blocks).max(2) / 127
+    q = np.round(blocks / np.where(scale, scale, 1)[..., None]).astype(np.int8)
+    return Blocks8(scale.astype(np.float32), q)

@@ -1,0 +1,113 @@
+"""The onnx engine: the same scores as transformers, with and without a countdown head, and what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+from test_conformance import ONNX, TEXTS, greedy, onnx_engine, tiny
+
+from lengthwise import CountdownHead, EncodingControl, Writer, attach
+from lengthwise.controls.countdown_head import bucket as torch_bucket
+from lengthwise.engines import kv_cache
+from lengthwise.engines.base import LengthInputs
+from lengthwise.engines.numpy_countdown_head import bucket
+from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.generation.load import load
+
+
+def trained_head(units=("tokens", "words", "chars")):
+    """A countdown head that changes scores."""
+    head = CountdownHead(units, at_most=True, hidden=8)
+    head.on_attach(1.0, 32)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for name in ("gain", "outer", "choice"):
+            head.learnt[name].normal_()
+    return head
+
+
+def pair(family, tokenizer, control=None):
+    """The reference and the onnx engine with the same weights."""
+    model = tiny(family, tokenizer)
+    if control is not None:
+        attach(model, control, tokenizer)
+    return TransformersEngine(model, tokenizer, "tiny"), onnx_engine(model, tokenizer, "tiny")
+
+
+@pytest.mark.parametrize("family", ONNX)
+def test_scores_and_texts_of_transformers(family, byte_bpe):
+    reference, engine = pair(family, byte_bpe)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    one, other = reference.prefill(prompts, hidden=True), engine.prefill(prompts, hidden=True)
+    np.testing.assert_allclose(other.scores, one.scores, atol=1e-4)
+    np.testing.assert_allclose(other.hidden, one.hidden, atol=1e-4)
+    assert greedy(other, 40).tolist() == greedy(one, 40).tolist()
+    for how in ({"beams": 1}, {"beams": 4, "sequences": 2}, {"beams": 4, "options": {"length_penalty": 0.3}}):
+        expected, found = (one.search(prompts, max_new_tokens=20, scores=True, **how) for one in (reference, engine))
+        assert found.ids == expected.ids
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+
+
+def test_rows_of_different_units_count_down(byte_bpe):
+    reference, engine = pair("llama", byte_bpe, trained_head())
+    assert (engine.units, engine.plain_without_length) == (reference.units, True)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    lengths = LengthInputs([9, 40, 17], [2, 0, 1], [False, True, True], [0, 3, 0])
+    one, other = reference.prefill(prompts, lengths), engine.prefill(prompts, lengths)
+    plain = engine.prefill(prompts)
+    assert not np.allclose(other.scores, plain.scores, atol=0.1)
+    for _ in range(6):
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
+        tokens = one.scores.argmax(1)
+        one.step(tokens), other.step(tokens)
+    order = torch.tensor([2, 0, 2])
+    one.select(order), other.select(order)
+    tokens = one.scores.argmax(1)
+    one.step(tokens), other.step(tokens)
+    np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
+    texts = [[5, 9], [7, 8, 11, 6, 10], [12, 5, 2]]
+    found, expected = (one.score(prompts, texts, lengths) for one in (engine, reference))
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(found.token[row, : len(text)], expected.token[row, : len(text)], atol=1e-3)
+
+
+@pytest.mark.parametrize("how", [{}, {"candidates": 3, "seed": 1}, {"num_beams": 3}])
+def test_a_writer_writes_what_it_writes_with_transformers(how, byte_bpe):
+    reference, engine = pair("llama", byte_bpe, trained_head())
+    expected, found = (Writer(one).write(TEXTS, "at most 40 chars", **how) for one in (reference, engine))
+    assert [one.text for one in found] == [one.text for one in expected]
+    assert [one.complete for one in found] == [one.complete for one in expected]
+
+
+def test_states_of_the_countdown_head():
+    counts = np.arange(-5, 200)
+    assert bucket(counts).tolist() == torch_bucket(torch.from_numpy(counts)).tolist()
+
+
+def test_a_text_longer_than_the_first_buffers(byte_bpe, monkeypatch):
+    monkeypatch.setattr(kv_cache, "_GROWTH", 4)
+    reference, engine = pair("llama", byte_bpe)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    assert greedy(engine.prefill(prompts), 60).tolist() == greedy(reference.prefill(prompts), 60).tolist()
+
+
+def test_what_it_refuses(byte_bpe):
+    _, engine = pair("llama", byte_bpe)
+    with pytest.raises(ValueError, match="no option repetition_penalty"):
+        engine.prefill([[5]], options={"repetition_penalty": 1.2})
+    with pytest.raises(ValueError, match="models of the types llama, mistral, qwen2; got gpt2"):
+        onnx_engine(tiny("gpt2", byte_bpe), byte_bpe, "tiny")
+    for given, message in (({"device": "cuda"}, "runs on the CPU"), ({"dtype": "float16"}, "takes no dtype")):
+        with pytest.raises(ValueError, match=message):
+            load("smollm2", engine="onnx", **given)
+    with pytest.raises(ValueError, match="'en-it' has not been converted"):
+        load("en-it", engine="onnx")
+
+
+def test_a_control_that_it_does_not_have(byte_bpe, tmp_path):
+    from lengthwise import save
+    from lengthwise.models.onnx_model import load_onnx
+
+    model = attach(tiny("llama", byte_bpe), EncodingControl(), byte_bpe)
+    save(model, byte_bpe, tmp_path / "own", base="smollm2-plain", weights=False)
+    with pytest.raises(ValueError, match=r"no control but a countdown head; the model in .* has encoding"):
+        load_onnx(str(tmp_path / "own"))

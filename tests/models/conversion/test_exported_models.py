@@ -1,0 +1,95 @@
+"""Models of transformers, exported for the onnx engine: the same texts in float32, nearly the same scores in 8 bits."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from families import tiny
+from lengthwise import CountdownHead, EncodingControl, attach, load, save
+from lengthwise.models.conversion.checkpoint import export
+
+PROMPTS = ["The dog.", "A longer question: where is the fox?"]
+
+
+def saved(folder, tokenizer, family="llama", dtype=torch.float32, control=None, **options):
+    """Write a tiny model, and return its folder."""
+    model = tiny(family, tokenizer, head_dim=16).to(dtype)
+    if control is not None:
+        attach(model, control, tokenizer)
+        return save(model, tokenizer, folder)
+    model.save_pretrained(folder, **options)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def scores(folder, engine, **options):
+    """The scores of the first token after each prompt."""
+    engine = load(str(folder), engine=engine, device="cpu", **options).engine
+    return np.asarray(engine.prefill([engine.prompt_ids(prompt) for prompt in PROMPTS]).scores)
+
+
+@pytest.mark.parametrize(
+    ("family", "dtype", "options"),
+    [
+        ("llama", torch.float32, {"max_shard_size": "20KB"}),
+        ("mistral", torch.bfloat16, {}),
+        ("qwen2", torch.float16, {}),
+    ],
+)
+def test_scores_are_those_of_transformers(family, dtype, options, byte_bpe, tmp_path):
+    folder = saved(tmp_path / "model", byte_bpe, family, dtype, **options)
+    expected = scores(folder, "transformers", dtype=torch.float32)
+    export(folder, tmp_path / "exact", bits=32)
+    np.testing.assert_allclose(scores(tmp_path / "exact", "onnx"), expected, atol=1e-4)
+    export(folder, tmp_path / "rounded")
+    found = scores(tmp_path / "rounded", "onnx")
+    assert 1e-5 < np.abs(found - expected).max() < 0.1 * expected.std()
+
+
+def test_texts_with_a_countdown_head(byte_bpe, tmp_path):
+    torch.manual_seed(0)
+    head = CountdownHead(("words", "chars"), at_most=True, hidden=8)
+    head.on_attach(1.0, 32)
+    torch.nn.init.normal_(head.learnt["choice"])
+    folder = saved(tmp_path / "model", byte_bpe, control=head)
+    export(folder, tmp_path / "exported", bits=32)
+    expected, found = (
+        load(str(path), engine=engine, device="cpu").write(PROMPTS, "at most 40 chars")
+        for path, engine in ((folder, "transformers"), (tmp_path / "exported", "onnx"))
+    )
+    assert [one.text for one in found] == [one.text for one in expected]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "gpt2"}, "models of the types llama, mistral, qwen2; got gpt2"),
+        ({"head_dim": 8}, "heads of size 8, which is no multiple of 16"),
+        ({"hidden_act": "gelu"}, "the activation gelu"),
+        ({"rope_parameters": {"rope_type": "llama3"}}, "scaled rotary positions"),
+        ({"sliding_window": 64}, "a sliding window"),
+        ({"eos_token_id": None}, "no end-of-text token"),
+    ],
+)
+def test_what_cannot_be_exported(changes, message, byte_bpe, tmp_path):
+    folder = saved(tmp_path / "model", byte_bpe)
+    (folder / "generation_config.json").unlink()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+    with pytest.raises(ValueError, match=message):
+        export(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_refusals(byte_bpe, tmp_path):
+    folder = saved(tmp_path / "controlled", byte_bpe, control=EncodingControl())
+    with pytest.raises(ValueError, match="no control but a countdown head"):
+        export(folder, tmp_path / "out")
+    with pytest.raises(ValueError, match="exists; name a new folder"):
+        export(folder, tmp_path)
+    folder = saved(tmp_path / "plain", byte_bpe)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ValueError, match=r"has no tokenizer\.json"):
+        export(folder, tmp_path / "out")
