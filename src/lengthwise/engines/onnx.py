@@ -130,6 +130,7 @@ class Graph:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3  # errors
         options.intra_op_num_threads = _threads()
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it slows down busy machines
         self.session = onnxruntime.InferenceSession(model.graph, options, providers=["CPUExecutionProvider"])
         self.head = NumpyCountdownHead.none(model.shape.width)
         if model.head is not None:
