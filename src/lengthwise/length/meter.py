@@ -6,6 +6,7 @@ split over three tokens. Only the rows that contain such tokens are decoded and 
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
@@ -23,6 +24,9 @@ Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
 _METASPACE = "▁"
+# Most tokens of a vocabulary are such words. In these units each of their characters counts 1, whatever follows.
+_PLAIN_WORD = re.compile(rb" ?[A-Za-z0-9]+")
+_EACH_COUNTS = frozenset({"chars", "graphemes", "cells", "bytes", "tweet"})
 _BYTE_FALLBACK = regex.compile(r"<0x([0-9A-F]{2})>")
 # Grapheme clusters grow through these; any other character starts a cluster of its own.
 _CLUSTERING = regex.compile(
@@ -174,6 +178,8 @@ class Meter:
 
     def _costs_of(self, piece: bytes) -> tuple[int, int, int, bool, bool]:
         """Return (cost, lead, trail, blank, context_dependent) of one token."""
+        if self.unit.name in _EACH_COUNTS and _PLAIN_WORD.fullmatch(piece):
+            return len(piece), int(piece[0] == ord(" ")), 0, False, False
         head, whole, split = utf8.split(piece)
         if self.unit.name == "tokens":
             return (1 if piece else 0), 0, 0, not piece, False
