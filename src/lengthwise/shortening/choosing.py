@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ..engines.base import Engine, TokenLogProbs
 from ..scoring.log_likelihood import log_probs
 from . import words
-from .content import coverage, dropped, invented, lost_placeholders, salience, stems
+from .content import coverage, dropped, invented, lost_placeholders, salience, spread, stems
 from .pieces import FINAL, Piece
 from .records import Candidate, Source
 
@@ -25,7 +25,7 @@ REWRITING = 0.4  # nats for each token: the cost of usual deletions
 MIN_END = (
     -4.0
 )  # log-probability of the full stop and of the end, relative to the best token; below, a text is not complete
-MAX_INFORMATION = 12.0  # nats of one word: an unknown name has no more to say than a known one
+MAX_INFORMATION = 9.0  # nats of one word: an unknown name has no more to say than a known one
 NEUTRAL = "Write a sentence."  # the prompt of texts that are scored without their source
 
 
@@ -62,7 +62,7 @@ class Judge:
                     if words.is_content(sentence[place]):
                         found[row][number][place] = weight * min(sum(nats[at : at + len(ids)]), MAX_INFORMATION)
                     at += len(ids)
-        return found
+        return [spread(some, nats) for some, nats in zip(sources, found, strict=True)]
 
     def fluency(self, texts: Sequence[str], prompt: list[int] | None = None) -> list["Fluency"]:
         """Return how the model rates each text with a final mark and its end, after the prompt or the neutral one."""

@@ -124,6 +124,25 @@ def _with_long_forms(found: list[str], text: str) -> set[str]:
     return {*found, *longer}
 
 
+def spread(sentences: Sequence[Sequence[Piece]], nats: list[list[float]]) -> list[list[float]]:
+    """Return the information of a text's words, where all occurrences of a word count equally, and a topic counts more.
+
+    A word that occurs n times carries √n times the nats of the occurrence with most, shared among all of them. A
+    language model expects a word that it has read before, so only its first occurrence has many nats.
+    """
+    if len(sentences) == 1:
+        return nats
+    found: dict[str, list[float]] = {}
+    for pieces, some in zip(sentences, nats, strict=True):
+        for piece, one in zip(pieces, some, strict=True):
+            found.setdefault(stem(piece.text), []).append(one)
+    each = {word: max(some) / len(some) ** 0.5 for word, some in found.items()}
+    return [
+        [each[stem(piece.text)] if one else 0.0 for piece, one in zip(pieces, some, strict=True)]
+        for pieces, some in zip(sentences, nats, strict=True)
+    ]
+
+
 def salience(number: int, sentence: Sequence[Piece]) -> float:
     """Return how much more a word of this sentence counts: the first sentence, and one that announces the topic."""
     lower = {piece.lower for piece in sentence}

@@ -19,8 +19,8 @@ from .content import dropped, invented, is_format, lost_placeholders
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Source
-from .sentences import leave_out_of_texts
 from .rewriting import prompt_for, rewrite
+from .sentences import leave_out_of_texts
 
 MAX_NAMED = 8  # words in a note
 
@@ -30,7 +30,7 @@ class Shortened(Written):
     """A shortened text. `route`: "unchanged", "left out" or "rewritten".
 
     `intact`: it has the placeholders of the source, without addresses. `note`: names, numbers, negations and
-    placeholders of the source that it lacks, and words that the source lacks. `score` and `coverage`: see `choosing.py`.
+    placeholders of the source that it lacks, and words that the source lacks. `score`, `coverage`: see `choosing.py`.
     """
 
     source: str = ""
@@ -132,7 +132,8 @@ class Shortener:
 
         def faults(one: Candidate) -> tuple[int, bool, bool]:
             miss = source.budget.miss(source.length(one.text))
-            return miss, bool(lost_placeholders(source.text, one.text)), not one.complete
+            damaged = any(map(is_format, lost_placeholders(source.text, one.text)))
+            return miss, damaged, not one.complete
 
         best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
         return replace(best, candidates=list(others))
