@@ -8,4 +8,6 @@ from lengthwise import Shortener, Writer
 
 @pytest.fixture(scope="module")
 def shortener(byte_bpe):
-    return Shortener(Writer(tiny("llama", byte_bpe), byte_bpe, name="tiny"))
+    model = tiny("llama", byte_bpe)
+    model.config.max_position_embeddings = 1024  # the prompt holds an example
+    return Shortener(Writer(model, byte_bpe, name="tiny"))

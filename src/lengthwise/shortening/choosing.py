@@ -1,6 +1,6 @@
 """Choosing: one score for the texts of both routes.
 
-    score = fluency + 5 × coverage − 6 × invented − 0.3 × dropped − 2 × deletions
+    score = fluency + 5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions
 
 *Fluency*: mean log-probability of a text's tokens and of its end, in nats, half of it given the source and half
 without. *Coverage*: the share of the source's information whose words the text keeps (`content.py`); a word carries as
@@ -19,14 +19,14 @@ from . import words
 from .content import coverage, dropped, invented, lost_placeholders, salience, spread, stems
 from .pieces import FINAL, Piece
 from .records import Candidate, Source
+from .rewriting import NEUTRAL
 
-COVERAGE, INVENTED, DROPPED, DELETIONS = 5.0, 6.0, 0.3, 2.0
+COVERAGE, INVENTED, DROPPED, DELETIONS = 5.0, 10.0, 0.3, 2.0
 REWRITING = 0.4  # nats for each token: the cost of usual deletions
 MIN_END = (
     -4.0
 )  # log-probability of the full stop and of the end, relative to the best token; below, a text is not complete
 MAX_INFORMATION = 9.0  # nats of one word: an unknown name has no more to say than a known one
-NEUTRAL = "Write a sentence."  # the prompt of texts that are scored without their source
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,10 @@ class Judge:
             end = (row.token - row.best)[-2:]
             rated.append(Fluency(float(row.token.mean()), len(row.token) - 1, float(end.min())))
         return rated
+
+    def tokens(self, text: str) -> int:
+        """Return the number of a text's tokens."""
+        return len(self.engine.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _ids(self, piece: Piece, inside: bool) -> list[int]:
         text = f" {piece.text}" if piece.spaced or not inside else piece.text

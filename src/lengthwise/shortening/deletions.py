@@ -27,8 +27,8 @@ BRACKET, ADVERB, LEADING, ASIDE, TRAILING, RELATIVE, CLAUSE, PHRASE, OF_PHRASE =
     1.0,
     2.0,
 )
-LISTED, MODIFIER, WORD, ARTICLE, AUXILIARY, CONDITION, SHORT_FORM, TELEGRAPHIC = 1.2, 1.0, 2.5, 2.0, 3.0, 3.0, 0.3, 1.5
-FUNCTION_WORD, THAT = 4.0, 0.8
+LISTED, MODIFIER, ARTICLE, AUXILIARY, CONDITION, SHORT_FORM, TELEGRAPHIC = 1.2, 1.0, 2.0, 3.0, 3.0, 0.3, 1.5
+FUNCTION_WORD, HEAD, THAT, MAIN_CLAUSE = 4.0, 6.0, 0.8, 8.0  # a head: the last word of a phrase
 HEADLINE_ARTICLE, HEADLINE_AUXILIARY, LEAD_IN = 0.0, 0.6, 0.3
 # Added for each
 NAME, NUMBER, PLACEHOLDER, NEGATION = 1.0, 1.5, 12.0, 2.0
@@ -101,7 +101,7 @@ def _parts(pieces: Sequence[Piece], headline: bool) -> Iterator[tuple[int, int, 
         clause_end = next((n for n in pauses if n > place), last)
         if first and pauses and clause_end < last and pieces[clause_end].text == ",":
             opener = word in words.PREPOSITIONS | words.SUBORDINATORS | words.ADVERBS or word.endswith("ly")
-            cost = LEADING if opener else 3 * LEADING
+            cost = LEADING if opener else MAIN_CLAUSE
             yield 0, clause_end + 1, cost + (CONDITION if word in words.CONDITIONS else 0), True
         if headline and word in words.PRESENTS and place < 12:
             yield 0, place + 1, LEAD_IN, True
@@ -136,7 +136,7 @@ def _phrase_ends(pieces: Sequence[Piece], start: int) -> Iterator[int]:
 
 def _word_cost(pieces: Sequence[Piece], place: int, headline: bool) -> float:
     word = pieces[place].lower
-    if word in words.ARTICLES:
+    if word in words.ARTICLES or (place == 0 and word in words.DEMONSTRATIVES):
         return HEADLINE_ARTICLE if headline else ARTICLE
     if word in words.AUXILIARIES:
         if headline and word in _BE:
@@ -148,7 +148,7 @@ def _word_cost(pieces: Sequence[Piece], place: int, headline: bool) -> float:
         return THAT if word == "that" else FUNCTION_WORD
     following = pieces[place + 1] if place + 1 < len(pieces) else None
     modifies = following is not None and following.is_word and words.is_content(following)
-    return MODIFIER if modifies else WORD
+    return MODIFIER if modifies else HEAD
 
 
 def _protection(pieces: Sequence[Piece], start: int, end: int, is_clause: bool) -> float:

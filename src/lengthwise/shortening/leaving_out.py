@@ -140,14 +140,18 @@ class _Search:
             capital = source[0].text[:1].isupper()
             return capitalised(piece) if capital and place else piece
         before = one.pieces[-1]
+        skipped = place > one.place
+        if skipped and not _may_follow(before, piece):
+            return None
         if piece.is_word or piece.text in OPENING:
-            if place and place > one.place and not piece.spaced and before.text not in OPENING:
+            if skipped and not piece.spaced and before.text not in OPENING:
                 return replace(piece, spaced=True)
             return piece
-        if place == one.place:
-            return piece
-        if not before.is_word and before.text not in CLOSING:
+        follows_mark = not before.is_word and before.text not in CLOSING
+        if follows_mark and (skipped or piece.text == ":"):
             return None
+        if not skipped:
+            return piece
         if piece.text in (*FINAL, ",", ";", ")") and before.lower in words.NOT_LAST:
             return None
         return piece
@@ -172,6 +176,15 @@ class _Search:
             short = [one for one in ranked if self.sentence.length(one.text) <= share * self.sentence.limit]
             chosen |= {one.text: one for one in short[:KEPT]}
         return sorted(chosen.values(), key=lambda one: -one.score)
+
+
+def _may_follow(before: Piece, piece: Piece) -> bool:
+    """Return whether a piece may follow another after a deletion: no "the of", "into for", "a (", "of."."""
+    is_article = before.lower in words.DETERMINERS - words.DEMONSTRATIVES
+    if not is_article and before.lower not in words.PREPOSITIONS:
+        return True
+    after_preposition = not is_article and piece.lower in words.ARTICLES  # "of the"
+    return piece.is_word and (after_preposition or piece.lower not in words.NOT_AFTER_OPENER)
 
 
 def leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:

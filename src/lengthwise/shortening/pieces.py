@@ -13,6 +13,7 @@ from ..translation.placeholders import split_placeholders
 
 _WORD = r"[\p{L}\p{N}\p{M}_]"
 _PIECE = regex.compile(
+    r"(?<!\w)(['\"])\w[\w-]*\1(?!\w)|"  # a word in straight quotation marks
     rf"(?:\p{{L}}\.){{2,}}|[€$£#]?{_WORD}+(?:(?:[-'’./&@+]|::|(?<=\d)[:,](?=\d)){_WORD}+)*(?:%|\+\+|#|['’](?=\s|$))?"
     r"|\.\.\.|--|\S"
 )

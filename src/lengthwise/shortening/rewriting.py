@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from ..engines.base import Engine
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget
 
+NEUTRAL = "Write a sentence."  # the prompt of texts that are scored without their source
 _LONG = "The match that had been planned for Sunday was cancelled because the weather was extremely bad."
 # An example for each form. A second one hardly changes the results and takes as long to read as the source.
 _SHORT = {"text": "The match was cancelled because the weather was bad.", "headline": "Match cancelled: weather bad"}
@@ -14,6 +16,12 @@ def prompt_for(source: str, form: str) -> str:
     """Return the prompt for a short text of this form."""
     short = _SHORT["headline" if form == "headline" else "text"]
     return f"Make each text shorter.\n\nText: {_LONG}\nShort: {short}\n\nText: {source}\nShort:"
+
+
+def source_prompt(engine: Engine, source: str, form: str, room: int) -> list[int]:
+    """Return the ids of the prompt, or of a neutral one if it leaves less than `room` tokens of the window."""
+    ids = engine.prompt_ids(prompt_for(source, form))
+    return ids if len(ids) + room < engine.window else engine.prompt_ids(NEUTRAL)
 
 
 def rewrite(

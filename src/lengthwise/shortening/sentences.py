@@ -4,7 +4,7 @@ from ..engines.base import Engine
 from .leaving_out import LOSS, Kept, Sentence, leave_out
 from .pieces import join_pieces
 from .records import Candidate, Source
-from .rewriting import prompt_for
+from .rewriting import source_prompt
 
 MAX_SENTENCES = 5  # of a longer text: those that carry most
 FINALISTS = 8  # candidates of a text
@@ -37,7 +37,7 @@ def _search(engine: Engine, sources: list[tuple[Source, int]], form: str) -> lis
         for number in _chosen(source):
             pieces, carried = source.sentences[number], source.information[number]
             text = join_pieces(pieces)
-            prompt = engine.prompt_ids(prompt_for(text, form))
+            prompt = source_prompt(engine, text, form, 2 * len(pieces))
             beam = BEAM if len(source.sentences) == 1 else BEAM_OF_SEVERAL
             short = min(limit, source.length(text))
             sentences.append(Sentence(pieces, carried, prompt, source.length, short, beam, form == "headline"))

@@ -15,14 +15,15 @@ from ..length.budget import Budget, as_budget
 from ..length.sentences import finished
 from ..length.units import measure
 from .choosing import Judge
-from .content import dropped, invented, is_format, lost_placeholders
+from .content import dropped, invented, is_format, lost_placeholders, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Source
-from .rewriting import prompt_for, rewrite
+from .rewriting import rewrite, source_prompt
 from .sentences import leave_out_of_texts
 
 MAX_NAMED = 8  # words in a note
+MAX_INVENTED = 1 / 3  # of the content words of a rewritten text; with more, it is about something else
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,15 @@ class Shortener:
             texts, budgets = [source.text for source in sources], [source.budget for source in sources]
             for options, written in zip(found, rewrite(self.writer, texts, budgets, form, candidates), strict=True):
                 options += [Candidate(one.text, "rewritten", one.complete) for one in written]
+            found = [_about_source(source, options) for source, options in zip(sources, found, strict=True)]
         return [self._choose(source, options, form) for source, options in zip(sources, found, strict=True)]
 
     def _choose(self, source: Source, options: list[Candidate], form: Form) -> Shortened:
         """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score."""
         styled = [replace(one, text=_styled(one.text, form)) for one in options]
         unique = list({one.text: one for one in reversed(styled) if one.text}.values())
-        prompt = self.model.engine.prompt_ids(prompt_for(source.text, form))
+        room = max((self.judge.tokens(one.text) for one in unique), default=0) + 2
+        prompt = source_prompt(self.model.engine, source.text, form, room)
         rated = self.judge.judged(unique, source, prompt)
 
         def faults(one: Candidate) -> tuple[int, bool, bool]:
@@ -193,6 +196,12 @@ def load_shortener(
     if writer.engine.encoder_decoder:
         return Shortener(load(LANGUAGE_MODEL, device=device), writer)
     return Shortener(writer)
+
+
+def _about_source(source: Source, options: list[Candidate]) -> list[Candidate]:
+    """Return the candidates without those that a small model wrote about something else."""
+    new = {one.text: len(invented(source.text, one.text)) / max(1, len(stems(one.text))) for one in options}
+    return [one for one in options if one.route != "rewritten" or new[one.text] <= MAX_INVENTED]
 
 
 def _styled(text: str, form: Form) -> str:

@@ -13,7 +13,8 @@ def _words(text: str) -> frozenset[str]:
 
 
 ARTICLES = _words("a an the")
-DETERMINERS = ARTICLES | _words("this that these those my your his her its our their some any each every another no")
+DEMONSTRATIVES = _words("this that these those")
+DETERMINERS = ARTICLES | DEMONSTRATIVES | _words("my your his her its our their some any each every another no")
 PREPOSITIONS = _words(
     "of in on at by for with from to into onto over under about after before between among during through across "
     "against toward towards within via per upon using regarding including near behind beyond inside outside above "
@@ -60,6 +61,8 @@ NOT_LAST = (
         "will would can could shall should may might must not"
     )
 )
+# None of these may follow a determiner or a preposition where the words between have been left out.
+NOT_AFTER_OPENER = ARTICLES | PREPOSITIONS | CONJUNCTIONS | SUBORDINATORS | RELATIVES | AUXILIARIES
 NOT_FIRST = CONJUNCTIONS | RELATIVES | _words("of than is are was were be been has have had not into onto upon")
 NEGATION = regex.compile(
     r"(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|hardly|barely|only|un\w*able)"
