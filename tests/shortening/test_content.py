@@ -38,6 +38,17 @@ def test_names_numbers_and_negations_that_are_gone(text, gone):
     assert dropped(SOURCE, text) == gone
 
 
+def test_each_negation_counts():
+    assert dropped("It is not old and cannot fly.", "It is not old.") == ["cannot"]
+    assert dropped("It is not old and cannot fly.", "It isn't old and can't fly.") == []
+    assert dropped("It is not old and is not new.", "It is not old.") == ["not"]
+
+
+def test_a_short_form_stands_for_its_long_one_only():
+    assert invented("The application works.", "The app works.") == []
+    assert invented("The tool works.", "The app works.") == ["app"]
+
+
 def test_placeholders_that_are_gone_or_doubled():
     assert lost_placeholders(SOURCE, "Open the file.") == ["{name}"]
     assert lost_placeholders(SOURCE, "Open {name} {name}.") == ["{name}"]

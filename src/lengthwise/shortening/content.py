@@ -71,7 +71,9 @@ def invented(source: str, text: str) -> list[str]:
     >>> invented("The operation was not completed.", "Completing the whole operation failed.")
     ['whole', 'failed']
     """
-    there = set(stems(source)) | {stem(short) for short in _LONG}
+    lower = f" {' '.join(piece.lower for piece in split_pieces(source))} "
+    short = {stem(form) for form, long in _LONG.items() if f" {' '.join(long).lower()} " in lower}
+    there = set(stems(source)) | short
     found = [piece.text for piece in split_pieces(text) if words.is_content(piece) and not piece.is_placeholder]
     return [
         word for word in found if not all(_known(stem(part), there) for part in regex.split(r"[-/–]", word) if part)
@@ -84,19 +86,22 @@ def _known(one: str, there: set[str]) -> bool:
 
 def dropped(source: str, text: str) -> list[str]:
     """Return the names, numbers and negations of the source that the text does not have, each once."""
-    there = {stem(piece.text) for piece in split_pieces(text)} | {piece.text for piece in split_pieces(text)}
-    negated = any(words.is_negation(piece) for piece in split_pieces(text))
+    pieces = split_pieces(text)
+    there = {stem(piece.text) for piece in pieces}
     found: dict[str, None] = {}
+    negations: list[str] = []
     for sentence in _sentences(source):
         titled = sum(words.is_name(piece, False) for piece in sentence) > 0.6 * sum(piece.is_word for piece in sentence)
         for place, piece in enumerate(sentence):
             name = words.is_name(piece, place == 0) and not titled
             if words.is_negation(piece):
-                if not negated:
-                    found[piece.text] = None
+                negations.append(piece.lower)
             elif (name or words.is_number(piece)) and not piece.is_placeholder and _is_gone(piece, there):
                 found[piece.text] = None
-    return list(found)
+    kept = [piece.lower for piece in pieces if words.is_negation(piece)]
+    missing = len(negations) - len(kept)  # "not" may have become "n't"
+    gone = [word for word in negations if word not in kept] or negations[-1:]
+    return [*found, *dict.fromkeys(gone[:missing] if missing > 0 else ())]
 
 
 def _is_gone(piece: Piece, there: set[str]) -> bool:

@@ -15,23 +15,30 @@ from .short_forms import HEADLINE_FORMS, SHORT_FORMS
 MAX_PHRASE = 8  # words of a phrase that a preposition or a conjunction opens
 MAX_COST = 14.0  # of all that is left out between two kept words
 NEVER = 1000.0
-# Costs of parts
-BRACKET, ADVERB, LEADING, ASIDE, TRAILING, RELATIVE, CLAUSE, PHRASE, OF_PHRASE = (
-    0.0,
-    0.3,
-    0.5,
-    1.0,
-    0.8,
-    0.8,
-    1.5,
-    1.0,
-    2.0,
-)
-LISTED, MODIFIER, ARTICLE, AUXILIARY, CONDITION, SHORT_FORM, TELEGRAPHIC = 1.2, 1.0, 2.0, 3.0, 3.0, 0.3, 1.5
-FUNCTION_WORD, HEAD, THAT, MAIN_CLAUSE = 4.0, 6.0, 0.8, 8.0  # a head: the last word of a phrase
-HEADLINE_ARTICLE, HEADLINE_AUXILIARY, LEAD_IN = 0.0, 0.6, 0.3
-# Added for each
-NAME, NUMBER, PLACEHOLDER, NEGATION = 1.0, 1.5, 12.0, 2.0
+# Costs of whole parts
+BRACKET = 0.0  # "(old)"
+LEADING = 0.5  # "On Monday, "
+MAIN_CLAUSE = 8.0  # what stands before the first comma but opens with no preposition, adverb or conjunction
+RELATIVE = 0.8  # ", which is old"
+TRAILING = 0.8  # ", and so on" up to the end
+ASIDE = 1.0  # anything else between two commas
+CLAUSE = 1.5  # "because it is old"
+CONDITION = 3.0  # "if it is old"
+PHRASE = 1.0  # "in the box"
+OF_PHRASE = 2.0  # "of the box"
+LISTED = 1.7  # "old and"
+LEAD_IN = 0.3  # "This paper presents", in a headline
+# Costs of single words
+ADVERB = 0.3
+THAT = 0.8  # "Make sure (that) it works"
+MODIFIER = 1.0  # a content word before another one
+ARTICLE, HEADLINE_ARTICLE = 2.0, 0.0
+AUXILIARY, HEADLINE_AUXILIARY = 3.0, 0.6
+FUNCTION_WORD = 4.0
+HEAD = 6.0  # the last content word of a phrase
+SHORT_FORM, TELEGRAPHIC = 0.3, 1.5
+# Added for each; for a whole clause at most MAX_ADDED
+NAME, NUMBER, NEGATION, PLACEHOLDER, MAX_ADDED = 1.0, 1.5, 2.0, 12.0, 6.0
 _PAUSE = (",", ";", ":", "-", "–", "—", "--")
 _BE = ("am", "is", "are", "was", "were", "be", "been", "being")
 
@@ -118,7 +125,7 @@ def _parts(pieces: Sequence[Piece], headline: bool) -> Iterator[tuple[int, int, 
         if word in words.CONJUNCTIONS:
             for start in range(max(0, place - 3), place):  # "A and B" → "B"
                 if all(one.is_word and one.lower not in words.FUNCTION_WORDS for one in pieces[start:place]):
-                    yield start, place + 1, LISTED + 0.5, False
+                    yield start, place + 1, LISTED, False
         yield place, place + 1, _word_cost(pieces, place, headline), False
 
 
@@ -164,7 +171,7 @@ def _protection(pieces: Sequence[Piece], start: int, end: int, is_clause: bool) 
             cost += NUMBER
         elif words.is_name(piece, place == 0):
             cost += NAME
-    return min(cost, 6.0) if is_clause and cost < PLACEHOLDER else cost
+    return min(cost, MAX_ADDED) if is_clause and cost < PLACEHOLDER else cost
 
 
 def _closed(part: Sequence[Piece]) -> bool:

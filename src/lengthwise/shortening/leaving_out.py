@@ -94,8 +94,7 @@ class _Search:
     def rank(self, one: _Hypothesis) -> float:
         """Return the score of a hypothesis with an estimate of what it must still leave out."""
         used = self.sentence.length(join_pieces(one.pieces)) if one.pieces else 0
-        over = used + self.left[one.place] - self.sentence.limit
-        over = max(0, over)
+        over = max(0, used + self.left[one.place] - self.sentence.limit)
         losing = MUST_LOSE * self.carried[one.place] * over / max(1, self.left[one.place])
         return one.log_prob - one.cost - LOSS * (one.lost + losing) - EFFORT * over
 
@@ -118,16 +117,14 @@ class _Search:
                 kept = (*one.pieces, form)
                 if self.sentence.length(join_pieces(kept)) > self.sentence.limit:
                     continue
-                first, *rest = self.tokens(form, not one.pieces)
-                log_prob = one.log_prob + float(log_probs[first])
                 start = place if not one.pieces else one.start
-                spent = one.cost + cost + more
-                new = _Hypothesis(after, kept, log_prob, spent, one.lost + lost, (first, *rest), one.row, start)
-                grown.append(replace(new, rank=self.rank(new)))
+                spent, ids = one.cost + cost + more, self.tokens(form, not one.pieces)
+                new = _Hypothesis(after, kept, one.log_prob, spent, one.lost + lost, ids, one.row, start)
+                grown.append(self.read(new, log_probs))
         return grown
 
     def read(self, one: _Hypothesis, log_probs: torch.Tensor) -> _Hypothesis:
-        """Return the hypothesis with the log-probability of the next token of its last piece."""
+        """Return the hypothesis with the log-probability of the first pending token of its last piece."""
         new = replace(one, log_prob=one.log_prob + float(log_probs[one.pending[0]]))
         return replace(new, rank=self.rank(new))
 
@@ -206,7 +203,7 @@ def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]
     rows = engine.prefill([sentence.prompt for sentence in sentences], max_new_tokens=1024)
     beams = [[_Hypothesis(0, (), 0.0, 0.0, 0.0, (), row)] for row in range(len(sentences))]
     while True:
-        log_probs = rows.scores.log_softmax(1)
+        log_probs = rows.scores.log_softmax(1).cpu()  # read number by number
         for number, (search, beam) in enumerate(zip(searches, beams, strict=True)):
             grown: list[_Hypothesis] = []
             for one in beam:

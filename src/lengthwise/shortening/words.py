@@ -70,6 +70,8 @@ NEGATION = regex.compile(
     regex.IGNORECASE,
 )
 
+_CONTRACTION = regex.compile(r".*n['’]t|.+['’](?:re|ve|ll|d|m)|(?:it|that|there|he|she|what)['’]s", regex.IGNORECASE)
+
 
 def is_number(piece: Piece) -> bool:
     """Return whether the piece has a digit."""
@@ -91,4 +93,5 @@ def is_name(piece: Piece, first: bool) -> bool:
 
 def is_content(piece: Piece) -> bool:
     """Return whether the word carries meaning of its own."""
-    return (piece.is_word and piece.lower not in FUNCTION_WORDS and len(piece.text) > 1) or is_number(piece)
+    function = piece.lower in FUNCTION_WORDS or _CONTRACTION.fullmatch(piece.text) is not None
+    return (piece.is_word and not function and len(piece.text) > 1) or is_number(piece)
