@@ -12,7 +12,6 @@ import argparse
 import gzip
 import json
 import math
-import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -27,6 +26,7 @@ SYSTEMS = {
     "cut-sentence": "cut at a sentence",
     "first": "the first sentence",
     "asked": "SmolLM2, asked in the prompt",
+    "asked-cut": "the same, cut at a word",
     "faithful": "`shorten --faithful`",
     "shorten": "`shorten`",
 }
@@ -119,6 +119,8 @@ class Trigrams:
         for row in rows:
             words = self.framed(row)
             self.tri.update(zip(words, words[1:], words[2:], strict=False))
+        self.count = Counter(c for *_, c in self.tri.elements())
+        self.words = self.count.total()
         self.bi = Counter((b, c) for _, b, c in self.tri)  # distinct words before each pair
         self.uni = Counter(c for _, c in self.bi)
         self.after: list[dict[Any, list[int]]] = [defaultdict(lambda: [0, 0]), defaultdict(lambda: [0, 0])]
@@ -129,6 +131,14 @@ class Trigrams:
             one = self.after[1][b]
             one[0], one[1] = one[0] + count, one[1] + 1
         self.total = self.uni.total()
+
+    def slor(self, words: list[str]) -> float:
+        """Return the mean log-probability of the words and of the end, less that of their frequencies (Kann 2018)."""
+        row = self.framed(words)[2:]
+        return -self.nats(words) - sum(math.log(self.frequency(word)) for word in row) / len(row)
+
+    def frequency(self, word: str) -> float:
+        return (self.count[word] + 1) / (self.words + len(self.known) + 2)
 
     def framed(self, words: list[str]) -> list[str]:
         return ["<s>", "<s>", *(word if word in self.known else "<unk>" for word in words), "</s>"]
@@ -204,6 +214,7 @@ def measures(row: dict[str, Any], system: str, model: Trigrams) -> dict[str, flo
         "tail": 100 * float(np.mean([word in there for word in quarter] or [1])),
         "invented": 100 * float(np.mean([word not in set(wanted) for word in kept] or [0])),
         "nats": model.nats(tokens(text)) if text else math.nan,
+        "slor": model.slor(tokens(text)) if text else math.nan,
     }
 
 
@@ -212,12 +223,13 @@ def p_value(differences: np.ndarray, seed: int = 0) -> float:
     differences = differences[~np.isnan(differences)]
     picks = np.random.default_rng(seed).integers(0, len(differences), (2000, len(differences)))
     means = differences[picks].mean(1)
-    return max(2 * min((means <= 0).mean(), (means >= 0).mean()), 1 / 2000)
+    return float(np.clip(2 * min((means <= 0).mean(), (means >= 0).mean()), 1 / 2000, 1))
 
 
 def score_texts(options: argparse.Namespace) -> None:
     rows = [json.loads(line) for line in options.texts.open(encoding="utf-8")]
-    random.seed(0)
+    for row in rows:
+        row["texts"]["asked-cut"] = cut_at_word(row["texts"]["asked"], row["limit"])
     model = Trigrams(training_sentences(options.train, options.words))
     names = list(dict.fromkeys(row["set"] for row in rows))
     found: dict[str, Any] = {}
@@ -225,7 +237,7 @@ def score_texts(options: argparse.Namespace) -> None:
         some = [row for row in rows if group in (row["set"], "all")]
         table = {system: [measures(row, system, model) for row in some] for system in SYSTEMS}
         print(f"\n{group}: {len(some)} texts, {Counter(row['route'] for row in some)}")
-        print("| system | " + " | ".join(table["shorten"][0]) + " |\n|" + "---|" * 8)
+        print("| system | " + " | ".join(table["shorten"][0]) + " |\n|" + "---|" * (1 + len(table["shorten"][0])))
         found[group] = {"texts": len(some), "routes": Counter(row["route"] for row in some), "systems": {}}
         for system, ours in table.items():
             cells = {}

@@ -151,9 +151,10 @@ def _word_cost(pieces: Sequence[Piece], place: int, headline: bool) -> float:
         return AUXILIARY if place else 2 * AUXILIARY  # "Do you ...?"
     if word in words.ADVERBS or (word.endswith("ly") and len(word) > 4):
         return ADVERB
-    if word in words.FUNCTION_WORDS:
-        return THAT if word == "that" else FUNCTION_WORD
     following = pieces[place + 1] if place + 1 < len(pieces) else None
+    if word in words.FUNCTION_WORDS:
+        subject = following is not None and following.lower in words.DETERMINERS | words.PRONOUNS | {"all"}
+        return THAT if word == "that" and subject else FUNCTION_WORD
     modifies = following is not None and following.is_word and words.is_content(following)
     return MODIFIER if modifies else HEAD
 
