@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import lengthwise
 from lengthwise import Shortened, Written
-from lengthwise.shortening.pieces import split_pieces
+from lengthwise.shortening.pieces import split_pieces, split_sentences
 from lengthwise.shortening.short_forms import HEADLINE_FORMS, SHORT_FORMS
 from lengthwise.translation.placeholders import count_placeholders
 
@@ -20,7 +20,8 @@ SHORT = {word.lower() for form in (SHORT_FORMS | HEADLINE_FORMS).values() for wo
 
 
 def words(text):
-    return [piece.lower for piece in split_pieces(text) if piece.is_word]
+    pieces = [piece for sentence in split_sentences(text) for piece in split_pieces(sentence)]
+    return [piece.lower for piece in pieces if piece.is_word]
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

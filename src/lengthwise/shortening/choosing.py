@@ -25,7 +25,6 @@ COVERAGE, INVENTED, DROPPED, DELETIONS = 5.0, 10.0, 0.3, 2.0
 REWRITING = 0.4  # nats for each token: the cost of usual deletions
 # Log-probability of the full stop and of the end, less that of the best token; below it, a text is not complete.
 MIN_END = -6.0
-# log-probability of the full stop and of the end, relative to the best token; below, a text is not complete
 MAX_INFORMATION = 9.0  # nats of one word: an unknown name has no more to say than a known one
 
 

@@ -39,7 +39,7 @@ def stem(word: str) -> str:
 
 def stems(text: str | Sequence[Piece]) -> list[str]:
     """Return the stems of the content words of a text, hyphenated words by their parts."""
-    pieces = [piece for piece in (split_pieces(text) if isinstance(text, str) else text) if words.is_content(piece)]
+    pieces = [piece for piece in (_pieces(text) if isinstance(text, str) else text) if words.is_content(piece)]
     return [stem(part) for piece in pieces for part in regex.split(r"[-/–]", piece.text) if part]
 
 
@@ -71,10 +71,10 @@ def invented(source: str, text: str) -> list[str]:
     >>> invented("The operation was not completed.", "Completing the whole operation failed.")
     ['whole', 'failed']
     """
-    lower = f" {' '.join(piece.lower for piece in split_pieces(source))} "
+    lower = f" {' '.join(piece.lower for piece in _pieces(source))} "
     short = {stem(form) for form, long in _LONG.items() if f" {' '.join(long).lower()} " in lower}
     there = set(stems(source)) | short
-    found = [piece.text for piece in split_pieces(text) if words.is_content(piece) and not piece.is_placeholder]
+    found = [piece.text for piece in _pieces(text) if words.is_content(piece) and not piece.is_placeholder]
     return [
         word for word in found if not all(_known(stem(part), there) for part in regex.split(r"[-/–]", word) if part)
     ]
@@ -86,7 +86,7 @@ def _known(one: str, there: set[str]) -> bool:
 
 def dropped(source: str, text: str) -> list[str]:
     """Return the names, numbers and negations of the source that the text does not have, each once."""
-    pieces = split_pieces(text)
+    pieces = _pieces(text)
     there = {stem(piece.text) for piece in pieces}
     found: dict[str, None] = {}
     negations: list[str] = []
@@ -123,9 +123,14 @@ def _sentences(text: str) -> list[list[Piece]]:
     return [split_pieces(sentence) for sentence in split_sentences(text)]
 
 
+def _pieces(text: str) -> list[Piece]:
+    """Return the pieces of a text of several sentences: inside a sentence, a full stop belongs to its word."""
+    return [piece for sentence in _sentences(text) for piece in sentence]
+
+
 def _with_long_forms(found: list[str], text: str) -> set[str]:
     """Return the stems, and those of the long form of each short form."""
-    longer = [stem(word) for piece in split_pieces(text) for word in _LONG.get(piece.lower.rstrip("."), ())]
+    longer = [stem(word) for piece in _pieces(text) for word in _LONG.get(piece.lower.rstrip("."), ())]
     return {*found, *longer}
 
 
