@@ -23,7 +23,7 @@ def writer(byte_bpe):
 @pytest.fixture
 def shorten(cli, writer, monkeypatch):
     monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
-    monkeypatch.setattr("lengthwise.generation.load.load", lambda name, device, fitted: writer)
+    monkeypatch.setattr("lengthwise.generation.load.load", lambda name, **options: writer)
     return partial(cli, "shorten")
 
 

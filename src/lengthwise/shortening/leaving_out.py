@@ -9,8 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
+from ..arrays import converter, to_numpy
 from ..engines.base import Engine
 from . import words
 from .deletions import Deletion, deletions, skips
@@ -98,7 +100,7 @@ class _Search:
         losing = MUST_LOSE * self.carried[one.place] * over / max(1, self.left[one.place])
         return one.log_prob - one.cost - LOSS * (one.lost + losing) - EFFORT * over
 
-    def grow(self, one: _Hypothesis, log_probs: torch.Tensor) -> list[_Hypothesis]:
+    def grow(self, one: _Hypothesis, log_probs: NDArray[np.float32]) -> list[_Hypothesis]:
         """Return the hypotheses that follow: each next piece that fits, after each deletion."""
         grown = []
         pieces, information = self.sentence.pieces, self.sentence.information
@@ -123,7 +125,7 @@ class _Search:
                 grown.append(self.read(new, log_probs))
         return grown
 
-    def read(self, one: _Hypothesis, log_probs: torch.Tensor) -> _Hypothesis:
+    def read(self, one: _Hypothesis, log_probs: NDArray[np.float32]) -> _Hypothesis:
         """Return the hypothesis with the log-probability of the first pending token of its last piece."""
         new = replace(one, log_prob=one.log_prob + float(log_probs[one.pending[0]]))
         return replace(new, rank=self.rank(new))
@@ -197,13 +199,14 @@ def leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]
     return results
 
 
-@torch.inference_mode()
 def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:
     searches = [_Search(engine, sentence) for sentence in sentences]
     rows = engine.prefill([sentence.prompt for sentence in sentences], max_new_tokens=1024)
     beams = [[_Hypothesis(0, (), 0.0, 0.0, 0.0, (), row)] for row in range(len(sentences))]
     while True:
-        log_probs = rows.scores.log_softmax(1).cpu()  # read number by number
+        convert, scores = converter(rows.scores), to_numpy(rows.scores)
+        scores = scores - scores.max(1, keepdims=True)
+        log_probs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
         for number, (search, beam) in enumerate(zip(searches, beams, strict=True)):
             grown: list[_Hypothesis] = []
             for one in beam:
@@ -212,8 +215,8 @@ def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]
         together = [one for beam in beams for one in beam]
         if not together:
             return [search.best() for search in searches]
-        rows.select(torch.tensor([one.row for one in together]))
-        rows.step(torch.tensor([one.pending[0] for one in together]))
+        rows.select(convert(np.array([one.row for one in together])))
+        rows.step(convert(np.array([one.pending[0] for one in together])))
         at = 0
         for number, beam in enumerate(beams):
             beams[number] = [replace(one, row=at + n, pending=one.pending[1:]) for n, one in enumerate(beam)]
