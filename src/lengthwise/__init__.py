@@ -27,6 +27,7 @@ _NAMES = {
     "models.checkpoint": ["save"],
     "generation.load": ["load"],
     "generation.generator": ["Writer", "Written"],
+    "shortening.shortener": ["Shortened", "Shortener", "shorten"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from .length.budget import Budget, about, at_least, at_most, between, exactly, ratio
     from .length.units import UNITS, measure
     from .models.checkpoint import save
+    from .shortening.shortener import Shortened, Shortener, shorten
 
 
 def __getattr__(name: str) -> Any:

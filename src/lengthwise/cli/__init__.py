@@ -15,7 +15,7 @@ import typer
 
 from ..errors import ModelNotFound
 from ..version import __version__
-from . import contrast, data, demo, evaluate, export, measure, models, score, train, translate, write
+from . import contrast, data, demo, evaluate, export, measure, models, score, shorten, train, translate, write
 from .options import flag
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_message, usage_message
 
@@ -68,6 +68,7 @@ def lengthwise(
 
     \b
     lengthwise write "Describe a lighthouse." --length "at most 280 chars"
+    lengthwise shorten article.txt --as headline --length 30,50,75
     lengthwise measure "Où est-il ?"
     lengthwise evaluate smollm2 test.jsonl --length reference:words
     lengthwise models
@@ -76,6 +77,6 @@ def lengthwise(
         print(context.get_help())
 
 
-for module in (write, translate, demo, measure, models, export, train, evaluate, score, contrast):
+for module in (write, translate, shorten, demo, measure, models, export, train, evaluate, score, contrast):
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))  # the function of the same name
 app.add_typer(data.app, name="data")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ..generation.generator import Written
-    from ..translation import Translation
 
 BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 2, 3, 130, 141
 
@@ -65,7 +64,7 @@ def report_interrupt(progress: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def verdict(one: "Written | Translation") -> str:
+def verdict(one: "Written") -> str:
     """Return '12 of at most 20 chars · fits · complete'."""
     parts = [f"{one.length} {one.unit}"]
     if one.budget:
@@ -74,7 +73,7 @@ def verdict(one: "Written | Translation") -> str:
     return " · ".join([*parts, *filter(None, [getattr(one, "note", None)])])
 
 
-def print_verdict(one: "Written | Translation", dim: bool) -> None:
+def print_verdict(one: "Written", dim: bool) -> None:
     """Print the error or the verdict as a message; with `dim`, print the verdict dimly and only on a terminal."""
     if one.error is not None or not dim:
         print_message(one.error or verdict(one))

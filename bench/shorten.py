@@ -1,0 +1,278 @@
+"""How good are the texts of `shorten`, beside cutting and beside asking the model for a shorter text?
+
+    python bench/shorten.py texts --out texts.jsonl --set "headline:at most 75 chars:40:acl.titles.test.jsonl.gz" ...
+    python bench/shorten.py score texts.jsonl --train acl.titles.train.jsonl.gz --train ... --json scores.json
+
+`texts` writes each text with every system; the same command resumes it. A set is FORM:BUDGET:NUMBER:FILE, with an
+optional fifth part, the least characters of a source, and a negative number for the last rows of the file. A row of a
+file has `text`, or `segs`, whose first source is taken. `score` prints the table of docs/results/shorten.md.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SYSTEMS = {
+    "cut": "cut at a word",
+    "cut-equal": "cut at a word to the length of `shorten`",
+    "cut-sentence": "cut at a sentence",
+    "first": "the first sentence",
+    "asked": "SmolLM2, asked in the prompt",
+    "asked-cut": "the same, cut at a word",
+    "faithful": "`shorten --faithful`",
+    "shorten": "`shorten`",
+}
+# Words that do not end a title.
+_OPEN = set(
+    re.findall(
+        r"\w+",
+        "a an the of in on at by for with from to into and or but that which who is are was were be as than because if "
+        "when while this these its their our your",
+    )
+)
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+
+
+# ---- texts
+
+
+def sources(spec: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (form, budget, text) of a set."""
+    form, budget, number, path, *least = spec.split(":")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    texts = [row["text"] if "text" in row else row["segs"][0][0] for row in rows]
+    texts = [text for text in texts if len(text) > int(least[0] if least else 0)]
+    for text in texts[: int(number)] if int(number) > 0 else texts[int(number) :]:
+        yield form, budget, text
+
+
+def cut_at_word(text: str, limit: int) -> str:
+    """Return the first words of the text that fit."""
+    kept = text if len(text) <= limit else text[: limit + 1].rpartition(" ")[0]
+    return kept.rstrip(" ,;:-–—(")
+
+
+def write_texts(options: argparse.Namespace) -> None:
+    import torch
+
+    import lengthwise
+    from lengthwise.length.sentences import finished_ends
+    from lengthwise.shortening.pieces import split_sentences
+
+    done = [json.loads(line) for line in options.out.open(encoding="utf-8")] if options.out.exists() else []
+    known = {(row["set"], row["source"]) for row in done}
+    shortener = lengthwise.Shortener(lengthwise.load("smollm2"))
+    plain = lengthwise.load("smollm2-plain")
+    with options.out.open("a", encoding="utf-8") as file:
+        for spec in options.set:
+            todo = [one for one in sources(spec) if (spec, one[2]) not in known]
+            for at in range(0, len(todo), options.batch):
+                some = todo[at : at + options.batch]
+                form, budget = some[0][:2]
+                for (_, _, text), one in zip(
+                    some, shortener.shorten([text for *_, text in some], budget, form=form), strict=True
+                ):
+                    limit = lengthwise.Budget.parse(budget).resolve(text).high
+                    ask = f"Shorten this text to at most {limit} characters.\n\n{text}"
+                    prompt = torch.tensor([plain.engine.prompt_ids(ask)])
+                    with torch.inference_mode():
+                        answer = plain.model.generate(prompt, max_new_tokens=limit // 2, do_sample=False)
+                    asked = plain.tokenizer.decode(answer[0, prompt.shape[1] :], skip_special_tokens=True)
+                    ends = [end for end in finished_ends(text) if end <= limit]
+                    faithful = next(c for c in [one, *one.candidates] if c.route != "rewritten")
+                    row = {
+                        "cut": cut_at_word(text, limit),
+                        "cut-equal": cut_at_word(text, len(one.text)),
+                        "cut-sentence": text[: ends[-1]] if ends else "",
+                        "first": split_sentences(text)[0],
+                        "asked": " ".join(asked.split()),
+                        "faithful": faithful.text,
+                        "shorten": one.text,
+                    }
+                    about = {"set": spec, "form": form, "limit": limit, "source": text, "route": one.route}
+                    more = {"complete": one.complete, "note": one.note, "texts": row}
+                    file.write(json.dumps(about | more, ensure_ascii=False) + "\n")
+                    file.flush()
+
+
+# ---- a language model that did not choose
+
+
+class Trigrams:
+    """An interpolated Kneser-Ney trigram model of words, trained on the sentences of a corpus."""
+
+    def __init__(self, sentences: Iterable[list[str]], discount: float = 0.75) -> None:
+        self.discount = discount
+        rows = list(sentences)
+        counts = Counter(word for row in rows for word in row)
+        self.known = {word for word, count in counts.items() if count > 1}
+        self.tri: Counter[tuple[str, ...]] = Counter()
+        for row in rows:
+            words = self.framed(row)
+            self.tri.update(zip(words, words[1:], words[2:], strict=False))
+        self.count = Counter(c for *_, c in self.tri.elements())
+        self.words = self.count.total()
+        self.bi = Counter((b, c) for _, b, c in self.tri)  # distinct words before each pair
+        self.uni = Counter(c for _, c in self.bi)
+        self.after: list[dict[Any, list[int]]] = [defaultdict(lambda: [0, 0]), defaultdict(lambda: [0, 0])]
+        for (a, b, _), count in self.tri.items():
+            one = self.after[0][a, b]
+            one[0], one[1] = one[0] + count, one[1] + 1
+        for (b, _), count in self.bi.items():
+            one = self.after[1][b]
+            one[0], one[1] = one[0] + count, one[1] + 1
+        self.total = self.uni.total()
+
+    def slor(self, words: list[str]) -> float:
+        """Return the mean log-probability of the words and of the end, less that of their frequencies (Kann 2018)."""
+        row = self.framed(words)[2:]
+        return -self.nats(words) - sum(math.log(self.frequency(word)) for word in row) / len(row)
+
+    def frequency(self, word: str) -> float:
+        return (self.count[word] + 1) / (self.words + len(self.known) + 2)
+
+    def framed(self, words: list[str]) -> list[str]:
+        return ["<s>", "<s>", *(word if word in self.known else "<unk>" for word in words), "</s>"]
+
+    def nats(self, words: list[str]) -> float:
+        """Return the mean negative log-probability of the words and of the end."""
+        row = self.framed(words)
+        return -sum(math.log(self.probability(*row[n - 2 : n + 1])) for n in range(2, len(row))) / (len(row) - 2)
+
+    def probability(self, a: str, b: str, c: str) -> float:
+        low = (max(self.uni[c] - self.discount, 0) + self.discount * len(self.uni) / (len(self.known) + 2)) / self.total
+        for table, context, gram in ((self.after[1], b, (b, c)), (self.after[0], (a, b), (a, b, c))):
+            if context in table:
+                count, kinds = table[context]
+                found = (self.bi if len(gram) == 2 else self.tri)[gram]
+                low = (max(found - self.discount, 0) + self.discount * kinds * low) / count
+        return low
+
+
+def training_sentences(paths: list[Path], most: int) -> Iterator[list[str]]:
+    from lengthwise.shortening.pieces import split_sentences
+
+    for path in paths:
+        words = 0
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            for line in file:
+                row = json.loads(line)
+                for text in [row["text"], row["title"]] if "text" in row else [source for source, _ in row["segs"]]:
+                    for sentence in split_sentences(text):
+                        yield (found := tokens(sentence))
+                        words += len(found)
+                if words > most:
+                    break
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words and marks of a text, without its final full stop: a headline has none."""
+    return re.findall(r"\w+(?:['’-]\w+)*|[^\w\s]", text.lower().rstrip(" ."))
+
+
+# ---- scores
+
+
+def is_complete(text: str, form: str, source: str) -> bool:
+    """Return whether the text ends as its form does: a sentence is finished, a title or a label ends in a full word."""
+    from lengthwise.length.sentences import finished
+
+    words = _WORD.findall(text.lower())
+    if not words:
+        return False
+    return finished(text) if form != "headline" and finished(source) else words[-1] not in _OPEN
+
+
+def measures(row: dict[str, Any], system: str, model: Trigrams) -> dict[str, float]:
+    from nltk.stem import PorterStemmer
+
+    from lengthwise.shortening.words import FUNCTION_WORDS
+
+    def content(text: str) -> list[str]:
+        stem = PorterStemmer().stem
+        words = [part for word in _WORD.findall(text.lower()) for part in re.split("[-’']", word)]
+        return [stem(word) for word in words if len(word) > 1 and word not in FUNCTION_WORDS]
+
+    text, source = row["texts"][system], row["source"]
+    there, wanted = set(content(text)), content(source)
+    quarter = wanted[-max(1, len(wanted) // 4) :]
+    kept = content(text)
+    return {
+        "within": 100 * (0 < len(text) <= row["limit"]),
+        "complete": 100 * is_complete(text, row["form"], source),
+        "length": len(text) / row["limit"],
+        "coverage": 100 * float(np.mean([word in there for word in wanted] or [1])),
+        "tail": 100 * float(np.mean([word in there for word in quarter] or [1])),
+        "invented": 100 * float(np.mean([word not in set(wanted) for word in kept] or [0])),
+        "nats": model.nats(tokens(text)) if text else math.nan,
+        "slor": model.slor(tokens(text)) if text else math.nan,
+    }
+
+
+def p_value(differences: np.ndarray, seed: int = 0) -> float:
+    """Return the two-sided p of a paired bootstrap with 2,000 samples."""
+    differences = differences[~np.isnan(differences)]
+    picks = np.random.default_rng(seed).integers(0, len(differences), (2000, len(differences)))
+    means = differences[picks].mean(1)
+    return float(np.clip(2 * min((means <= 0).mean(), (means >= 0).mean()), 1 / 2000, 1))
+
+
+def score_texts(options: argparse.Namespace) -> None:
+    rows = [json.loads(line) for line in options.texts.open(encoding="utf-8")]
+    for row in rows:
+        row["texts"]["asked-cut"] = cut_at_word(row["texts"]["asked"], row["limit"])
+    model = Trigrams(training_sentences(options.train, options.words))
+    names = list(dict.fromkeys(row["set"] for row in rows))
+    found: dict[str, Any] = {}
+    for group in [*names, "all"]:
+        some = [row for row in rows if group in (row["set"], "all")]
+        table = {system: [measures(row, system, model) for row in some] for system in SYSTEMS}
+        print(f"\n{group}: {len(some)} texts, {Counter(row['route'] for row in some)}")
+        print("| system | " + " | ".join(table["shorten"][0]) + " |\n|" + "---|" * (1 + len(table["shorten"][0])))
+        found[group] = {"texts": len(some), "routes": Counter(row["route"] for row in some), "systems": {}}
+        for system, ours in table.items():
+            cells = {}
+            for key in ours[0]:
+                values = np.array([one[key] for one in ours])
+                best = np.array([one[key] for one in table["shorten"]])
+                cells[key] = {"value": float(np.nanmean(values))}
+                if system != "shorten":
+                    cells[key]["p"] = p_value(best - values)
+            found[group]["systems"][system] = cells
+            shown = [
+                f"{cell['value']:.2f}" + (f" (p={cell['p']:.3f})" if "p" in cell else "") for cell in cells.values()
+            ]
+            print(f"| {SYSTEMS[system]} | {' | '.join(shown)} |")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    texts = commands.add_parser("texts", help="write the texts of every system")
+    texts.add_argument("--set", action="append", required=True, metavar="FORM:BUDGET:NUMBER:FILE[:LEAST]")
+    texts.add_argument("--out", type=Path, required=True)
+    texts.add_argument("--batch", type=int, default=5)
+    texts.set_defaults(run=write_texts)
+    score = commands.add_parser("score", help="score them")
+    score.add_argument("texts", type=Path)
+    score.add_argument("--train", type=Path, action="append", required=True, help="corpora of the trigram model")
+    score.add_argument("--words", type=int, default=600_000, help="of each corpus")
+    score.add_argument("--json", type=Path)
+    score.set_defaults(run=score_texts)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""`lengthwise shorten`: shorten a text, or the lines of a file or of stdin, to one length or several."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from . import options, terminal
+from .input_lines import FileLines, StdinLines
+from .loading import folder, load
+from .options import argument, flag, integer, option
+
+if TYPE_CHECKING:
+    from ..length.budget import Budget
+    from ..shortening.shortener import Shortened, Shortener
+    from ..translation.line_input import InputLine, LineParser
+
+BATCH_SIZE = 8  # lines: enough to batch sentences of similar length, few enough to show progress
+
+
+def shorten(
+    text: Annotated[
+        str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")
+    ] = "",
+    length: Annotated[str, option("'at most 80 chars', 'at most 0.6x', or several: 30,50,75.")] = "",
+    form: Annotated[str, option("headline, sentence, or text (any number of sentences).", "FORM", "--as")] = "text",
+    candidates: Annotated[int, integer("Rewrite the text N times; the JSON lists all candidates.")] = 4,
+    faithful: Annotated[bool, flag("--faithful", "Only leave words out; rewrite nothing.")] = False,
+    unit: Annotated[str, option("Read a bare number N as 'at most N' of this unit.", "UNIT")] = "chars",
+    tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
+    model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2]")] = "",
+    device: options.Device = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say the same in less room.
+
+    \b
+    lengthwise shorten "The operation could not be completed because the disk is full." --length 40
+    lengthwise shorten article.txt --as headline --length 30,50,75
+    lengthwise shorten strings.tsv --faithful --json > short.jsonl
+
+    Two ways compete for each text: words are left out, or the model rewrites it. Names, numbers, negations and
+    placeholders that are left out, and words that are not in the source, are named in a note: in the JSON, and for one
+    text on stderr. Each line gives one line of output for each length. In a .tsv file, each line has its length in the
+    second column, or in the column with the header "length"; --length applies to lines without one. A text that fits
+    already comes back as it is.
+    Exit code 3: a text does not fit, lost a placeholder, or could not be shortened; the shortest one found is printed.
+    """
+    from ..shortening.forms import FORMS
+
+    if form not in FORMS:
+        raise terminal.UsageError(f"--as must be {', '.join(FORMS[:-1])} or {FORMS[-1]}; got {form!r}")
+    if not text.strip():
+        raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
+    terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
+    file = None if text == "-" else terminal.existing_file(text)
+    in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
+    if not length and not in_columns:
+        raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
+    parsers = _parsers(length, unit, in_columns)
+    stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
+    shortener = _shortener(model, form, device)
+    printer = _Printer(shortener, form, candidates, faithful, as_json)
+    if lines := FileLines(file) if file else stdin:
+        with terminal.report_interrupt(lambda: lines.progress(printer.done // len(parsers), "shortened")):
+            _shorten_lines(lines, parsers, printer)
+    else:
+        _shorten_one(text, [parser.budget for parser in parsers if parser.budget], printer)
+    if printer.misfits or printer.errors:
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+
+
+def _parsers(length: str, unit: str, in_columns: bool) -> "list[LineParser]":
+    """Return a parser of lines for each length in '30,50,75' or 'at most 30 chars, at most 1,000 chars'."""
+    from ..length.budget import Budget
+    from ..translation.line_input import LineParser
+
+    try:
+        Budget.parse(length)
+        lengths = [length]
+    except ValueError:
+        lengths = [part.strip() for part in length.split(",")]
+    try:
+        return [LineParser(part, unit, in_columns) for part in lengths]
+    except ValueError:
+        return [LineParser(length, unit, in_columns)]  # raises an error about the whole
+
+
+def _shortener(model: str, form: str, device: str | None) -> "Shortener":
+    from ..shortening.forms import WRITERS
+
+    folder(model or WRITERS[form])  # raises if there is no such model, before torch is imported
+    from ..shortening.shortener import load_shortener
+
+    return load_shortener(model, form, load=load, device=device)
+
+
+class _Printer:
+    """Shortens texts, prints the results one by one, and counts those that do not fit or have an error."""
+
+    def __init__(self, shortener: "Shortener", form: str, candidates: int, faithful: bool, as_json: bool) -> None:
+        self.shortener, self.as_json = shortener, as_json
+        self.settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
+        self.done = self.misfits = self.errors = 0
+
+    def shortened(self, lines: "list[InputLine]") -> "list[Shortened]":
+        """Return a result for each line; an empty line, and a header, stays as it is."""
+        from dataclasses import replace
+
+        from ..shortening.shortener import Shortened
+
+        results = []
+        for line in lines:
+            fault = line.error or (None if line.budget else "the line has no length; give --length for such lines")
+            results.append(
+                Shortened(line.text.strip(), 0, "", "", True, True, "", 0, source=line.text, route="unchanged")
+            )
+            if fault and line.text.strip() and not line.is_header:
+                results[-1] = replace(results[-1], text="", error=fault, fits=False, complete=False, route="")
+        open_ = [n for n, line in enumerate(lines) if line.text.strip() and not line.is_header and not results[n].error]
+        budgets = [lines[n].budget or "" for n in open_]
+        for n, one in zip(
+            open_, self.shortener.shorten([lines[n].text for n in open_], budgets, **self.settings), strict=True
+        ):
+            results[n] = one
+        return results
+
+    def show(self, one: "Shortened") -> None:
+        self.done += 1
+        if self.as_json:
+            terminal.print_json(one.as_json())
+        else:
+            print(one.text, flush=True)
+        self.errors += one.error is not None
+        self.misfits += one.error is None and not (one.fits and one.intact)
+
+
+def _shorten_one(text: str, budgets: "list[Budget]", printer: _Printer) -> None:
+    from ..translation.line_input import InputLine
+
+    with terminal.console().status("shortening"):
+        results = printer.shortened([InputLine(text, budget) for budget in budgets])
+    for one in results:
+        if one.error is None or printer.as_json:
+            printer.show(one)
+        else:
+            printer.errors += 1
+        terminal.print_verdict(one, dim=one.fits and one.complete and one.note is None)
+
+
+def _shorten_lines(source: StdinLines | FileLines, parsers: "list[LineParser]", printer: _Printer) -> None:
+    number, incomplete = 0, 0
+    with terminal.progress_bar(disable=sys.stdout.isatty()) as bar:  # on a terminal, the lines show the progress
+        task = bar.add_task("shortening", total=None)
+        for batch in source.text_batches(BATCH_SIZE):
+            rows = [parser.parse(batch) for parser in parsers]
+            flat = [line for same in zip(*rows, strict=True) for line in same]
+            for n, (line, one) in enumerate(zip(flat, printer.shortened(flat), strict=True)):
+                if line.is_header:
+                    if not printer.as_json and n % len(parsers) == 0:
+                        print(line.text, flush=True)
+                    continue
+                printer.show(one)
+                incomplete += one.fits and not one.complete
+                if not printer.as_json and not (one.fits and one.intact):
+                    place = number + n // len(parsers) + 1
+                    terminal.print_message(f"line {place}: {one.error or terminal.verdict(one)}")
+            number += len(batch)
+            bar.update(task, completed=number, total=source.seen)
+    if printer.misfits or printer.errors or incomplete:
+        counts = f"{printer.misfits} do not fit or lost a placeholder, {incomplete} fit but are not complete"
+        terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be shortened")

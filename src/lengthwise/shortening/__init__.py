@@ -1,0 +1,1 @@
+"""Shorter texts: the same language, the same meaning, less room."""

@@ -1,0 +1,160 @@
+"""Content: which words of a source a short text keeps, and which of its words the source does not have.
+
+Words are compared by their stems, so that an inflection counts as the same word, and short forms as their long ones.
+"""
+
+from collections.abc import Sequence
+
+import regex
+
+from ..translation.placeholders import count_placeholders
+from . import words
+from .pieces import Piece, split_pieces, split_sentences
+from .short_forms import HEADLINE_FORMS, SHORT_FORMS
+
+_SUFFIX = regex.compile(
+    r"(?:ational|ations?|ators?|ated|ates?|ating|ities|ity|ments?|ness|ions?|ings?|ives?|ically|ical|ally|al|ers?|ors?"
+    r"|able|ible|ance|ence|ies|ied|ily|ed|es|ly|e|y|s|['’]s)$"
+)
+_MIN_STEM = 3
+FIRST, ANNOUNCES = 2.0, 3.0  # weights of the first sentence of a text and of one that announces its topic
+# Each content word of a short form stands for those of the long one.
+_LONG = {short.lower().rstrip("."): long for long, short in (SHORT_FORMS | HEADLINE_FORMS).items()}
+
+
+def stem(word: str) -> str:
+    """Return a form that the inflections of an English word share.
+
+    >>> stem("completed"), stem("completion"), stem("files"), stem("is")
+    ('complet', 'complet', 'fil', 'is')
+    """
+    word = word.lower().replace("’", "'").removesuffix("'s").rstrip(".")
+    for _ in range(2):
+        found = _SUFFIX.search(word)
+        if found is None or found.start() < _MIN_STEM:
+            break
+        word = word[: found.start()]
+    return word
+
+
+def stems(text: str | Sequence[Piece]) -> list[str]:
+    """Return the stems of the content words of a text, hyphenated words by their parts."""
+    pieces = [piece for piece in (_pieces(text) if isinstance(text, str) else text) if words.is_content(piece)]
+    return [stem(part) for piece in pieces for part in regex.split(r"[-/–]", piece.text) if part]
+
+
+def coverage(sentences: Sequence[Sequence[Piece]], information: Sequence[Sequence[float]], text: str) -> float:
+    """Return the share of the source's information whose words are in the text.
+
+    `information`: of each piece. The last quarter of a single sentence counts twice, because a cut loses it first. A
+    source without content words has 1.
+    """
+    there = _with_long_forms(stems(text), text)
+    carrying = [
+        (piece, nats)
+        for pieces, some in zip(sentences, information, strict=True)
+        for piece, nats in zip(pieces, some, strict=True)
+        if nats > 0
+    ]
+    quarter = carrying[-max(1, len(carrying) // 4) :] if len(sentences) == 1 else []
+    total = found = 0.0
+    for piece, nats in [*carrying, *quarter]:
+        parts = stems([piece])
+        total += nats
+        found += nats * sum(part in there for part in parts) / max(1, len(parts))
+    return found / total if total else 1.0
+
+
+def invented(source: str, text: str) -> list[str]:
+    """Return the content words of the text that are neither in the source nor a form of a word that is.
+
+    >>> invented("The operation was not completed.", "Completing the whole operation failed.")
+    ['whole', 'failed']
+    """
+    lower = f" {' '.join(piece.lower for piece in _pieces(source))} "
+    short = {stem(form) for form, long in _LONG.items() if f" {' '.join(long).lower()} " in lower}
+    there = set(stems(source)) | short
+    found = [piece.text for piece in _pieces(text) if words.is_content(piece) and not piece.is_placeholder]
+    return [
+        word for word in found if not all(_known(stem(part), there) for part in regex.split(r"[-/–]", word) if part)
+    ]
+
+
+def _known(one: str, there: set[str]) -> bool:
+    return one in there or any(len(one) > 3 and other.startswith(one) for other in there)
+
+
+def dropped(source: str, text: str) -> list[str]:
+    """Return the names, numbers and negations of the source that the text does not have, each once."""
+    pieces = _pieces(text)
+    there = {stem(piece.text) for piece in pieces}
+    found: dict[str, None] = {}
+    negations: list[str] = []
+    for sentence in _sentences(source):
+        titled = sum(words.is_name(piece, False) for piece in sentence) > 0.6 * sum(piece.is_word for piece in sentence)
+        for place, piece in enumerate(sentence):
+            name = words.is_name(piece, place == 0) and not titled
+            if words.is_negation(piece):
+                negations.append(piece.lower)
+            elif (name or words.is_number(piece)) and not piece.is_placeholder and _is_gone(piece, there):
+                found[piece.text] = None
+    kept = [piece.lower for piece in pieces if words.is_negation(piece)]
+    missing = len(negations) - len(kept)  # "not" may have become "n't"
+    gone = [word for word in negations if word not in kept] or negations[-1:]
+    return [*found, *dict.fromkeys(gone[:missing] if missing > 0 else ())]
+
+
+def _is_gone(piece: Piece, there: set[str]) -> bool:
+    return words.is_content(piece) and stem(piece.text) not in there
+
+
+def lost_placeholders(source: str, text: str) -> list[str]:
+    """Return the placeholders that the text has more or less often than the source."""
+    wanted, there = count_placeholders(source), count_placeholders(text)
+    return [mark for mark in wanted | there if wanted[mark] != there[mark]]
+
+
+def is_format(placeholder: str) -> bool:
+    """Return whether a program needs the placeholder: it is no address."""
+    return "://" not in placeholder and "@" not in placeholder.strip("%@")
+
+
+def _sentences(text: str) -> list[list[Piece]]:
+    return [split_pieces(sentence) for sentence in split_sentences(text)]
+
+
+def _pieces(text: str) -> list[Piece]:
+    """Return the pieces of a text of several sentences: inside a sentence, a full stop belongs to its word."""
+    return [piece for sentence in _sentences(text) for piece in sentence]
+
+
+def _with_long_forms(found: list[str], text: str) -> set[str]:
+    """Return the stems, and those of the long form of each short form."""
+    longer = [stem(word) for piece in _pieces(text) for word in _LONG.get(piece.lower.rstrip("."), ())]
+    return {*found, *longer}
+
+
+def spread(sentences: Sequence[Sequence[Piece]], nats: list[list[float]]) -> list[list[float]]:
+    """Return the information of a text's words, where all occurrences of a word count equally, and a topic counts more.
+
+    A word that occurs n times carries √n times the nats of the occurrence with most, shared among all of them. A
+    language model expects a word that it has read before, so only its first occurrence has many nats.
+    """
+    if len(sentences) == 1:
+        return nats
+    found: dict[str, list[float]] = {}
+    for pieces, some in zip(sentences, nats, strict=True):
+        for piece, one in zip(pieces, some, strict=True):
+            found.setdefault(stem(piece.text), []).append(one)
+    each = {word: max(some) / len(some) ** 0.5 for word, some in found.items()}
+    return [
+        [each[stem(piece.text)] if one else 0.0 for piece, one in zip(pieces, some, strict=True)]
+        for pieces, some in zip(sentences, nats, strict=True)
+    ]
+
+
+def salience(number: int, sentence: Sequence[Piece]) -> float:
+    """Return how much more a word of this sentence counts: the first sentence, and one that announces the topic."""
+    lower = {piece.lower for piece in sentence}
+    announces = bool(lower & words.PRESENTS) and bool(lower & {"we", "this", "paper", "i"})
+    return ANNOUNCES if announces else FIRST if number == 0 else 1.0

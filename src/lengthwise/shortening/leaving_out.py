@@ -1,0 +1,236 @@
+"""Leaving words out: a beam search over the deletions of a sentence, in which a language model reads what is kept.
+
+Each hypothesis is a place in the sentence and the pieces kept before it. At each step the model's scores of the next
+token give the log-probability of continuing with the next piece or, after a deletion, with a later one; one forward
+pass covers all of them. The budget is exact: a piece that does not fit is not added.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import converter, to_numpy
+from ..engines.base import Engine
+from . import words
+from .deletions import Deletion, deletions, skips
+from .pieces import CLOSING, FINAL, OPENING, Piece, capitalised, join_pieces
+
+PER_PLACE = 3  # hypotheses at the same place of the sentence
+LOSS = 1.5  # nats for each nat of information that is left out
+MUST_LOSE = 1.0  # share of the information that is expected to be lost where words must still be left out
+KEPT = 4  # results of a sentence, in each range of lengths
+RANGES = (0.5, 0.7, 0.85, 1.0)  # of the limit
+ROWS = 64  # decoded together
+PER_START = 0.6  # share of the beam that may begin with the same piece
+EFFORT = 0.05  # nats expected for each unit that must still be left out
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence to shorten. `information`: nats that each piece carries. `limit`: of its length."""
+
+    pieces: list[Piece]
+    information: list[float]
+    prompt: list[int]
+    length: Callable[[str], int]
+    limit: int
+    beam: int  # hypotheses
+    headline: bool = False
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A sentence with some pieces left out. `cost`: of the deletions. `score`: of the search."""
+
+    pieces: tuple[Piece, ...]
+    score: float
+    cost: float
+
+    @property
+    def text(self) -> str:
+        return join_pieces(self.pieces)
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    place: int  # the next piece of the sentence
+    pieces: tuple[Piece, ...]
+    log_prob: float
+    cost: float
+    lost: float
+    pending: tuple[int, ...]  # tokens of the last piece that the model has yet to read
+    row: int
+    start: int = -1  # place of the first kept piece
+    rank: float = 0.0
+
+
+class _Search:
+    """The search for one sentence."""
+
+    def __init__(self, engine: Engine, sentence: Sentence) -> None:
+        self.sentence, self.tokenizer = sentence, engine.tokenizer
+        found = deletions(sentence.pieces, sentence.headline)
+        self.skips = skips(sentence.pieces, found)
+        self.short_forms: dict[int, list[Deletion]] = {}
+        for one in found:
+            if one.instead is not None:
+                self.short_forms.setdefault(one.start, []).append(one)
+        count = len(sentence.pieces)
+        rest = [join_pieces(sentence.pieces[place:]) for place in range(count + 1)]
+        self.left = [sentence.length(text) for text in rest]  # of the sentence from each place on
+        self.carried = [sum(sentence.information[place:]) for place in range(count + 1)]
+        self.ids: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self.finished: dict[str, Kept] = {}
+
+    def tokens(self, piece: Piece, first: bool) -> tuple[int, ...]:
+        """Return the token ids of a piece, with the space before it."""
+        key = piece.text, piece.spaced and not first
+        if key not in self.ids:
+            text = f" {piece.text}" if key[1] else piece.text
+            self.ids[key] = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return self.ids[key]
+
+    def rank(self, one: _Hypothesis) -> float:
+        """Return the score of a hypothesis with an estimate of what it must still leave out."""
+        used = self.sentence.length(join_pieces(one.pieces)) if one.pieces else 0
+        over = max(0, used + self.left[one.place] - self.sentence.limit)
+        losing = MUST_LOSE * self.carried[one.place] * over / max(1, self.left[one.place])
+        return one.log_prob - one.cost - LOSS * (one.lost + losing) - EFFORT * over
+
+    def grow(self, one: _Hypothesis, log_probs: NDArray[np.float32]) -> list[_Hypothesis]:
+        """Return the hypotheses that follow: each next piece that fits, after each deletion."""
+        grown = []
+        pieces, information = self.sentence.pieces, self.sentence.information
+        for place, cost in self.skips[one.place].items():
+            lost = sum(information[one.place : place])
+            if place == len(pieces):
+                self.finish(one, cost, lost)
+                continue
+            nexts = [(pieces[place], place + 1, 0.0)]
+            nexts += [
+                (short.instead, short.end, short.cost) for short in self.short_forms.get(place, ()) if short.instead
+            ]
+            for piece, after, more in nexts:
+                if (form := self.form(one, piece, place)) is None:
+                    continue
+                kept = (*one.pieces, form)
+                if self.sentence.length(join_pieces(kept)) > self.sentence.limit:
+                    continue
+                start = place if not one.pieces else one.start
+                spent, ids = one.cost + cost + more, self.tokens(form, not one.pieces)
+                new = _Hypothesis(after, kept, one.log_prob, spent, one.lost + lost, ids, one.row, start)
+                grown.append(self.read(new, log_probs))
+        return grown
+
+    def read(self, one: _Hypothesis, log_probs: NDArray[np.float32]) -> _Hypothesis:
+        """Return the hypothesis with the log-probability of the first pending token of its last piece."""
+        new = replace(one, log_prob=one.log_prob + float(log_probs[one.pending[0]]))
+        return replace(new, rank=self.rank(new))
+
+    def form(self, one: _Hypothesis, piece: Piece, place: int) -> Piece | None:
+        """Return the form of a piece after those kept, or None if it cannot stand there."""
+        source = self.sentence.pieces
+        if not one.pieces:
+            if place and ((not piece.is_word and piece.text not in OPENING) or piece.lower in words.NOT_FIRST):
+                return None
+            capital = source[0].text[:1].isupper()
+            return capitalised(piece) if capital and place else piece
+        before = one.pieces[-1]
+        skipped = place > one.place
+        if skipped and not _may_follow(before, piece):
+            return None
+        if piece.is_word or piece.text in OPENING:
+            if skipped and not piece.spaced and before.text not in OPENING:
+                return replace(piece, spaced=True)
+            return piece
+        follows_mark = not before.is_word and before.text not in CLOSING
+        if follows_mark and (skipped or piece.text == ":"):
+            return None
+        if not skipped:
+            return piece
+        if piece.text in (*FINAL, ",", ";", ")") and before.lower in words.NOT_LAST:
+            return None
+        return piece
+
+    def finish(self, one: _Hypothesis, cost: float, lost: float) -> None:
+        """Keep a hypothesis as a result."""
+        if not one.pieces:
+            return
+        last = one.pieces[-1]
+        if cost and (last.lower in words.NOT_LAST or (not last.is_word and last.text not in FINAL + tuple(CLOSING))):
+            return
+        score = one.log_prob - one.cost - cost - LOSS * (one.lost + lost)
+        kept = Kept(one.pieces, score, one.cost + cost)
+        if kept.text not in self.finished or self.finished[kept.text].score < score:
+            self.finished[kept.text] = kept
+
+    def best(self) -> list[Kept]:
+        """Return the best results of each range of lengths, best first."""
+        ranked = sorted(self.finished.values(), key=lambda one: -one.score)
+        chosen: dict[str, Kept] = {}
+        for share in RANGES:
+            short = [one for one in ranked if self.sentence.length(one.text) <= share * self.sentence.limit]
+            chosen |= {one.text: one for one in short[:KEPT]}
+        return sorted(chosen.values(), key=lambda one: -one.score)
+
+
+def _may_follow(before: Piece, piece: Piece) -> bool:
+    """Return whether a piece may follow another after a deletion: no "the of", "into for", "a (", "of."."""
+    is_article = before.lower in words.DETERMINERS - words.DEMONSTRATIVES
+    if not is_article and before.lower not in words.PREPOSITIONS:
+        return True
+    after_preposition = not is_article and piece.lower in words.ARTICLES  # "of the"
+    return piece.is_word and (after_preposition or piece.lower not in words.NOT_AFTER_OPENER)
+
+
+def leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:
+    """Return, for each sentence, the best results of leaving words out, best first."""
+    results: list[list[Kept]] = [[] for _ in sentences]
+    order = sorted(range(len(sentences)), key=lambda n: len(sentences[n].prompt))
+    while order:
+        some = [order.pop(0)]
+        while order and sum(sentences[n].beam for n in some) + sentences[order[0]].beam <= ROWS:
+            some.append(order.pop(0))
+        for number, found in zip(some, _leave_out(engine, [sentences[n] for n in some]), strict=True):
+            results[number] = found
+    return results
+
+
+def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:
+    searches = [_Search(engine, sentence) for sentence in sentences]
+    rows = engine.prefill([sentence.prompt for sentence in sentences], max_new_tokens=1024)
+    beams = [[_Hypothesis(0, (), 0.0, 0.0, 0.0, (), row)] for row in range(len(sentences))]
+    while True:
+        convert, scores = converter(rows.scores), to_numpy(rows.scores)
+        scores = scores - scores.max(1, keepdims=True)
+        log_probs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+        for number, (search, beam) in enumerate(zip(searches, beams, strict=True)):
+            grown: list[_Hypothesis] = []
+            for one in beam:
+                grown += [search.read(one, log_probs[one.row])] if one.pending else search.grow(one, log_probs[one.row])
+            beams[number] = _pruned(grown, search.sentence.beam)
+        together = [one for beam in beams for one in beam]
+        if not together:
+            return [search.best() for search in searches]
+        rows.select(convert(np.array([one.row for one in together])))
+        rows.step(convert(np.array([one.pending[0] for one in together])))
+        at = 0
+        for number, beam in enumerate(beams):
+            beams[number] = [replace(one, row=at + n, pending=one.pending[1:]) for n, one in enumerate(beam)]
+            at += len(beam)
+
+
+def _pruned(grown: list[_Hypothesis], beam: int) -> list[_Hypothesis]:
+    """Return the best hypotheses: at most `PER_PLACE` at a place of the sentence, and not all with the same start."""
+    kept: list[_Hypothesis] = []
+    places: Counter[int] = Counter()
+    starts: Counter[int] = Counter()
+    for one in sorted(grown, key=lambda one: -one.rank):
+        if len(kept) < beam and places[one.place] < PER_PLACE and starts[one.start] < PER_START * beam:
+            places[one.place] += 1
+            starts[one.start] += 1
+            kept.append(one)
+    return kept

@@ -1,0 +1,35 @@
+"""Rewriting: a model writes a shorter text under the hard budget, given the source and an example."""
+
+from collections.abc import Sequence
+
+from ..engines.base import Engine
+from ..generation.generator import Writer, Written
+from ..length.budget import Budget
+
+NEUTRAL = "Write a sentence."  # the prompt of texts that are scored without their source
+_LONG = "The match that had been planned for Sunday was cancelled because the weather was extremely bad."
+# An example for each form. A second one hardly changes the results and takes as long to read as the source.
+_SHORT = {"text": "The match was cancelled because the weather was bad.", "headline": "Match cancelled: weather bad"}
+
+
+def prompt_for(source: str, form: str) -> str:
+    """Return the prompt for a short text of this form."""
+    short = _SHORT["headline" if form == "headline" else "text"]
+    return f"Make each text shorter.\n\nText: {_LONG}\nShort: {short}\n\nText: {source}\nShort:"
+
+
+def source_prompt(engine: Engine, source: str, form: str, room: int) -> list[int]:
+    """Return the ids of the prompt, or of a neutral one if it leaves less than `room` tokens of the window."""
+    ids = engine.prompt_ids(prompt_for(source, form))
+    return ids if len(ids) + room < engine.window else engine.prompt_ids(NEUTRAL)
+
+
+def rewrite(
+    writer: Writer, sources: Sequence[str], budgets: Sequence[Budget], form: str, candidates: int
+) -> list[list[Written]]:
+    """Return, for each source, up to `candidates` texts written within its budget. Errors give none."""
+    direct = writer.engine.encoder_decoder  # a summariser receives the text itself
+    prompts = [source if direct else prompt_for(source, form) for source in sources]
+    # Beams, not samples: a small model that samples soon writes about something else.
+    written = writer.write(prompts, list(budgets), candidates=candidates, num_beams=candidates)
+    return [[one for one in (first, *first.candidates) if first.error is None] for first in written]

@@ -1,0 +1,71 @@
+"""Sentences of a text that is shortened: each is shortened by itself, and the best of them are put together."""
+
+from ..engines.base import Engine
+from .leaving_out import LOSS, Kept, Sentence, leave_out
+from .pieces import join_pieces
+from .records import Candidate, Source
+from .rewriting import source_prompt
+
+MAX_SENTENCES = 5  # of a longer text: those that carry most
+FINALISTS = 8  # candidates of a text
+BEAM, BEAM_OF_SEVERAL = 16, 8  # hypotheses for a text of one sentence, and for each of several
+MAX_PARTIAL = 200  # combinations of short sentences that are kept while they are put together
+
+
+def leave_out_of_texts(engine: Engine, sources: list[Source], form: str) -> list[list[Candidate]]:
+    """Return, for each source, candidates with words or sentences left out; at least one, even if it does not fit."""
+    limits = [source.limit for source in sources]
+    found: list[list[Candidate]] = [[] for _ in sources]
+    waiting = list(range(len(sources)))
+    while waiting:
+        kept = _search(engine, [(sources[n], limits[n]) for n in waiting], form)
+        for n, some in zip(waiting, kept, strict=True):
+            found[n] = _combined(sources[n], limits[n], some, form)
+            if not found[n] and limits[n] >= sources[n].length(sources[n].text):
+                found[n] = [Candidate(sources[n].text, "unchanged", complete=True)]
+            limits[n] *= 2  # nothing fits: the shortest text that can be found
+        waiting = [n for n in waiting if not found[n]]
+    return found
+
+
+_Options = list[tuple[float, list[Kept]]]  # the information of each sentence, and its short forms
+
+
+def _search(engine: Engine, sources: list[tuple[Source, int]], form: str) -> list[_Options]:
+    sentences, owners = [], []
+    for owner, (source, limit) in enumerate(sources):
+        for number in _chosen(source):
+            pieces, carried = source.sentences[number], source.information[number]
+            text = join_pieces(pieces)
+            prompt = source_prompt(engine, text, form, 2 * len(pieces))
+            beam = BEAM if len(source.sentences) == 1 else BEAM_OF_SEVERAL
+            short = min(limit, source.length(text))
+            sentences.append(Sentence(pieces, carried, prompt, source.length, short, beam, form == "headline"))
+            owners.append(owner)
+    kept: list[_Options] = [[] for _ in sources]
+    for owner, sentence, some in zip(owners, sentences, leave_out(engine, sentences), strict=True):
+        kept[owner].append((sum(sentence.information), some))
+    return kept
+
+
+def _chosen(source: Source) -> list[int]:
+    """Return the numbers of the sentences that are searched: the first, and those with most information per piece."""
+    numbers = range(len(source.sentences))
+    density = [sum(nats) / (len(nats) + 8) for nats in source.information]  # a short sentence rarely says most
+    return sorted(sorted(numbers, key=lambda n: (n > 0, -density[n]))[:MAX_SENTENCES])
+
+
+def _combined(source: Source, limit: int, options: _Options, form: str) -> list[Candidate]:
+    """Return the best ways to put short sentences together within the limit. Only a text has several."""
+    several = form == "text"
+    partial: list[tuple[float, str, float]] = [(0.0, "", 0.0)]  # gain, text, cost of the deletions
+    for carried, kept in options:
+        grown = list(partial)
+        for gain, text, cost in partial:
+            for one in kept:
+                joined = f"{text} {one.text}".strip()
+                if (several or not text) and source.length(joined) <= limit:
+                    grown.append((gain + LOSS * carried + one.score, joined, cost + one.cost))
+        partial = sorted(grown, key=lambda option: -option[0])[:MAX_PARTIAL]
+    found = {text: Candidate(text, "left out", complete=True, cost=cost) for _, text, cost in partial if text}
+    return list(found.values())[:FINALISTS]

@@ -1,0 +1,214 @@
+"""Shortener: the same text in less room. Two routes compete for each text, and one score chooses.
+
+leave out   words, phrases, clauses and sentences of the source are left out      leaving_out.py, sentences.py
+write       a model writes a shorter text under the hard budget                   rewriting.py
+choose      likelihood, coverage of the source, no invented words                 choosing.py
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..generation.generator import Writer, Written
+from ..generation.load import load
+from ..length.budget import Budget, as_budget
+from ..length.sentences import finished
+from ..length.units import measure
+from .choosing import Judge
+from .content import dropped, invented, is_format, lost_placeholders, stems
+from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
+from .pieces import split_pieces, split_sentences
+from .records import Candidate, Source
+from .rewriting import rewrite, source_prompt
+from .sentences import leave_out_of_texts
+
+MAX_NAMED = 8  # words in a note
+MAX_INVENTED = 1 / 3  # of the content words of a rewritten text; with more, it is about something else
+
+
+@dataclass(frozen=True)
+class Shortened(Written):
+    """A shortened text. `route`: "unchanged", "left out" or "rewritten".
+
+    `intact`: it has the placeholders of the source, without addresses. `note`: names, numbers, negations and
+    placeholders of the source that it lacks, and words that the source lacks. `score`, `coverage`: see `choosing.py`.
+    """
+
+    source: str = ""
+    route: str = ""
+    intact: bool = True
+    note: str | None = None
+    score: float | None = None
+    coverage: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are not None as plain values. Candidates do not repeat the fields of their text."""
+        fields = super().as_json()
+        fields["candidates"] = [
+            {name: value for name, value in other.items() if value is not None and name != "source"}
+            for other in fields["candidates"]
+        ]
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class Shortener:
+    """Shortens texts with a causal language model. `writer`: another model for rewriting, such as a summariser."""
+
+    def __init__(self, model: Writer, writer: Writer | None = None) -> None:
+        if model.engine.encoder_decoder:
+            raise ValueError(f"words are left out by a model that has only a decoder; {model.name} also has an encoder")
+        self.model, self.writer = model, writer or model
+        self.judge = Judge(model.engine)
+
+    def shorten(
+        self,
+        texts: str | Sequence[str],
+        budgets: str | Budget | Sequence[str | Budget],
+        *,
+        form: Form = "text",
+        candidates: int = 4,
+        faithful: bool = False,
+    ) -> list[Shortened]:
+        """Return each text within its budget; one that fits already is returned as it is.
+
+        `budgets`: one for all, or one per text. `form`: a headline, one sentence, or a text of any number of
+        sentences. `candidates`: how many texts are rewritten. `faithful`: only leave words out. If a text cannot be
+        shortened, its `error` is set; if nothing fits, the shortest text found is returned.
+        """
+        if form not in FORMS:
+            raise ValueError(f"a form is {', '.join(FORMS)}; got {form!r}")
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
+        if len(asked) != len(texts):
+            raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
+        results: dict[int, Shortened] = {}
+        sources: dict[int, Source] = {}
+        for place, (text, budget) in enumerate(zip(texts, asked, strict=True)):
+            made = self._source(text, budget, form)
+            if isinstance(made, Shortened):
+                results[place] = made
+            else:
+                sources[place] = made
+        found = self._shorten(list(sources.values()), form, candidates, faithful) if sources else []
+        results |= dict(zip(sources, found, strict=True))
+        return [results[place] for place in range(len(texts))]
+
+    def _source(self, text: str, budget: str | Budget, form: Form) -> Source | Shortened:
+        """Return a text that must be shortened, or the result for one that fits already or has an error."""
+        try:
+            if not text.strip():
+                raise ValueError("the text is empty")
+            known = as_budget(budget).resolve(text, self.model.tokenizer)
+        except (ValueError, TypeError) as error:
+            unit = budget.unit if isinstance(budget, Budget) else ""
+            return Shortened("", 0, unit, str(budget), False, False, self.model.name, 0, error=str(error), source=text)
+        sentences = [split_pieces(sentence) for sentence in split_sentences(text)]
+        source = Source(text, known, self._length(known.unit), sentences)
+        as_asked = form == "text" or len(sentences) == 1
+        if known.fits(source.length(text)) and as_asked:
+            same = Candidate(text.strip(), "unchanged", complete=True, coverage=1.0)
+            return self._result(source, same)
+        return source
+
+    def _length(self, unit: str) -> Callable[[str], int]:
+        tokenizer = self.model.tokenizer
+        return lambda text: measure(text, unit, tokenizer=tokenizer)
+
+    def _shorten(self, sources: list[Source], form: Form, candidates: int, faithful: bool) -> list[Shortened]:
+        nats = self.judge.information([source.sentences for source in sources])
+        sources = [replace(source, information=some) for source, some in zip(sources, nats, strict=True)]
+        found = leave_out_of_texts(self.model.engine, sources, form)
+        if not faithful:
+            texts, budgets = [source.text for source in sources], [source.budget for source in sources]
+            for options, written in zip(found, rewrite(self.writer, texts, budgets, form, candidates), strict=True):
+                options += [Candidate(one.text, "rewritten", one.complete) for one in written]
+            found = [_about_source(source, options) for source, options in zip(sources, found, strict=True)]
+        return [self._choose(source, options, form) for source, options in zip(sources, found, strict=True)]
+
+    def _choose(self, source: Source, options: list[Candidate], form: Form) -> Shortened:
+        """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score."""
+        styled = [replace(one, text=_styled(one.text, form)) for one in options]
+        unique = list({one.text: one for one in reversed(styled) if one.text}.values())
+        room = max((self.judge.tokens(one.text) for one in unique), default=0) + 2
+        prompt = source_prompt(self.model.engine, source.text, form, room)
+        rated = self.judge.judged(unique, source, prompt)
+
+        def faults(one: Candidate) -> tuple[int, bool, bool]:
+            miss = source.budget.miss(source.length(one.text))
+            damaged = any(map(is_format, lost_placeholders(source.text, one.text)))
+            return miss, damaged, not one.complete
+
+        best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
+        return replace(best, candidates=list(others))
+
+    def _result(self, source: Source, one: Candidate) -> Shortened:
+        length = source.length(one.text)
+        placeholders = lost_placeholders(source.text, one.text)
+        gone = [*placeholders, *dropped(source.text, one.text)]
+        notes = [("left out", gone), ("not in the source", invented(source.text, one.text))]
+        return Shortened(
+            one.text,
+            length,
+            source.budget.unit,
+            str(source.budget),
+            source.budget.fits(length),
+            one.complete,
+            self.model.name if one.route != "rewritten" else self.writer.name,
+            one.tokens,
+            source=source.text,
+            route=one.route,
+            intact=not any(map(is_format, placeholders)),
+            note="; ".join(f"{what}: {_listed(some)}" for what, some in notes if some) or None,
+            score=None if one.route == "unchanged" else one.score,
+            coverage=one.coverage,
+        )
+
+
+def shorten(
+    text: str,
+    budget: str | Budget,
+    *,
+    form: Form = "text",
+    candidates: int = 4,
+    faithful: bool = False,
+    model: str = "",
+    device: Any = None,
+) -> Shortened:
+    """Return the text within the budget: the same language, the same meaning, less room.
+
+    `model`: a name, a folder or a hub id, for a language model or a summariser. It is loaded in each call; to shorten
+    several texts, make a `Shortener`.
+    """
+    return load_shortener(model, form, device=device).shorten(
+        text, budget, form=form, candidates=candidates, faithful=faithful
+    )[0]
+
+
+def load_shortener(
+    model: str = "", form: str = "text", *, load: Callable[..., Writer] = load, device: Any = None
+) -> Shortener:
+    """Return a shortener with this model, or with the one that `WRITERS` names for the form.
+
+    A model with an encoder only rewrites; words are then left out by `LANGUAGE_MODEL`.
+    """
+    name = model or WRITERS[form]
+    writer = load(name, device=device)
+    if writer.engine.encoder_decoder:
+        return Shortener(load(LANGUAGE_MODEL, device=device), writer)
+    return Shortener(writer)
+
+
+def _about_source(source: Source, options: list[Candidate]) -> list[Candidate]:
+    """Return the candidates without those that a small model wrote about something else."""
+    new = {one.text: len(invented(source.text, one.text)) / max(1, len(stems(one.text))) for one in options}
+    return [one for one in options if one.route != "rewritten" or new[one.text] <= MAX_INVENTED]
+
+
+def _styled(text: str, form: Form) -> str:
+    """Return the text on one line; a headline without its full stop."""
+    text = " ".join(text.split())
+    return text.removesuffix(".") if form == "headline" and finished(text) else text
+
+
+def _listed(found: list[str]) -> str:
+    return ", ".join(found[:MAX_NAMED]) + (", …" if len(found) > MAX_NAMED else "")

@@ -1,0 +1,102 @@
+"""`lengthwise shorten`: what is on stdout, what on stderr, and the exit code."""
+
+import json
+import re
+from functools import partial
+
+import pytest
+
+from families import tiny as tiny_model
+from lengthwise import Writer
+
+TEXT = "The file {name} could not be saved because the disk is full."
+FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates", "source", "route"]
+
+
+@pytest.fixture(scope="module")
+def writer(byte_bpe):
+    model = tiny_model("llama", byte_bpe)
+    model.config.max_position_embeddings = 1024
+    return Writer(model, byte_bpe, name="tiny")
+
+
+@pytest.fixture
+def shorten(cli, writer, monkeypatch):
+    monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
+    monkeypatch.setattr("lengthwise.generation.load.load", lambda name, **options: writer)
+    return partial(cli, "shorten")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ([" ", "--length", "40"], "the text is empty"),
+        ([TEXT], "--length is missing; give for example --length 'at most 80 chars'"),
+        ([TEXT, "--length", "short"], "cannot read 'short' as a budget"),
+        ([TEXT, "--length", "30,short"], "cannot read '30,short' as a budget"),
+        ([TEXT, "--length", "40", "--as", "poem"], "--as must be headline, sentence or text; got 'poem'"),
+        ([TEXT, "--length", "40", "--candidates", "0"], "--candidates must be at least 1"),
+        ([TEXT, "--length", "40", "--unit", "ells"], "unknown unit 'ells'"),
+    ],
+)
+def test_bad_usage_is_one_line_and_code_2(shorten, args, says):
+    code, out, err = shorten(*args)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"lengthwise: .+\n", err)
+    assert says in err
+
+
+def test_a_text_that_fits_is_printed_unchanged(shorten):
+    assert shorten(TEXT, "--length", "at most 80 chars") == (0, f"{TEXT}\n", "")
+
+
+def test_several_lengths_give_several_texts(shorten):
+    code, out, _ = shorten(TEXT, "--length", "25,40, at most 7 words", "--faithful")
+    first, second, third = out.splitlines()
+    assert (code, len(first) <= 25, len(second) <= 40, len(third.split()) <= 7) == (0, True, True, True)
+
+
+def test_json(shorten):
+    code, out, _ = shorten(TEXT, "--length", "40", "--candidates", "2", "--json")
+    row = json.loads(out)
+    assert code == 0
+    assert list(row)[: len(FIELDS)] == FIELDS
+    assert (row["budget"], row["source"], row["fits"]) == ("at most 40 chars", TEXT, True)
+    assert row["length"] == len(row["text"]) <= 40
+    assert all(other["length"] <= 40 for other in row["candidates"])
+
+
+def test_what_does_not_fit_has_code_3_and_a_message(shorten):
+    code, out, err = shorten("Incomprehensibilities.", "--length", "5", "--faithful")
+    assert (code, out) == (3, "Incomprehensibilities.\n")
+    assert "22 of at most 5 chars · does not fit" in err
+
+
+def test_a_lost_placeholder_has_code_3_and_a_note(shorten, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)  # the model is random
+    code, out, err = shorten("{name} is here", "--length", "3", "--candidates", "2")
+    assert (code, "{name}" in out) == (3, False)
+    assert "left out: {name}" in err
+
+
+def test_lines_of_stdin_stay_in_order(shorten):
+    code, out, err = shorten("-", "--length", "40", "--faithful", stdin=f"Go.\n\n{TEXT}\nStop.\n")
+    first, empty, short, last = out.splitlines()
+    assert (code, first, empty, last, err) == (0, "Go.", "", "Stop.", "")
+    assert len(short) <= 40
+
+
+def test_each_line_of_a_tsv_file_has_its_length(shorten, tmp_path):
+    file = tmp_path / "strings.tsv"
+    file.write_text(f"text\tnote\tlength\n{TEXT}\tx\tat most 6 words\n{TEXT}\tx\t40\n{TEXT}\t\t\nA\t\tbad\n")
+    code, out, err = shorten(file, "--faithful")
+    head, words, chars, none, bad = out.splitlines()
+    assert (code, head, none, bad) == (3, "text", "", "")
+    assert (len(words.split()) <= 6, len(chars) <= 40) == (True, True)
+    assert "line 4: the line has no length; give --length for such lines" in err
+    assert "line 5: cannot read 'bad' as a budget" in err
+    assert "of 4 texts, 0 do not fit or lost a placeholder, " in err
+    rows = [json.loads(line) for line in shorten(file, "--faithful", "--length", "30,50", "--json")[1].splitlines()]
+    assert [row["budget"] for row in rows[:5]] == ["at most 6 words"] * 2 + ["at most 40 chars"] * 2 + [
+        "at most 30 chars"
+    ]

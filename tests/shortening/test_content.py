@@ -1,0 +1,64 @@
+"""Content: what a short text keeps of its source, and what it adds."""
+
+import pytest
+
+from lengthwise.shortening.content import coverage, dropped, invented, lost_placeholders, stem
+from lengthwise.shortening.pieces import split_pieces
+
+SOURCE = "On Monday, 20 officials in Paris did not open the {name} file."
+
+
+@pytest.mark.parametrize(("one", "other"), [("completed", "completion"), ("files", "file"), ("studies", "study")])
+def test_inflections_share_a_stem(one, other):
+    assert stem(one) == stem(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("Officials opened files.", []),
+        ("Officials burned files.", ["burned"]),
+        ("Officials don't open it.", []),
+        ("30 officials", ["30"]),
+    ],
+)
+def test_words_that_are_not_in_the_source(text, new):
+    assert invented(SOURCE, text) == new
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        (SOURCE, []),
+        ("Officials didn't open the {name} file.", ["Monday", "20", "Paris"]),
+        ("On Monday, 20 officials in Paris opened the {name} file.", ["not"]),
+    ],
+)
+def test_names_numbers_and_negations_that_are_gone(text, gone):
+    assert dropped(SOURCE, text) == gone
+
+
+def test_each_negation_counts():
+    assert dropped("It is not old and cannot fly.", "It is not old.") == ["cannot"]
+    assert dropped("It is not old and cannot fly.", "It isn't old and can't fly.") == []
+    assert dropped("It is not old and is not new.", "It is not old.") == ["not"]
+
+
+def test_a_short_form_stands_for_its_long_one_only():
+    assert invented("The application works.", "The app works.") == []
+    assert invented("The tool works.", "The app works.") == ["app"]
+
+
+def test_placeholders_that_are_gone_or_doubled():
+    assert lost_placeholders(SOURCE, "Open the file.") == ["{name}"]
+    assert lost_placeholders(SOURCE, "Open {name} {name}.") == ["{name}"]
+    assert lost_placeholders(SOURCE, "Open {name}.") == []
+
+
+def test_coverage_weighs_information_and_the_last_quarter():
+    sentence = [split_pieces("Alpha beta gamma delta")]
+    nats = [[3.0, 1.0, 1.0, 1.0]]
+    assert coverage(sentence, nats, "Alpha.") == pytest.approx(3 / 7)  # delta counts twice
+    assert coverage(sentence, nats, "Deltas") == pytest.approx(2 / 7)
+    assert coverage(sentence, nats, "") == 0
+    assert coverage([[]], [[]], "x") == 1

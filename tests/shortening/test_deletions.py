@@ -1,0 +1,64 @@
+"""Deletions: what can be left out of a sentence, and at what cost."""
+
+import pytest
+
+from lengthwise.shortening.deletions import NEVER, deletions, skips
+from lengthwise.shortening.pieces import join_pieces, split_pieces
+
+
+def left(sentence, headline=False):
+    """Return the cost of each text that one deletion leaves."""
+    pieces = split_pieces(sentence)
+    found = {}
+    for one in deletions(pieces, headline):
+        middle = [one.instead] if one.instead else []
+        text = join_pieces([*pieces[: one.start], *middle, *pieces[one.end :]])
+        found[text] = min(one.cost, found.get(text, NEVER))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shorter"),
+    [
+        ("The tool (an old one) works.", "The tool works."),
+        ("On Monday, the shop opens.", "the shop opens."),
+        ("The bridge, which was built in 1911, is closed.", "The bridge is closed."),
+        ("The tool works very well.", "The tool works well."),
+        ("The tool works on every disk.", "The tool works."),
+        ("The tool stops because the disk is full.", "The tool stops."),
+        ("It runs in order to help.", "It runs to help."),
+        ("Cats and dogs sleep.", "Cats sleep."),
+        ("Cats and dogs sleep.", "dogs sleep."),
+    ],
+)
+def test_parts_of_a_sentence(sentence, shorter):
+    assert shorter in left(sentence)
+
+
+def test_a_negation_goes_only_with_its_clause():
+    assert "Do open it." not in left("Do not open it.")
+    assert "It works." in left("It works, but not always.")
+
+
+def test_names_numbers_and_placeholders_cost_more():
+    costs = left("Old Paris files of 1911 in {name} remain.")
+    plain = left("Old paper files of glass in boxes remain.")
+    assert costs["Old Paris files in {name} remain."] > plain["Old paper files in boxes remain."]
+    assert costs["Old files of 1911 in {name} remain."] > plain["Old files of glass in boxes remain."]
+    assert costs["Old Paris files of 1911 remain."] > 10
+
+
+def test_brackets_are_never_opened():
+    assert not [text for text in left("The tool (an old one) works.") if text.count("(") != text.count(")")]
+
+
+def test_telegraphic_forms_are_for_headlines():
+    sentence = "The disk could not be read."
+    assert left(sentence, headline=True)["The disk not read."] < left(sentence)["The disk not read."]
+
+
+def test_skips_add_up():
+    pieces = split_pieces("It works very very well.")
+    table = skips(pieces, deletions(pieces))
+    assert table[2][4] == pytest.approx(table[2][3] + table[3][4])
+    assert all(table[place][place] == 0 for place in range(len(pieces) + 1))

@@ -1,0 +1,128 @@
+"""The shortener: what holds for every text and budget, with a random model; and what real texts become."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lengthwise
+from lengthwise import Shortened, Written
+from lengthwise.shortening.pieces import split_pieces, split_sentences
+from lengthwise.shortening.short_forms import HEADLINE_FORMS, SHORT_FORMS
+from lengthwise.translation.placeholders import count_placeholders
+
+TEXTS = [
+    "The operation could not be completed because the disk is full.",
+    "The file {name} could not be opened, because it was made by version 3 of %s.",
+    "On Monday, Anna Smith (42) did not go to Paris, which is large. She stayed at home. Nobody knew why!",
+    "Save as a copy",
+]
+SHORT = {word.lower() for form in (SHORT_FORMS | HEADLINE_FORMS).values() for word in form.split()} | {"a", "an"}
+
+
+def words(text):
+    pieces = [piece for sentence in split_sentences(text) for piece in split_pieces(sentence)]
+    return [piece.lower for piece in pieces if piece.is_word]
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.sampled_from(TEXTS),
+    limit=st.integers(8, 70),
+    unit=st.sampled_from(["chars", "words", "tokens"]),
+    form=st.sampled_from(["text", "sentence", "headline"]),
+)
+def test_within_and_faithful_and_nothing_lost_in_silence(shortener, text, limit, unit, form):
+    [one] = shortener.shorten(text, f"at most {limit} {unit}", form=form, faithful=True)
+    assert one.error is None
+    assert one.length == lengthwise.measure(one.text, unit, tokenizer=shortener.model.tokenizer)
+    assert one.fits == (one.length <= limit)
+    assert one.fits or all(other.length >= one.length for other in one.candidates)
+    assert set(words(one.text)) <= set(words(text)) | SHORT
+    lost = count_placeholders(text) - count_placeholders(one.text)
+    assert one.intact == (not lost)
+    for word in [*lost, *(number for number in ("42", "3") if number in words(text) and number not in words(one.text))]:
+        assert word in one.note
+    if "not" in words(text) and not {"not", "couldn't", "didn't", "nobody"} & set(words(one.text)):
+        assert "not" in one.note
+
+
+def written(text):
+    return Written(text, len(text), "chars", "", True, True, "writer", 5)
+
+
+def test_rewritten_texts_compete(shortener, monkeypatch):
+    texts = ["Disk full: operation not completed.", "The big disk is full.", "The moon is made of cheese."]
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text) for text in texts]])
+    [one] = shortener.shorten(TEXTS[0], "at most 40 chars")
+    found = {other.text: other for other in [one, *one.candidates]}
+    assert {other.route for other in found.values()} == {"left out", "rewritten"}
+    assert found[texts[0]].note is None
+    assert found[texts[1]].note == "left out: not; not in the source: big"
+    assert texts[2] not in found  # it is about something else
+
+
+@pytest.mark.parametrize("text", TEXTS[:3])
+def test_the_model_rewrites_within_the_budget(shortener, monkeypatch, text):
+    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
+    [one] = shortener.shorten(text, "at most 14 chars", candidates=2)
+    assert one.fits
+    rewritten = [other for other in [one, *one.candidates] if other.route == "rewritten"]
+    assert rewritten
+    assert all(other.length <= 14 for other in rewritten)
+
+
+def test_a_text_that_fits_comes_back_unchanged(shortener):
+    [one] = shortener.shorten(TEXTS[0], "at most 100 chars")
+    assert (one.text, one.route, one.coverage, one.note) == (TEXTS[0], "unchanged", 1.0, None)
+    assert one.as_json()["route"] == "unchanged"
+    [one] = shortener.shorten(TEXTS[2], "at most 400 chars", form="sentence", faithful=True)
+    assert one.route == "left out"  # it has three sentences
+
+
+def test_budgets_for_each_text_and_relative_ones(shortener):
+    found = shortener.shorten(TEXTS[:2], ["at most 0.5x", "at most 3 words"], faithful=True)
+    assert [one.budget for one in found] == ["at most 31 chars", "at most 3 words"]
+    with pytest.raises(ValueError, match="one budget for all texts or one for each; got 1 for 2 texts"):
+        shortener.shorten(TEXTS[:2], ["at most 5 words"])
+
+
+def test_errors_stay_with_their_text(shortener):
+    bad, empty, good = shortener.shorten(["Some text.", " ", "Go."], ["short", "at most 3 chars", "at most 3 chars"])
+    assert "cannot read 'short' as a budget" in bad.error
+    assert empty.error == "the text is empty"
+    assert good.text == "Go."
+
+
+def test_what_cannot_fit_says_so(shortener):
+    [one] = shortener.shorten("Incomprehensibilities notwithstanding.", "at most 4 chars", faithful=True)
+    assert not one.fits
+    assert one.text in ("Incomprehensibilities.", "Notwithstanding.", "Incomprehensibilities notwithstanding.")
+
+
+def test_a_form_must_be_known(shortener):
+    with pytest.raises(ValueError, match="a form is headline, sentence, text; got 'poem'"):
+        shortener.shorten("Some text.", "at most 4 chars", form="poem")
+
+
+def test_a_translator_cannot_leave_words_out(sp_unigram):
+    from families import tiny
+
+    with pytest.raises(ValueError, match="a model that has only a decoder"):
+        lengthwise.Shortener(lengthwise.Writer(tiny("marian", sp_unigram), sp_unigram, name="marian"))
+
+
+def test_another_model_may_rewrite(shortener, sp_unigram, monkeypatch):
+    from families import tiny
+
+    summariser = lengthwise.Writer(tiny("marian", sp_unigram), sp_unigram, name="marian")
+    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
+    [one] = lengthwise.Shortener(shortener.model, summariser).shorten(TEXTS[0], "at most 20 chars", candidates=2)
+    assert "marian" in {other.model for other in [one, *one.candidates]}
+
+
+@pytest.mark.real
+def test_real_texts():
+    found = lengthwise.shorten("The operation could not be completed because the disk is full.", "at most 40 chars")
+    assert isinstance(found, Shortened)
+    assert found.text == "Operation not completed: disk is full."
+    assert (found.fits, found.complete, found.intact, found.note) == (True, True, True, None)
