@@ -1,13 +1,14 @@
 """`lengthwise shorten`: shorten a text, or the lines of a file or of stdin, to one length or several."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import options, terminal
 from .input_lines import FileLines, StdinLines
-from .loading import folder, load
+from .loading import load
 from .options import argument, flag, integer, option
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def shorten(
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2]")] = "",
     device: options.Device = None,
+    engine: options.Engine = "transformers",
     as_json: options.Json = False,
 ) -> None:
     """Say the same in less room.
@@ -59,7 +61,7 @@ def shorten(
         raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
     parsers = _parsers(length, unit, in_columns)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
-    shortener = _shortener(model, form, device)
+    shortener = _shortener(model, form, device, engine)
     printer = _Printer(shortener, form, candidates, faithful, as_json)
     if lines := FileLines(file) if file else stdin:
         with terminal.report_interrupt(lambda: lines.progress(printer.done // len(parsers), "shortened")):
@@ -86,13 +88,10 @@ def _parsers(length: str, unit: str, in_columns: bool) -> "list[LineParser]":
         return [LineParser(length, unit, in_columns)]  # raises an error about the whole
 
 
-def _shortener(model: str, form: str, device: str | None) -> "Shortener":
-    from ..shortening.forms import WRITERS
-
-    folder(model or WRITERS[form])  # raises if there is no such model, before torch is imported
+def _shortener(model: str, form: str, device: str | None, engine: str) -> "Shortener":
     from ..shortening.shortener import load_shortener
 
-    return load_shortener(model, form, load=load, device=device)
+    return load_shortener(model, form, load=partial(load, engine=engine), device=device)
 
 
 class _Printer:
