@@ -10,6 +10,7 @@ from .xml import Element
 
 _PARTS = re.compile(rf"({xml.TAG.pattern})", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))|(\")|([ \t\r\n\f]+)|([^\\\" \t\r\n\f]+)", re.DOTALL)
+_WHITE = " \t\r\n\f"
 _LETTERS = {"n": "\n", "t": "\t"}
 
 
@@ -45,9 +46,9 @@ def _entry(document: Document, element: Element, name: str, limits: tuple[Limit,
         place, around = (element.start, element.end), (opening, f"</{element.tag}>")
     else:
         raw = element.raw(document)
-        start = element.inner[0] + len(raw) - len(raw.lstrip())
-        place, around = (start, start + len(raw.strip())), ("", "")
-    content, markup = xml.decode(element.raw(document).strip())
+        start = element.inner[0] + len(raw) - len(raw.lstrip(_WHITE))
+        place, around = (start, start + len(raw.strip(_WHITE))), ("", "")
+    content, markup = xml.decode(element.raw(document).strip(_WHITE))
     if markup:
         text = "".join(part if i % 2 else _decode(part) for i, part in enumerate(_PARTS.split(content)))
     else:
@@ -94,4 +95,4 @@ def recognises(document: Document) -> bool:
     return "<resources" in document.text
 
 
-FORMAT = Format("android", (".xml",), entries, encode, recognises, declared=xml.declared)
+FORMAT = Format("android", entries, encode, recognises, declared=xml.declared)

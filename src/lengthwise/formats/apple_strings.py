@@ -18,11 +18,12 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v
 
 def entries(document: Document) -> Iterator[Entry]:
     """Yield the values, with the limits in the comments just before each."""
-    text, at, limits = document.text, 0, ()
+    text, at = document.text, 0
+    limits: tuple[Limit, ...] = ()
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise document.error(at, f"expected \"key\" = \"value\"; or a comment; got {text[at : at + 40].strip()!r}")
+            raise document.error(at, f'expected "key" = "value"; or a comment; got {text[at : at + 40].strip()!r}')
         if token["comment"]:
             limits = (*limits, *limits_in(token["comment"], document.path, document.line(at)))
         elif token["key"]:
@@ -65,4 +66,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return raw
 
 
-FORMAT = Format("strings", (".strings",), entries, encode)
+FORMAT = Format("strings", entries, encode)

@@ -37,4 +37,4 @@ def _attributes(document: Document) -> Iterator[tuple[str, Limit]]:
             yield metadata[1], Limit(int(found[1]), "chars", found[0], document.path, line)
 
 
-FORMAT = Format("arb", (".arb",), entries, json_strings.encode)
+FORMAT = Format("arb", entries, json_strings.encode)

@@ -24,7 +24,9 @@ def entries(document: Document) -> Iterator[Entry]:
         if kind.strip().lower() == "format":
             fields = [field.strip().lower() for field in rest.split(",")]
             if not {"start", "end"} <= set(fields) or fields[-1] != "text":
-                raise document.error(line.start(), f"Format needs Start, End and, as the last field, Text; got {rest!r}")
+                raise document.error(
+                    line.start(), f"Format needs Start, End and, as the last field, Text; got {rest!r}"
+                )
         elif kind.strip().lower() == "dialogue":
             number += 1
             yield _dialogue(document, line, rest, fields, number)
@@ -62,4 +64,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return re.sub(r"\r\n?|\n", r"\\N", text).replace("\u00a0", "\\h")
 
 
-FORMAT = Format("ass", (".ass", ".ssa"), entries, encode)
+FORMAT = Format("ass", entries, encode)

@@ -5,7 +5,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePath
 from typing import NamedTuple
 
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -96,7 +95,7 @@ class Entry:
     """One text of a file.
 
     `text`: what the file says, with the format's escapes decoded; "" if it is not translated.
-    `shown`: the text as a reader sees it, without markup. `source`: the text in the source language, if the file has it.
+    `shown`: the text as a reader sees it, without markup. `source`: the source text, if the file has it.
     `flags`: fuzzy, approved, unfinished, final, or fixed, which means that the text must not be translated.
     `markup`: the text is a fragment of the format's markup, with tags and entities as they are written.
     `seconds`: how long a subtitle is on the screen.
@@ -129,13 +128,9 @@ class Format:
     """
 
     name: str
-    suffixes: tuple[str, ...]
     entries: Callable[[Document], Iterable[Entry]]
     encode: Callable[[str, Entry, Document], str]
     recognises: Callable[[Document], bool] = _any_content
     in_folders: bool = True
     fallback: str | None = None  # the encoding of files that are not UTF-8 and do not name one
     declared: Callable[[bytes], str | None] = field(default=lambda data: None)  # the encoding that a file names
-
-    def claims(self, path: str) -> bool:
-        return PurePath(path).name.lower().endswith(self.suffixes)

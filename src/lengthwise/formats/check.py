@@ -40,8 +40,8 @@ class Finding:
 class Checker:
     """Checks files with the limits that they name and those given here, and counts what was checked.
 
-    `length`: a rule that replaces all limits of the files. `rules`: those of lengthwise.toml, which replace the limits of
-    the entries that they match. `style`: limits of subtitles. `source`: entries of the source file by id.
+    `length`: a rule that replaces all limits of the files. `rules`: those of lengthwise.toml, which replace the limits
+    of the entries that they match. `style`: limits of subtitles. `source`: entries of the source file by id.
     """
 
     length: Rule | None = None

@@ -56,4 +56,4 @@ def recognises(document: Document) -> bool:
     return _SHAPE.search(document.text) is not None
 
 
-FORMAT = Format("chrome", ("messages.json",), entries, json_strings.encode, recognises)
+FORMAT = Format("chrome", entries, json_strings.encode, recognises)

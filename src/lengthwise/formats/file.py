@@ -3,7 +3,6 @@
 import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from .base import Document, Entry, Format, FormatError
 
@@ -42,13 +41,17 @@ def decode(path: str, data: bytes, formats: Sequence[Format], encoding: str | No
         try:
             text = body.decode(name)
             if text.encode(name) != body:
-                raise FormatError(path, 0, f"its bytes are not the only form of its text in {name}; convert it to UTF-8")
+                raise FormatError(
+                    path, 0, f"its bytes are not the only form of its text in {name}; convert it to UTF-8"
+                )
             return Document(path, text, name, mark)
         except LookupError:
             raise FormatError(path, 0, f"unknown encoding {name!r}; give another with --encoding") from None
         except UnicodeDecodeError as error:
             line = body[: error.start].count(b"\n") + 1
-            reason = f"not {name}: byte {body[error.start]:#04x}; give the encoding with --encoding, or convert the file"
+            reason = (
+                f"not {name}: byte {body[error.start]:#04x}; give the encoding with --encoding, or convert the file"
+            )
     raise FormatError(path, line, reason)
 
 
@@ -77,5 +80,3 @@ def splice(file: StringFile, texts: Mapping[Entry, str]) -> bytes:
         parts += [document.text[at : entry.place.start], written]
         at = entry.place.end
     return document.bom + "".join([*parts, document.text[at:]]).encode(document.encoding)
-
-

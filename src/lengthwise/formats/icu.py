@@ -8,7 +8,7 @@ _BRANCH = re.compile(r"\s*(?:=\d+|[\w-]+)\s*\{")
 
 
 def longest(text: str, length: Callable[[str], int] = len) -> str:
-    """Return the message with the longest branch of each plural or select argument; other texts are returned as they are.
+    """Return the message with the longest branch of each plural or select argument, and other texts as they are.
 
     >>> longest("{n, plural, one {# file} other {# files}} in {folder}")
     '# files in {folder}'

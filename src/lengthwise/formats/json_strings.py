@@ -5,8 +5,8 @@
 
 import json
 import re
-from collections.abc import Iterator
-from json.decoder import scanstring
+from collections.abc import Generator, Iterator
+from json import decoder
 from typing import NamedTuple
 
 from .base import Document, Entry, Format, Place
@@ -33,7 +33,7 @@ def strings(document: Document) -> Iterator[JsonString]:
         raise document.error(at, f"unexpected text after the JSON value: {document.text[at : at + 40]!r}")
 
 
-def _value(document: Document, at: int, path: tuple[str, ...]) -> Iterator[JsonString]:  # type: ignore[misc]
+def _value(document: Document, at: int, path: tuple[str, ...]) -> Generator[JsonString, None, int]:
     """Yield the strings of the value at `at`; return where it ends."""
     text, first = document.text, document.text[at : at + 1]
     if first == '"':
@@ -44,10 +44,12 @@ def _value(document: Document, at: int, path: tuple[str, ...]) -> Iterator[JsonS
         return (yield from _members(document, at, path))
     if found := _SCALAR.match(text, at):
         return found.end()
-    raise document.error(at, f"expected a JSON value; got {text[at : at + 20]!r}" if first else "the JSON value ends early")
+    raise document.error(
+        at, f"expected a JSON value; got {text[at : at + 20]!r}" if first else "the JSON value ends early"
+    )
 
 
-def _members(document: Document, at: int, path: tuple[str, ...]) -> Iterator[JsonString]:  # type: ignore[misc]
+def _members(document: Document, at: int, path: tuple[str, ...]) -> Generator[JsonString, None, int]:
     text, close = document.text, "}" if document.text[at] == "{" else "]"
     at, number = _skip(text, at + 1), 0
     if text[at : at + 1] == close:
@@ -73,7 +75,8 @@ def _members(document: Document, at: int, path: tuple[str, ...]) -> Iterator[Jso
 
 def _string(document: Document, at: int) -> tuple[str, int]:
     try:
-        return scanstring(document.text, at + 1, True)
+        # The scanner of json itself, in C; typeshed does not list it.
+        return decoder.scanstring(document.text, at + 1, True)  # type: ignore[attr-defined]
     except json.JSONDecodeError as error:
         raise document.error(error.pos, error.msg) from None
 
@@ -102,4 +105,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
-FORMAT = Format("json", (".json",), entries, encode, in_folders=False)
+FORMAT = Format("json", entries, encode, in_folders=False)

@@ -16,9 +16,9 @@ _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixel
 _UP_TO = (
     r"limit(?:ed)?(?: (?:is|of|it|this|the \w+))?(?: to)?|at most|(?:no|not) (?:more|longer|larger|wider) than"
     r"|(?:not|never) (?:be )?(?:exceed(?:ing)?|longer than|more than)|cannot exceed|up to|max(?:imum|\.)?(?: of| is)?"
-    r"|max(?:imum)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within|or fewer than"
-)
-_BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than"
+    r"|max(?:imum)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within"
+).replace(" ", r"\s+")
+_BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than".replace(" ", r"\s+")
 _PATTERNS = [
     # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
     re.compile(r"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?(?P<number>\d+)", re.IGNORECASE),
@@ -26,10 +26,11 @@ _PATTERNS = [
     re.compile(r"\bCHAR(?:ACTER)?[ _-]?LIMIT\s*[=:]?\s*(?P<number>\d+)\b", re.IGNORECASE),
     # SAP `#XFLD,30:` and `#XBUT, 20: the button`
     re.compile(r"^\s*#?\s*[XY][A-Z]{3},\s*(?P<number>\d+)\s*(?::|$)", re.MULTILINE),
-    re.compile(rf"\b(?:{_UP_TO})[:\s]+(?:about |approximately )?{_NUMBER}[ -]?{_UNIT}", re.IGNORECASE),
-    re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER}[ -]?{_UNIT}", re.IGNORECASE),
+    re.compile(rf"\b(?:{_UP_TO})[:\s]+(?:about |approximately )?{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE),
+    re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE),
     re.compile(
-        rf"\b{_NUMBER}[ -]?{_UNIT}\s*(?:or (?:less|fewer|shorter)|max(?:imum)?\b|at most|limit|or below)", re.IGNORECASE
+        rf"\b{_NUMBER}[\s-]{{0,3}}{_UNIT}\s*(?:or (?:less|fewer|shorter)|max(?:imum)?\b|at most|limit|or below)",
+        re.IGNORECASE,
     ),
     re.compile(
         r"\b(?P<unit>char|character|byte|word|column|pixel)s? (?:limit|maximum|max)(?: is| of)?[:= ]+(?P<number>\d+)\b",

@@ -66,15 +66,18 @@ def _message_entries(message: _Message, document: Document) -> Iterator[Entry]:
 
 
 def _comments(message: _Message, document: Document) -> tuple[frozenset[str], tuple[Limit, ...]]:
-    """Return the flags, and the limits in flags and comments; a limit in a reference (#:) or an old msgid (#|) is none."""
+    """Return the flags, and the limits in flags and comments, except references (#:) and old msgids (#|)."""
     flags: set[str] = set()
-    limits: list[Limit] = []
+    lines: dict[int, str] = {}
     for comment, line in message.comments:
         if comment.startswith("#,"):
             flags |= {flag.strip() for flag in comment[2:].split(",")} & {"fuzzy"}
-        if not comment.startswith(("#:", "#|")):
-            limits += limits_in(comment.lstrip("#").lstrip(".,"), document.path, line)
-    return frozenset(flags), tuple(limits)
+        lines[line] = "" if comment.startswith(("#:", "#|")) else comment[1:].lstrip(".,")
+    if not lines:
+        return frozenset(flags), ()
+    first = min(lines)  # a sentence may go on in the next line
+    told = "\n".join(lines.get(line, "") for line in range(first, max(lines) + 1))
+    return frozenset(flags), limits_in(told, document.path, first)
 
 
 def _messages(document: Document) -> Iterator[_Message]:
@@ -173,4 +176,4 @@ def declared(data: bytes) -> str | None:
     return found[1].decode("ascii") if found and found[1] != b"CHARSET" else None
 
 
-FORMAT = Format("po", (".po", ".pot"), entries, encode, declared=declared)
+FORMAT = Format("po", entries, encode, declared=declared)

@@ -20,7 +20,8 @@ _OUTSIDE_ASCII = re.compile(r"[^\x00-\x7f]")
 
 def entries(document: Document) -> Iterator[Entry]:
     """Yield the values, with the limits in the comment lines just before each."""
-    text, at, limits = document.text, 0, ()
+    text, at = document.text, 0
+    limits: tuple[Limit, ...] = ()
     while at < len(text):
         line = _LINE.match(text, at)
         assert line is not None
@@ -51,7 +52,9 @@ def _entry(document: Document, key: str, value: re.Match[str], limits: tuple[Lim
 def _decode(document: Document, raw: str, at: int) -> str:
     def replace(found: re.Match[str]) -> str:
         if found[2]:
-            raise document.error(at + found.start(), rf"\u needs four hexadecimal digits; got {raw[found.start() :][:6]!r}")
+            raise document.error(
+                at + found.start(), rf"\u needs four hexadecimal digits; got {raw[found.start() :][:6]!r}"
+            )
         return chr(int(found[1], 16)) if found[1] else _LETTERS.get(found[3], found[3]) if found[3] else ""
 
     if "\\" not in raw:
@@ -77,4 +80,4 @@ def _utf16(char: str) -> str:
     return "".join(f"\\u{int.from_bytes(units[i : i + 2], 'big'):04x}" for i in range(0, len(units), 2))
 
 
-FORMAT = Format("properties", (".properties",), entries, encode, in_folders=False, fallback="iso-8859-1")
+FORMAT = Format("properties", entries, encode, in_folders=False, fallback="iso-8859-1")

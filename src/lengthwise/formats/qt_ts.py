@@ -33,7 +33,12 @@ def entries(document: Document) -> Iterator[Entry]:
 
 
 def _entry(
-    document: Document, element: Element, name: str, source: str | None, limits: tuple[Limit, ...], flags: frozenset[str]
+    document: Document,
+    element: Element,
+    name: str,
+    source: str | None,
+    limits: tuple[Limit, ...],
+    flags: frozenset[str],
 ) -> Entry:
     around = ("", "")
     if element.inner is None:  # <translation type="unfinished"/>
@@ -56,4 +61,4 @@ def recognises(document: Document) -> bool:
     return "<TS" in document.text  # .ts is also the suffix of TypeScript
 
 
-FORMAT = Format("qt", (".ts",), entries, xml.encode, recognises, declared=xml.declared)
+FORMAT = Format("qt", entries, xml.encode, recognises, declared=xml.declared)

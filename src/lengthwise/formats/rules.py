@@ -1,22 +1,23 @@
 """Rules of the user: limits for files and keys, from the tables [[limits]] of lengthwise.toml.
 
-    [[limits]]
-    files = "*/strings.xml"      # optional, as are keys
-    keys = "menu_*"
-    length = "at most 20 chars"
-    lines = 1                    # optional
+[[limits]]
+files = "*/strings.xml"      # optional, as are keys
+keys = "menu_*"
+length = "at most 20 chars"
+lines = 1                    # optional
 """
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..length.budget import Budget
 from .base import Entry, Limit
+
+if TYPE_CHECKING:
+    from ..length.budget import Budget
 
 NAME = "lengthwise.toml"
 _FIELDS = {"files", "keys", "length", "lines"}
@@ -26,7 +27,7 @@ _FIELDS = {"files", "keys", "length", "lines"}
 class Rule:
     """A budget for the entries whose file and key match the patterns."""
 
-    budget: Budget
+    budget: "Budget"
     said: str
     file: str = ""
     line: int = 0
@@ -50,6 +51,8 @@ class Rule:
 
 def read_rules(path: Path) -> list[Rule]:
     """Return the rules of a file; the errors name the table that is wrong."""
+    import tomllib
+
     text = path.read_text("utf-8-sig")
     try:
         tables = tomllib.loads(text).get("limits", [])
@@ -57,17 +60,23 @@ def read_rules(path: Path) -> list[Rule]:
         raise ValueError(f"{path}: {error}") from None
     if not isinstance(tables, list):
         raise ValueError(f"{path}: limits must be tables, each with the head [[limits]]")
-    heads = [text.count("\n", 0, found.start()) + 1 for found in re.finditer(r"^\s*\[\[\s*limits\s*\]\]", text, re.M)]
+    heads = [
+        text.count("\n", 0, found.start()) + 1 for found in re.finditer(r"^[ \t]*\[\[\s*limits\s*\]\]", text, re.M)
+    ]
     lines = [*heads, *[0] * len(tables)]
     return [_rule(path, table, line) for table, line in zip(tables, lines, strict=False)]
 
 
 def _rule(path: Path, table: Any, line: int) -> Rule:
+    from ..length.budget import Budget  # here, because most projects have no rules and start faster without it
+
     where = f"{path}:{line}"
     if not isinstance(table, dict) or set(table) - _FIELDS or not isinstance(table.get("length"), str):
-        raise ValueError(f"{where}: a table of limits has length, and may have {', '.join(sorted(_FIELDS - {'length'}))}")
+        raise ValueError(
+            f"{where}: a table of limits has length, and may have {', '.join(sorted(_FIELDS - {'length'}))}"
+        )
     if not all(isinstance(table.get(name, ""), str) for name in ("files", "keys")):
-        raise ValueError(f"{where}: files and keys are patterns such as \"menu_*\"")
+        raise ValueError(f'{where}: files and keys are patterns such as "menu_*"')
     lines = table.get("lines")
     if lines is not None and (not isinstance(lines, int) or lines < 1):
         raise ValueError(f"{where}: lines must be a whole number, at least 1; got {lines!r}")

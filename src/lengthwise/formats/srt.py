@@ -7,9 +7,10 @@ from .base import Document, Entry, Format, Place
 from .subtitles import has_tags, seconds, shown
 
 _CLOCK = r"\d+:\d{1,2}:\d{1,2}[,.]\d{1,3}"
-_TIMES = re.compile(rf"^[ \t]*(?P<start>{_CLOCK})[ \t]*-->[ \t]*(?P<end>{_CLOCK})[^\r\n]*(?:\r\n?|\n|\Z)", re.MULTILINE)
+_TIMES = re.compile(
+    rf"(?:^|(?<=\r))[ \t]*(?P<start>{_CLOCK})[ \t]*-->[ \t]*(?P<end>{_CLOCK})[^\r\n]*(?:\r\n?|\n|\Z)", re.MULTILINE
+)
 _NUMBER = re.compile(r"(?:\A|(?<=[\r\n]))[ \t]*(?P<number>\d+)[ \t]*(?:\r\n?|\n)\Z")
-_ARROW = re.compile(r"^.*-->.*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
@@ -22,7 +23,7 @@ def entries(document: Document) -> Iterator[Entry]:
     heads = [n.start() if n else found.start() for n, found in zip(numbers, times, strict=True)]
     for i, found in enumerate(times):
         start, limit = found.end(), heads[i + 1] if i + 1 < len(times) else len(text)
-        raw = text[start:limit].rstrip()
+        raw = text[start:limit].rstrip(" \t\r\n")
         number = numbers[i]
         words = re.sub(r"\r\n?", "\n", raw)
         yield Entry(
@@ -38,9 +39,11 @@ def entries(document: Document) -> Iterator[Entry]:
 
 def _check(document: Document, times: list[re.Match[str]]) -> None:
     starts = {document.line(found.start()) for found in times}
-    for found in _ARROW.finditer(document.text):
-        if document.line(found.start()) not in starts:
-            raise document.error(found.start(), f"expected times such as 00:00:01,000 --> 00:00:02,500; got {found[0]!r}")
+    for found in re.finditer("-->", document.text):
+        line = document.line(found.start())
+        if line not in starts:
+            got = document.line_text(line)
+            raise document.error(found.start(), f"expected times such as 00:00:01,000 --> 00:00:02,500; got {got!r}")
     if not times and document.text.strip():
         raise document.error(0, "there is no line of times such as 00:00:01,000 --> 00:00:02,500")
 
@@ -50,4 +53,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return _BLANK_LINES.sub("\n", text.strip()).replace("\n", document.line_end)
 
 
-FORMAT = Format("srt", (".srt",), entries, encode)
+FORMAT = Format("srt", entries, encode)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from .base import Document, Entry, Format, Limit, Place
+from . import plain_text
+from .base import Document, Entry, Format, Limit
 
 # support.google.com/googleplay/android-developer and developer.apple.com/app-store/product-page
 _PLAY = {"title.txt": 30, "short_description.txt": 80, "full_description.txt": 4000}
@@ -32,24 +33,15 @@ def _limit(path: str) -> tuple[int, str] | None:
 
 
 def entries(document: Document) -> Iterator[Entry]:
-    """Yield the file's text as one entry, without the white space around it."""
-    text = document.text.strip()
-    start = len(document.text) - len(document.text.lstrip())
-    limits = ()
-    if found := _limit(document.path):
-        limits = (Limit(found[0], "chars", f"{found[1]}: at most {found[0]} characters"),)
-    words = text.replace("\r\n", "\n")
-    place = Place(start, start + len(text), document.line(start))
-    yield Entry(PurePath(document.path).stem, words, place, words, None, limits)
-
-
-def encode(text: str, entry: Entry, document: Document) -> str:
-    return text.replace("\n", document.line_end)
+    """Yield the file's text as one entry with the limit of its kind."""
+    for entry in plain_text.entries(document):
+        if found := _limit(document.path):
+            entry.limits = (Limit(found[0], "chars", f"{found[1]}: at most {found[0]} characters"),)
+        yield entry
 
 
 def recognises(document: Document) -> bool:
     return _limit(document.path) is not None
 
 
-FORMAT = Format("store", (".txt",), entries, encode, recognises)
-TEXT = Format("text", (".txt",), entries, encode, in_folders=False)  # any other text file, with a limit from elsewhere
+FORMAT = Format("store", entries, plain_text.encode, recognises)

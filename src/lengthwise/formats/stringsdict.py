@@ -42,4 +42,4 @@ def recognises(document: Document) -> bool:
     return "<plist" in document.text
 
 
-FORMAT = Format("stringsdict", (".stringsdict", ".strings"), entries, xml.encode, recognises, declared=xml.declared)
+FORMAT = Format("stringsdict", entries, xml.encode, recognises, declared=xml.declared)

@@ -9,7 +9,9 @@ from .limits import limits_in
 from .xml import Element
 
 # The content of these elements is code of the original file, which readers do not see.
-_CODE = re.compile(r"<(?P<name>(?:\w+:)?(?:ph|bpt|ept|it))\b(?:[^<>\"']|\"[^\"]*\"|'[^']*')*(?<!/)>.*?</(?P=name)\s*>", re.DOTALL)
+_CODE = re.compile(
+    r"<(?P<name>(?:\w+:)?(?:ph|bpt|ept|it))\b(?:[^<>\"']|\"[^\"]*\"|'[^']*')*(?<!/)>.*?</(?P=name)\s*>", re.DOTALL
+)
 _SIZE_UNITS = {"char": "chars", "byte": "bytes", "pixel": "pixels"}
 _STORAGE = {"xliff:utf8": "bytes", "": "bytes", "xliff:utf16": "UTF-16 bytes", "xliff:utf32": "UTF-32 bytes"}
 
@@ -39,7 +41,7 @@ def _units_1(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
 
 
 def _widths(document: Document, unit: Element) -> Iterator[Limit]:
-    """Yield the limit of `maxwidth`, of the unit or of a group around it. Its unit is pixels unless size-unit is given."""
+    """Yield the limit of `maxwidth`, of the unit or of a group around it; without size-unit it is in pixels."""
     for element in unit.ancestors():
         found = element.attributes
         if element.name in ("trans-unit", "group") and (width := found.get("maxwidth", "").strip()):
@@ -122,4 +124,4 @@ def _shown(text: str, markup: bool) -> str:
     return xml.shown(_CODE.sub("", text), True) if markup else text
 
 
-FORMAT = Format("xliff", (".xlf", ".xliff"), entries, xml.encode, declared=xml.declared)
+FORMAT = Format("xliff", entries, xml.encode, declared=xml.declared)

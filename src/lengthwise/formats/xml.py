@@ -138,7 +138,7 @@ def shown(text: str, markup: bool) -> str:
 
 
 def encode(text: str, entry: Entry, document: Document) -> str:
-    """Return a text as the content of an element: markup as it is, other texts in CDATA where there was one, or escaped."""
+    """Return a text as the content of an element: markup as it is, other texts escaped or, as before, in CDATA."""
     if illegal := _ILLEGAL.search(text):
         raise document.error(entry.place.start, f"XML cannot hold the character {illegal[0]!r} of {entry.id!r}")
     if entry.markup:
@@ -156,7 +156,9 @@ def _check_fragment(text: str, entry: Entry, document: Document) -> None:
         parser.Parse(f"<text>{_OTHER_REFERENCE.sub('', text)}</text>".encode(), True)
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
-        raise document.error(entry.place.start, f"the new text of {entry.id!r} is not well-formed XML: {reason}") from None
+        raise document.error(
+            entry.place.start, f"the new text of {entry.id!r} is not well-formed XML: {reason}"
+        ) from None
 
 
 def declared(data: bytes) -> str | None:

@@ -3,13 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .base import Document, Entry, Format, Limit, Place
 from .limits import limits_in
-
-if TYPE_CHECKING:
-    from yaml.nodes import Node, ScalarNode
 
 _STRING = "tag:yaml.org,2002:str"
 _LOCALE = re.compile(r"[a-z]{2,3}(?:[-_]\w+)*")
@@ -23,7 +20,7 @@ def entries(document: Document) -> Iterator[Entry]:
 
     An alias is no entry; its anchor is one.
     """
-    import yaml  # here, because it takes time and most files are not YAML
+    import yaml  # type: ignore[import-untyped]  # here, because it takes time and most files are not YAML
 
     try:
         roots = list(yaml.compose_all(document.text, _loader()))
@@ -47,9 +44,7 @@ def _loader() -> Any:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _scalars(
-    node: "Node | None", path: tuple[str, ...], seen: set[int]
-) -> Iterator[tuple[tuple[str, ...], "ScalarNode"]]:
+def _scalars(node: Any, path: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], Any]]:
     if node is None or id(node) in seen:
         return
     seen.add(id(node))
@@ -60,13 +55,13 @@ def _scalars(
         for number, value in enumerate(node.value):
             yield from _scalars(value, (*path, str(number)), seen)
     elif node.tag == _STRING and path:
-        yield path, node  # type: ignore[misc]
+        yield path, node
 
 
-def _entry(document: Document, node: "ScalarNode", name: str) -> Entry:
+def _entry(document: Document, node: Any, name: str) -> Entry:
     properties = _PROPERTIES.match(document.text, node.start_mark.index, node.end_mark.index)
     start = properties.end() if properties else node.start_mark.index
-    end = start + len(document.text[start : node.end_mark.index].rstrip())
+    end = start + len(document.text[start : node.end_mark.index].rstrip(" \t\r\n"))
     line = document.line(start)
     return Entry(name, node.value, Place(start, end, line), node.value, None, _limits(document, line))
 
@@ -84,7 +79,7 @@ def _limits(document: Document, line: int) -> tuple[Limit, ...]:
 
 
 def encode(text: str, entry: Entry, document: Document) -> str:
-    """Return the text in the style of the value that it replaces, or in double quotes where that style cannot hold it."""
+    """Return the text in the style of the value that it replaces, or in double quotes if that style cannot hold it."""
     raw = document.text[entry.place.start : entry.place.end]
     if block := _BLOCK.match(raw):
         written = _block(text, block["style"], block["indent"])
@@ -123,4 +118,4 @@ def _reads_back(written: str, text: str, in_flow: bool) -> bool:
     return all(value == {"k": text} and ("\n" not in written or not in_flow) for value in values)
 
 
-FORMAT = Format("yaml", (".yml", ".yaml"), entries, encode, in_folders=False)
+FORMAT = Format("yaml", entries, encode, in_folders=False)
