@@ -103,7 +103,9 @@ XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
     <note>at most 25 characters</note>
     <alt-trans><target>Altro</target></alt-trans>
    </trans-unit>
-   <trans-unit id="2" approved="yes" maxwidth="100"><source>Hi <g id="1">you</g> <ph id="2">&lt;br/></ph></source><target>Ciao <g id="1">tu</g> <ph id="2">&lt;br/></ph></target></trans-unit>
+   <trans-unit id="2" approved="yes" maxwidth="100"
+    ><source>Hi <g id="1">you</g> <ph id="2">&lt;br/></ph></source
+    ><target>Ciao <g id="1">tu</g> <ph id="2">&lt;br/></ph></target></trans-unit>
    <group maxwidth="0" translate="no">
     <trans-unit id="3">
      <source>Name</source>
@@ -117,7 +119,8 @@ XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 XLIFF_2 = """<?xml version="1.0"?>
-<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" xmlns:slr="urn:oasis:names:tc:xliff:sizerestriction:2.0" version="2.1" srcLang="en" trgLang="it">
+<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.1" srcLang="en" trgLang="it"
+ xmlns:slr="urn:oasis:names:tc:xliff:sizerestriction:2.0">
  <file id="f1">
   <slr:profiles generalProfile="xliff:codepoints" storageProfile="xliff:utf8"/>
   <unit id="u1" slr:sizeRestriction="25,100" slr:storageRestriction="40">

@@ -3,10 +3,10 @@
 import codecs
 
 import pytest
-from format_files import FILES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from format_files import FILES
 from lengthwise.formats import FORMATS, FormatError, formats_of, read, splice
 
 STRIPPED = ("srt", "vtt", "store", "text")  # formats in which white space around a text means nothing
@@ -87,7 +87,7 @@ def test_all_texts_at_once(name):
 @pytest.mark.parametrize("name", ["a.xlf", "a.vtt", "strings.xml"])
 def test_markup_is_written_as_it_is(name):
     file = read_text(name, FILES[name][0])
-    entry = next(entry for entry in file.entries if entry.markup and "<b" in entry.text or "<g" in entry.text)
+    entry = next(entry for entry in file.entries if (entry.markup and "<b" in entry.text) or "<g" in entry.text)
     text = entry.text.replace("tu", "voi").replace("again", "ancora").replace("you", "tutti").replace("Hi", "L'altro")
     again = read(name, data=splice(file, {entry: text}))
     assert [one.text for one in again.entries] == [text if one is entry else one.text for one in file.entries]
@@ -95,7 +95,7 @@ def test_markup_is_written_as_it_is(name):
 
 def test_broken_markup_is_refused():
     file = read_text("a.xlf", FILES["a.xlf"][0])
-    with pytest.raises(FormatError, match=r"a\.xlf:12: the new text of '2' is not well-formed XML"):
+    with pytest.raises(FormatError, match=r"a\.xlf:14: the new text of '2' is not well-formed XML"):
         splice(file, {file.entries[1]: "Ciao <g id='1'>"})
 
 

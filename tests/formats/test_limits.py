@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from format_files import FILES
 
+from format_files import FILES
 from lengthwise.formats import Limit, read
 from lengthwise.formats.limits import limits_in
 from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
@@ -88,8 +88,8 @@ def limits(name, text=None):
         (
             "a.xliff",
             {
-                "u1/s1": [(25, 100, "chars", 5), (0, 40, "bytes", 5)],
-                "u1/2": [(25, 100, "chars", 5), (0, 40, "bytes", 5)],
+                "u1/s1": [(25, 100, "chars", 6), (0, 40, "bytes", 6)],
+                "u1/2": [(25, 100, "chars", 6), (0, 40, "bytes", 6)],
             },
         ),
         ("_locales/it/messages.json", {"appDesc": [(0, 132, "chars", 4)]}),
@@ -148,7 +148,7 @@ def test_store_listings(path, number):
 def test_size_restrictions(value, wanted):
     text = FILES["a.xliff"][0].replace('"25,100"', f'"{value}"').replace('slr:storageRestriction="40"', "")
     found = limits("a.xliff", text).get("u1/s1")
-    assert found == (None if wanted is None else [(*wanted, "chars", 5)])
+    assert found == (None if wanted is None else [(*wanted, "chars", 6)])
 
 
 @pytest.mark.parametrize(

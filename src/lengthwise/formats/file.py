@@ -4,6 +4,7 @@ import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..gc_paused import gc_paused
 from .base import Document, Entry, Format, FormatError
 
 # UTF-32 first, because its mark begins with that of UTF-16.
@@ -58,7 +59,8 @@ def decode(path: str, data: bytes, formats: Sequence[Format], encoding: str | No
 def find_entries(document: Document, format: Format) -> StringFile:
     """Return the document with its entries."""
     try:
-        return StringFile(document, format, list(format.entries(document)))
+        with gc_paused():  # all objects stay alive, so collections would only cost time
+            return StringFile(document, format, list(format.entries(document)))
     except RecursionError:
         raise FormatError(document.path, 0, "it is nested too deeply") from None
 

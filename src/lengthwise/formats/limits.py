@@ -19,32 +19,54 @@ _UP_TO = (
     r"|max(?:imum)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within"
 ).replace(" ", r"\s+")
 _BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than".replace(" ", r"\s+")
-_PATTERNS = [
+_UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
+# Each with words of which one must be in the comment, in lower case; most comments have none, and need no search.
+_PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
-    re.compile(r"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?(?P<number>\d+)", re.IGNORECASE),
-    # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: NONE`
-    re.compile(r"\bCHAR(?:ACTER)?[ _-]?LIMIT\s*[=:]?\s*(?P<number>\d+)\b", re.IGNORECASE),
+    (("length",), re.compile(r"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?(?P<number>\d+)", re.IGNORECASE)),
+    # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`
+    (("limit",), re.compile(r"\bCHAR(?:ACTER)?S?[ _-]?LIMIT(?: is| of)?\s*[=:]?\s*(?P<number>\d+)\b", re.IGNORECASE)),
     # SAP `#XFLD,30:` and `#XBUT, 20: the button`
-    re.compile(r"^\s*#?\s*[XY][A-Z]{3},\s*(?P<number>\d+)\s*(?::|$)", re.MULTILINE),
-    re.compile(rf"\b(?:{_UP_TO})[:\s]+(?:about |approximately )?{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE),
-    re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE),
-    re.compile(
-        rf"\b{_NUMBER}[\s-]{{0,3}}{_UNIT}\s*(?:or (?:less|fewer|shorter)|max(?:imum)?\b|at most|limit|or below)",
-        re.IGNORECASE,
+    ((",",), re.compile(r"^\s*#?\s*[XY][A-Z]{3},\s*(?P<number>\d+)\s*(?::|$)", re.MULTILINE)),
+    # "Limit to 80 characters", "at most 12 words"
+    (
+        _UNIT_WORDS,
+        re.compile(rf"\b(?:{_UP_TO})[:\s]+(?:about |approximately )?{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE),
     ),
-    re.compile(
-        r"\b(?P<unit>char|character|byte|word|column|pixel)s? (?:limit|maximum|max)(?: is| of)?[:= ]+(?P<number>\d+)\b",
-        re.IGNORECASE,
+    # "below 55 columns"
+    (_UNIT_WORDS, re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
+    # "132 characters or less", "20 chars max"
+    (
+        _UNIT_WORDS,
+        re.compile(
+            rf"\b{_NUMBER}[\s-]{{0,3}}{_UNIT}\s*(?:or (?:less|fewer|shorter|below)|max(?:imum)?\b|at most|limit)",
+            re.IGNORECASE,
+        ),
     ),
-    re.compile(r"\bmax(?:imum)?\.? (?:string |text )?length(?: is| of)?[:= ]+(?P<number>\d+)\b", re.IGNORECASE),
+    # "Byte limit: 22"
+    (
+        ("limit", "max"),
+        re.compile(
+            r"\b(?P<unit>byte|word|column|pixel)s? (?:limit|maximum|max)(?: is| of)?[:= ]+(?P<number>\d+)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    # "Maximum length: 40"
+    (
+        ("length",),
+        re.compile(
+            r"\bmax(?:imum)?\.? (?:string |text )?length(?: is| of)?[:= ]+(?P<number>\d+)\b(?![\s-]*[a-z])",
+            re.IGNORECASE,
+        ),
+    ),
 ]
 _SCREEN = re.compile(r"\bc=(?P<columns>\d+)(?:\s+r=(?P<rows>\d+))?\b")  # `c=20 r=3`: the display of a device
-_HINT = re.compile(r"\d")
+_DIGIT = re.compile(r"\d")
 
 
 def limits_in(comment: str, file: str, line: int) -> tuple[Limit, ...]:
     """Return the limits that a comment names; it begins in this line of the file."""
-    if not _HINT.search(comment):
+    if not _DIGIT.search(comment):
         return ()
     found: dict[tuple[int | None, str], Limit] = {}
     for limit in (*_screen(comment, file, line), *_words(comment, file, line)):
@@ -61,7 +83,10 @@ def _screen(comment: str, file: str, line: int) -> Iterator[Limit]:
 
 
 def _words(comment: str, file: str, line: int) -> Iterator[Limit]:
-    for pattern in _PATTERNS:
+    lower = comment.lower()
+    for needed, pattern in _PATTERNS:
+        if not any(word in lower for word in needed):
+            continue
         for match in pattern.finditer(comment):
             groups = match.groupdict()
             number = int(groups["number"].replace(",", "")) - bool(groups.get("below"))

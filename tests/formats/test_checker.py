@@ -82,7 +82,8 @@ def test_the_source_file_gives_limits_and_lengths():
 
 def test_pixels_are_told_and_not_counted():
     checker = Checker()
-    text = '<xliff version="1.2"><file><body><trans-unit id="1" maxwidth="9"><source>a</source><target>Long enough</target></trans-unit></body></file></xliff>'
+    text = '<xliff version="1.2"><file><body><trans-unit id="1" maxwidth="9">'
+    text += "<source>a</source><target>Long enough</target></trans-unit></body></file></xliff>"
     assert found(checker, "a.xlf", text) == []
     [(_, one, limit)] = checker.uncounted
     assert (one.id, limit.unit) == ("1", "pixels")
@@ -101,7 +102,8 @@ def test_subtitles():
 def test_rules_of_a_project(tmp_path):
     path = tmp_path / "lengthwise.toml"
     path.write_text(
-        '# ours\n[[limits]]\nlength = "at most 9 chars"\n\n[[limits]]\nfiles = "res/*.xml"\nkeys = "menu_*"\nlength = "at most 4 chars"\nlines = 1\n'
+        '# ours\n[[limits]]\nlength = "at most 9 chars"\n\n'
+        '[[limits]]\nfiles = "res/*.xml"\nkeys = "menu_*"\nlength = "at most 4 chars"\nlines = 1\n'
     )
     every, menu = read_rules(path)
     assert (every.line, menu.line, menu.lines) == (2, 5, 1)
