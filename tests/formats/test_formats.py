@@ -134,6 +134,16 @@ def test_a_broken_file_is_an_error_with_its_line(name, text, line, says):
     assert says in caught.value.reason
 
 
+@pytest.mark.parametrize(("name", "head"), [("a.srt", "1\n00:00:01,000"), ("a.vtt", "WEBVTT\n\n00:00:01.000")])
+@pytest.mark.parametrize("tail", ["", "\n", "\n\n"])
+def test_a_cue_without_a_line_for_its_text(name, head, tail):
+    times = f"{head} --> {head[-12:].replace('01', '02', 1)}"
+    file = read_text(name, times + tail)
+    after = splice(file, {file.entries[0]: "Ciao"})
+    assert after.decode().startswith(f"{times}\nCiao\n")
+    assert [entry.text for entry in read(name, data=after).entries] == ["Ciao"]
+
+
 # ---- encodings
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from .base import Document, Entry, Format, Place
-from .subtitles import has_tags, seconds, shown
+from .subtitles import has_tags, new_line, seconds, shown
 
 _CLOCK = r"\d+:\d{1,2}:\d{1,2}[,.]\d{1,3}"
 _TIMES = re.compile(
@@ -33,7 +33,7 @@ def entries(document: Document) -> Iterator[Entry]:
             shown(words),
             markup=has_tags(words),
             seconds=max(0.0, seconds(found["end"]) - seconds(found["start"])),
-            around=("", "" if raw else document.line_end),  # an empty cue may have no line for its text
+            around=new_line(document, start, raw),
         )
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from math import floor
 
-from .base import Entry, Limit
+from .base import Document, Entry, Limit
 
 _TAG = re.compile(r"</?(?:i|b|u|s|font|c|v|lang|ruby|rt)\b[^<>]*>|<\d\d[\d:.]*>", re.IGNORECASE)
 _OVERRIDE = re.compile(r"\{\\[^{}]*\}")  # {\an8} of ASS, which players also read in SRT
@@ -43,6 +43,13 @@ def seconds(clock: str) -> float:
     for part in clock.replace(",", ".").split(":"):
         total = total * 60 + float(part)
     return total
+
+
+def new_line(document: Document, start: int, raw: str) -> tuple[str, str]:
+    """Return the line ends around a new text of a cue; a cue without a text may have no line for it."""
+    if raw:
+        return "", ""
+    return "" if document.text[start - 1] in "\r\n" else document.line_end, document.line_end
 
 
 def cue_limits(cue: Entry, style: Style) -> list[Limit]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from html import unescape
 
 from .base import Document, Entry, Format, Place
-from .subtitles import seconds
+from .subtitles import new_line, seconds
 
 _CLOCK = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
 _TIMES = re.compile(rf"[ \t]*(?P<start>{_CLOCK})[ \t]+-->[ \t]+(?P<end>{_CLOCK})(?:[ \t][^\r\n]*)?")
@@ -40,7 +40,7 @@ def entries(document: Document) -> Iterator[Entry]:
             unescape(_TAG.sub("", words)),
             markup=tagged,
             seconds=max(0.0, seconds(times["end"]) - seconds(times["start"])),
-            around=("", "" if raw else document.line_end),  # an empty cue has no line for its text
+            around=new_line(document, start, raw),
         )
         name = ""
 
