@@ -114,8 +114,8 @@ def _entry(
 def _new_target(document: Document, holder: Element, source: Element) -> tuple[tuple[int, int], tuple[str, str]]:
     """Return where a target belongs, after the source (1.2: or the segmented source), indented as the source is."""
     after = holder.child("seg-source") or source
-    before = document.text[: source.start]
-    indent = before[len(before.rstrip()) :] if len(before) < 200 else before[-200:][len(before[-200:].rstrip()) :]
+    before = document.text[max(0, source.start - 200) : source.start]  # not all of a long file, for each target
+    indent = before[len(before.rstrip()) :]
     tag = source.tag.removesuffix("source") + "target"
     return (after.end, after.end), (f"{indent}<{tag}>", f"</{tag}>")
 
