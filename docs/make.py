@@ -16,7 +16,7 @@ ROOT = HERE.parent
 PACKAGE = ROOT / "src/lengthwise"
 # From top to bottom: a room imports only from rooms above it.
 ROOMS = (
-    *("length", "constraint", "controls", "models", "engines", "scoring", "generation", "translation"),
+    *("length", "formats", "constraint", "controls", "models", "engines", "scoring", "generation", "translation"),
     *("shortening", "corpora", "distill", "training", "metrics", "evaluation", "cli"),
 )
 WIDTH = "100"

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/lengthwise"
-WITHOUT_TORCH = ("length", "constraint", "corpora")
+WITHOUT_TORCH = ("length", "formats", "constraint", "corpora")
 
 
 def rooms() -> tuple[str, ...]:

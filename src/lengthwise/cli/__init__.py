@@ -2,7 +2,8 @@
 
 Each command is a function in a file of the same name. Commands import torch and transformers only where they need
 them, because these imports take seconds.
-Exit codes: 0 all fits, 2 bad usage, 3 some text does not fit or could not be written, 130 Ctrl-C, 141 closed pipe.
+Exit codes: 0 all fits, 1 `check` found a text outside its limit, 2 bad usage, 3 some text does not fit or could not be
+written, 130 Ctrl-C, 141 closed pipe.
 """
 
 import io
@@ -15,7 +16,7 @@ import typer
 
 from ..errors import ModelNotFound
 from ..version import __version__
-from . import contrast, data, demo, evaluate, export, measure, models, score, shorten, train, translate, write
+from . import check, contrast, data, demo, evaluate, export, measure, models, score, shorten, train, translate, write
 from .options import flag
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_message, usage_message
 
@@ -77,6 +78,6 @@ def lengthwise(
         print(context.get_help())
 
 
-for module in (write, translate, shorten, demo, measure, models, export, train, evaluate, score, contrast):
+for module in (write, translate, shorten, check, demo, measure, models, export, train, evaluate, score, contrast):
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))  # the function of the same name
 app.add_typer(data.app, name="data")

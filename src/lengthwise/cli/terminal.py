@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ..generation.generator import Written
 
-BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 2, 3, 130, 141
+TOO_LONG, BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
 # The module that defines UsageError depends on the version of typer; this path to the class does not.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -1,0 +1,136 @@
+"""The values of this folder: a document, its entries with their places and limits, and a format that finds them."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+class FormatError(ValueError):
+    """A file cannot be read as its format says. `line` is counted from 1; 0 means the file as a whole."""
+
+    def __init__(self, path: str, line: int, reason: str) -> None:
+        super().__init__(f"{path}:{line}: {reason}" if line else f"{path}: {reason}")
+        self.path, self.line, self.reason = path, line, reason
+
+
+@dataclass(eq=False)
+class Document:
+    """The text of a file: `bom` and the text in `encoding` are the file's bytes."""
+
+    path: str
+    text: str
+    encoding: str = "utf-8"
+    bom: bytes = b""
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(found.end() for found in _LINE_END.finditer(self.text))]
+
+    @cached_property
+    def line_end(self) -> str:
+        """The first line end of the text."""
+        found = _LINE_END.search(self.text)
+        return found[0] if found else "\n"
+
+    @cached_property
+    def escapes_all(self) -> bool:
+        r"""Whether characters outside ASCII are written as \u00e9 throughout the text."""
+        return self.text.isascii() and "\\u" in self.text
+
+    def line(self, offset: int) -> int:
+        """Return the number of the line, from 1, that the character at `offset` is in."""
+        return bisect_right(self._line_starts, offset)
+
+    def line_text(self, number: int) -> str:
+        """Return a line, without its end."""
+        start = self._line_starts[number - 1]
+        end = self._line_starts[number] if number < len(self._line_starts) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
+
+    def error(self, offset: int, reason: str) -> FormatError:
+        return FormatError(self.path, self.line(offset), reason)
+
+
+class Place(NamedTuple):
+    """Where an entry's text is: from character `start` up to `end` of the document, beginning in `line`."""
+
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a text may be: `low` to `high` (None: no maximum) of `unit`, in at most `lines` lines.
+
+    `each_line`: the numbers are for each line. `wraps`: the program that shows the text breaks its lines itself.
+    `unit` is one of `UNITS`, or another one, such as pixels, that cannot be counted here.
+    `said`: the words that set the limit; `file` and `line`: where they are (line 0: not in a line of a file).
+    """
+
+    high: int | None
+    unit: str = "chars"
+    said: str = ""
+    file: str = ""
+    line: int = 0
+    low: int = 0
+    lines: int | None = None
+    each_line: bool = False
+    wraps: bool = False
+
+    @property
+    def origin(self) -> str:
+        """The words that set the limit, and where they are."""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return f"{self.said} ({place})" if place else self.said
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """One text of a file.
+
+    `text`: what the file says, with the format's escapes decoded; "" if it is not translated.
+    `shown`: the text as a reader sees it, without markup. `source`: the source text, if the file has it.
+    `flags`: fuzzy, approved, unfinished, final, or fixed, which means that the text must not be translated.
+    `markup`: the text is a fragment of the format's markup, with tags and entities as they are written.
+    `seconds`: how long a subtitle is on the screen.
+    `around`: what to write before and after a new text, if the element that holds it is not in the file yet.
+    """
+
+    id: str
+    text: str
+    place: Place
+    shown: str
+    source: str | None = None
+    limits: tuple[Limit, ...] = ()
+    flags: frozenset[str] = frozenset()
+    markup: bool = False
+    seconds: float | None = None
+    around: tuple[str, str] = ("", "")
+
+
+def _any_content(_: Document) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Format:
+    """How one kind of file is read and written.
+
+    `entries` finds the texts of a document. `encode` returns a new text of an entry as the file writes it, in the style
+    of what is there now. `recognises` tells files of this format from others with the same suffix.
+    `in_folders`: whether the suffix says enough to read such a file without being asked for it by name.
+    """
+
+    name: str
+    entries: Callable[[Document], Iterable[Entry]]
+    encode: Callable[[str, Entry, Document], str]
+    recognises: Callable[[Document], bool] = _any_content
+    in_folders: bool = True
+    fallback: str | None = None  # the encoding of files that are not UTF-8 and do not name one
+    declared: Callable[[bytes], str | None] = field(default=lambda data: None)  # the encoding that a file names

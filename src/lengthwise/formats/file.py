@@ -1,0 +1,84 @@
+"""String files: decode a file, find its entries, and put new texts into its bytes. All other bytes stay as they are."""
+
+import codecs
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..gc_paused import gc_paused
+from .base import Document, Entry, Format, FormatError
+
+# UTF-32 first, because its mark begins with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+
+
+@dataclass(eq=False)
+class StringFile:
+    """A file, its format and its entries in the order of the file."""
+
+    document: Document
+    format: Format
+    entries: Sequence[Entry]
+
+    @property
+    def path(self) -> str:
+        return self.document.path
+
+
+def decode(path: str, data: bytes, formats: Sequence[Format], encoding: str | None = None) -> Document:
+    """Return the text of a file, in the given encoding or in the one that it declares; else it must be UTF-8."""
+    mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
+    body = data[len(mark) :]
+    declared = next(filter(None, (format.declared(body) for format in formats)), None) if not mark else None
+    names = [_MARKS[mark]] if mark else [encoding] if encoding else [declared] if declared else ["utf-8"]
+    if not mark and not encoding:
+        names += filter(None, (format.fallback for format in formats))
+    for name in names:
+        try:
+            text = body.decode(name)
+            if text.encode(name) != body:
+                raise FormatError(
+                    path, 0, f"its bytes are not the only form of its text in {name}; convert it to UTF-8"
+                )
+            return Document(path, text, name, mark)
+        except LookupError:
+            raise FormatError(path, 0, f"unknown encoding {name!r}; give another with --encoding") from None
+        except UnicodeDecodeError as error:
+            line = body[: error.start].count(b"\n") + 1
+            reason = (
+                f"not {name}: byte {body[error.start]:#04x}; give the encoding with --encoding, or convert the file"
+            )
+    raise FormatError(path, line, reason)
+
+
+def find_entries(document: Document, format: Format) -> StringFile:
+    """Return the document with its entries."""
+    try:
+        with gc_paused():  # all objects stay alive, so collections would only cost time
+            return StringFile(document, format, list(format.entries(document)))
+    except RecursionError:
+        raise FormatError(document.path, 0, "it is nested too deeply") from None
+
+
+def splice(file: StringFile, texts: Mapping[Entry, str]) -> bytes:
+    """Return the bytes of the file with new texts for some entries. An entry whose text is the same is not touched."""
+    document, parts, at = file.document, [], 0
+    changed = [(entry, text) for entry, text in texts.items() if text != entry.text]
+    for entry, text in sorted(changed, key=lambda pair: pair[0].place):
+        if entry.place.start < at:
+            raise ValueError(f"{file.path}: two texts for the same place, line {entry.place.line}")
+        written = file.format.encode(text, entry, document).join(entry.around)
+        try:
+            written.encode(document.encoding)
+        except UnicodeEncodeError as error:
+            lost = written[error.start]
+            reason = f"{lost!r} in the text of {entry.id!r} cannot be written in {document.encoding}; convert the file"
+            raise FormatError(file.path, entry.place.line, reason) from None
+        parts += [document.text[at : entry.place.start], written]
+        at = entry.place.end
+    return document.bom + "".join([*parts, document.text[at:]]).encode(document.encoding)

@@ -1,0 +1,105 @@
+"""Limits in words: find the length limits that people write into comments and descriptions of strings.
+
+Each pattern has a number, and some have a unit. A phrase must be explicit: "80 characters" alone is no limit.
+"""
+
+import re
+from collections.abc import Iterator
+
+from ..length.units import UNITS
+from .base import Limit
+
+_UNIT = r"(?P<unit>char(?:acter|s|acters)?|letters?|columns?|cols?|cells?|bytes?|words?|pixels?|px)\b"
+_NUMBER = r"(?P<number>\d[\d,]*)"
+_UNIT_NAMES = {"char": "chars", "lett": "chars", "colu": "cells", "col": "cells", "cols": "cells", "cell": "cells"}
+_UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixels"}
+_UP_TO = (
+    r"limit(?:ed)?(?: (?:is|of|it|this|the \w+))?(?: to)?|at most|(?:no|not) (?:more|longer|larger|wider) than"
+    r"|(?:not|never) (?:be )?(?:exceed(?:ing)?|longer than|more than)|cannot exceed|up to|max(?:imum|\.)?(?: of| is)?"
+    r"|max(?:imum)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within"
+).replace(" ", r"\s+")
+_BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than".replace(" ", r"\s+")
+_UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
+# Each with words of which one must be in the comment, in lower case; most comments have none, and need no search.
+_PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
+    # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
+    (("length",), re.compile(r"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?(?P<number>\d+)", re.IGNORECASE)),
+    # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`
+    (("limit",), re.compile(r"\bCHAR(?:ACTER)?S?[ _-]?LIMIT(?: is| of)?\s*[=:]?\s*(?P<number>\d+)\b", re.IGNORECASE)),
+    # SAP `#XFLD,30:` and `#XBUT, 20: the button`
+    ((",",), re.compile(r"^\s*#?\s*[XY][A-Z]{3},\s*(?P<number>\d+)\s*(?::|$)", re.MULTILINE)),
+    # "Limit to 80 characters", "at most 12 words"
+    (
+        _UNIT_WORDS,
+        re.compile(rf"\b(?:{_UP_TO})[:\s]+(?:about |approximately )?{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE),
+    ),
+    # "below 55 columns"
+    (_UNIT_WORDS, re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
+    # "132 characters or less", "20 chars max"
+    (
+        _UNIT_WORDS,
+        re.compile(
+            rf"\b{_NUMBER}[\s-]{{0,3}}{_UNIT}\s*(?:or (?:less|fewer|shorter|below)|max(?:imum)?\b|at most|limit)",
+            re.IGNORECASE,
+        ),
+    ),
+    # "Byte limit: 22"
+    (
+        ("limit", "max"),
+        re.compile(
+            r"\b(?P<unit>byte|word|column|pixel)s? (?:limit|maximum|max)(?: is| of)?[:= ]+(?P<number>\d+)\b",
+            re.IGNORECASE,
+        ),
+    ),
+    # "Maximum length: 40"
+    (
+        ("length",),
+        re.compile(
+            r"\bmax(?:imum)?\.? (?:string |text )?length(?: is| of)?[:= ]+(?P<number>\d+)\b(?![\s-]*[a-z])",
+            re.IGNORECASE,
+        ),
+    ),
+]
+_SCREEN = re.compile(r"\bc=(?P<columns>\d+)(?:\s+r=(?P<rows>\d+))?\b")  # `c=20 r=3`: the display of a device
+_DIGIT = re.compile(r"\d")
+
+
+def limits_in(comment: str, file: str, line: int) -> tuple[Limit, ...]:
+    """Return the limits that a comment names; it begins in this line of the file."""
+    if not _DIGIT.search(comment):
+        return ()
+    found: dict[tuple[int | None, str], Limit] = {}
+    for limit in (*_screen(comment, file, line), *_words(comment, file, line)):
+        found.setdefault((limit.high, limit.unit), limit)
+    return tuple(found.values())
+
+
+def _screen(comment: str, file: str, line: int) -> Iterator[Limit]:
+    for match in _SCREEN.finditer(comment):
+        rows = int(match["rows"] or 1)
+        if int(match["columns"]) and rows:
+            at = line + comment.count("\n", 0, match.start())
+            yield Limit(int(match["columns"]), "cells", match[0], file, at, lines=rows, each_line=True, wraps=True)
+
+
+def _words(comment: str, file: str, line: int) -> Iterator[Limit]:
+    lower = comment.lower()
+    for needed, pattern in _PATTERNS:
+        if not any(word in lower for word in needed):
+            continue
+        for match in pattern.finditer(comment):
+            groups = match.groupdict()
+            number = int(groups["number"].replace(",", "")) - bool(groups.get("below"))
+            at = line + comment.count("\n", 0, match.start())
+            if number > 0:
+                yield Limit(number, unit_of(groups.get("unit") or "chars"), " ".join(match[0].split()), file, at)
+
+
+def unit_of(word: str) -> str:
+    """Return the name of a unit as people write it: 'characters' → 'chars', 'px' → 'pixels'."""
+    return _UNIT_NAMES.get(word.lower()[:4], word.lower())
+
+
+def countable(limit: Limit) -> bool:
+    """Return whether the limit's unit can be counted without a font or a tokenizer."""
+    return limit.unit in UNITS and limit.unit != "tokens"

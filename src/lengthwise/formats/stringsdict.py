@@ -1,0 +1,45 @@
+"""Apple's property lists with strings: plural rules (.stringsdict), and .strings files that are written as XML."""
+
+from collections.abc import Iterator
+
+from . import xml
+from .base import Document, Entry, Format, Limit, Place
+from .limits import limits_in
+from .xml import Element
+
+_SETTINGS = {"NSStringFormatSpecTypeKey", "NSStringFormatValueTypeKey"}
+
+
+def entries(document: Document) -> Iterator[Entry]:
+    """Yield the strings of the dictionaries, called key/variable/one. The format with its variables is fixed."""
+    root = xml.parse(document)
+    top = root.child("dict")
+    if root.name != "plist" or top is None:
+        raise document.error(root.start, f"expected a <plist> with a <dict>; got <{root.name}>")
+    yield from _texts(document, top, (), ())
+
+
+def _texts(document: Document, holder: Element, path: tuple[str, ...], limits: tuple[Limit, ...]) -> Iterator[Entry]:
+    key, own = "", limits
+    for child in holder.children:
+        if child.name == "key":
+            key, own = xml.decode(child.raw(document))[0], limits
+        for comment, at in child.comments:
+            own += limits_in(comment, document.path, document.line(at))
+        if child.name == "dict":
+            yield from _texts(document, child, (*path, key), own)
+        elif child.name == "string" and key not in _SETTINGS:
+            text, markup = xml.decode(child.raw(document))
+            fixed = frozenset({"fixed"}) if key == "NSStringLocalizedFormatKey" else frozenset()
+            place = child.inner or (child.start, child.end)
+            around = ("", "") if child.inner else (f"<{child.tag}>", f"</{child.tag}>")
+            where = Place(*place, document.line(child.start))
+            name = "/".join((*path, key))
+            yield Entry(name, text, where, xml.shown(text, markup), None, own, fixed, markup, around=around)
+
+
+def recognises(document: Document) -> bool:
+    return "<plist" in document.text
+
+
+FORMAT = Format("stringsdict", entries, xml.encode, recognises, declared=xml.declared)

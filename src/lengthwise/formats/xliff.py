@@ -1,0 +1,127 @@
+"""XLIFF 1.2 and 2.x (.xlf, .xliff): sources, targets, and the limits in their attributes and notes."""
+
+import re
+from collections.abc import Iterator
+
+from . import xml
+from .base import Document, Entry, Format, Limit, Place
+from .limits import limits_in
+from .xml import Element
+
+# The content of these elements is code of the original file, which readers do not see.
+_CODE = re.compile(
+    r"<(?P<name>(?:\w+:)?(?:ph|bpt|ept|it))\b(?:[^<>\"']|\"[^\"]*\"|'[^']*')*(?<!/)>.*?</(?P=name)\s*>", re.DOTALL
+)
+_SIZE_UNITS = {"char": "chars", "byte": "bytes", "pixel": "pixels"}
+_STORAGE = {"xliff:utf8": "bytes", "": "bytes", "xliff:utf16": "UTF-16 bytes", "xliff:utf32": "UTF-32 bytes"}
+
+
+def entries(document: Document) -> Iterator[Entry]:
+    """Yield one entry for each trans-unit (1.2) or segment (2.x)."""
+    root = xml.parse(document)
+    if root.name != "xliff":
+        raise document.error(root.start, f"the root element of an XLIFF file is <xliff>; got <{root.name}>")
+    second = root.attributes.get("version", "1.2").startswith("2")
+    files = [child for child in root.children if child.name == "file"]
+    for file in files:
+        prefix = f"{file.attributes.get('id' if second else 'original', '')}#" if len(files) > 1 else ""
+        yield from (_units_2 if second else _units_1)(document, file, prefix)
+
+
+def _units_1(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
+    for unit in file.find_all("trans-unit"):
+        source = unit.child("source")
+        if source is None:
+            raise document.error(unit.start, "a trans-unit has no source")
+        attributes = unit.attributes
+        flags = {"approved"} if attributes.get("approved") == "yes" else set()
+        limits = [*_widths(document, unit), *_notes(document, unit)]
+        name = prefix + (attributes.get("id") or attributes.get("resname") or "")
+        yield _entry(document, unit, source, name, limits, flags)
+
+
+def _widths(document: Document, unit: Element) -> Iterator[Limit]:
+    """Yield the limit of `maxwidth`, of the unit or of a group around it; without size-unit it is in pixels."""
+    for element in unit.ancestors():
+        found = element.attributes
+        if element.name in ("trans-unit", "group") and (width := found.get("maxwidth", "").strip()):
+            given = found.get("size-unit", "pixel")
+            if width.replace(".", "", 1).isdigit() and float(width) > 0:
+                said = f'maxwidth="{width}"' + (f' size-unit="{given}"' if "size-unit" in found else "")
+                at = document.line(element.start)
+                yield Limit(int(float(width)), _SIZE_UNITS.get(given, given), said, document.path, at)
+            return
+
+
+def _units_2(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
+    profiles = file.child("profiles")
+    storage = profiles.attributes.get("storageProfile", "") if profiles else ""
+    for unit in file.find_all("unit"):
+        segments = [child for child in unit.children if child.name == "segment"]
+        for number, segment in enumerate(segments, 1):
+            source = segment.child("source")
+            if source is None:
+                raise document.error(segment.start, "a segment has no source")
+            limits = [*_restrictions(document, unit, storage), *_notes(document, unit)]
+            flags = {"final"} if segment.attributes.get("state") == "final" else set()
+            own = segment.attributes.get("id") or str(number)
+            name = prefix + unit.attributes.get("id", "") + (f"/{own}" if len(segments) > 1 else "")
+            yield _entry(document, segment, source, name, limits, flags)
+
+
+def _restrictions(document: Document, unit: Element, storage: str) -> Iterator[Limit]:
+    """Yield the limits of `sizeRestriction` (code points) and `storageRestriction`: '40', '25,100', '*' is none."""
+    kinds = {"sizeRestriction": "chars", "storageRestriction": _STORAGE.get(storage, storage)}
+    for name, counted in kinds.items():
+        value = unit.attributes.get(name, "")
+        first, _, second = value.partition(",")
+        low, high = (first, second) if second else ("", first)
+        low_number, high_number = (int(n) if n.strip().isdigit() else 0 for n in (low, high))
+        if low_number or high_number:
+            line = document.line(unit.start)
+            yield Limit(high_number or None, counted, f'{name}="{value}"', document.path, line, low_number)
+
+
+def _notes(document: Document, unit: Element) -> Iterator[Limit]:
+    notes = unit.child("notes") or unit
+    for note in notes.children:
+        if note.name == "note" and note.inner:
+            yield from limits_in(xml.shown(note.raw(document), True), document.path, document.line(note.start))
+
+
+def _entry(
+    document: Document, holder: Element, source: Element, name: str, limits: list[Limit], flags: set[str]
+) -> Entry:
+    if any(element.attributes.get("translate") == "no" for element in holder.ancestors()):
+        flags.add("fixed")
+    original, source_markup = xml.decode(source.raw(document))
+    text, markup = "", source_markup
+    target = holder.child("target")
+    if target is None:
+        place, around = _new_target(document, holder, source)
+    elif target.inner is None:  # <target/>
+        attributes = target.attributes_text.rstrip("/").rstrip()
+        place, around = (target.start, target.end), (f"<{target.tag}{attributes}>", f"</{target.tag}>")
+    else:
+        text, markup = xml.decode(target.raw(document))
+        markup = markup or (source_markup and not text)
+        place, around = target.inner, ("", "")
+    where = Place(*place, document.line(place[0] if text else source.start))
+    visible = _shown(text, markup)
+    return Entry(name, text, where, visible, original, tuple(limits), frozenset(flags), markup, around=around)
+
+
+def _new_target(document: Document, holder: Element, source: Element) -> tuple[tuple[int, int], tuple[str, str]]:
+    """Return where a target belongs, after the source (1.2: or the segmented source), indented as the source is."""
+    after = holder.child("seg-source") or source
+    before = document.text[max(0, source.start - 200) : source.start]  # not all of a long file, for each target
+    indent = before[len(before.rstrip()) :]
+    tag = source.tag.removesuffix("source") + "target"
+    return (after.end, after.end), (f"{indent}<{tag}>", f"</{tag}>")
+
+
+def _shown(text: str, markup: bool) -> str:
+    return xml.shown(_CODE.sub("", text), True) if markup else text
+
+
+FORMAT = Format("xliff", entries, xml.encode, declared=xml.declared)

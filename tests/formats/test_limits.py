@@ -1,0 +1,182 @@
+"""Limits as people write them: in comments, attributes, descriptions and file names."""
+
+import json
+
+import pytest
+
+from format_files import FILES
+from lengthwise.formats import Limit, read
+from lengthwise.formats.limits import limits_in
+from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
+
+
+@pytest.mark.parametrize(
+    ("comment", "number", "unit", "said"),
+    [
+        ("max-length:100", 100, "chars", "max-length:100"),
+        ("MAX_LENGTH: 12", 12, "chars", "MAX_LENGTH: 12"),
+        ('maxLength="30"', 30, "chars", 'maxLength="30'),
+        ("Limit to 80 characters.", 80, "chars", "Limit to 80 characters"),
+        ("Please keep it below 55 columns", 54, "cells", "below 55 columns"),
+        ("must not exceed 1,000 bytes", 1000, "bytes", "not exceed 1,000 bytes"),
+        ("at most 5 words", 5, "words", "at most 5 words"),
+        ("A title [CHAR LIMIT=30]", 30, "chars", "CHAR LIMIT=30"),
+        ("[CHAR_LIMIT: 30]", 30, "chars", "CHAR_LIMIT: 30"),
+        ("[CHAR-LIMIT=9]", 9, "chars", "CHAR-LIMIT=9"),
+        ("#XFLD,30: a field", 30, "chars", "#XFLD,30:"),
+        ("XBUT, 12 : Save", 12, "chars", "XBUT, 12 :"),
+        ("132 characters or less", 132, "chars", "132 characters or less"),
+        ("(20 chars max)", 20, "chars", "20 chars max"),
+        ("Max 16 characters", 16, "chars", "Max 16 characters"),
+        ("a 25-character limit", 25, "chars", "25-character limit"),
+        ("Maximum length: 40", 40, "chars", "Maximum length: 40"),
+        ("Character limit: 22", 22, "chars", "Character limit: 22"),
+        ("no more than 300 pixels", 300, "pixels", "no more than 300 pixels"),
+        ("two lines\nand at most 7\ncharacters", 7, "chars", "at most 7 characters"),
+    ],
+)
+def test_words(comment, number, unit, said):
+    [limit] = limits_in(comment, "a.po", 3)
+    line = 3 + comment.count("\n", 0, comment.find("at most")) if "\n" in comment else 3
+    assert (limit.high, limit.unit, limit.said, limit.file, limit.line) == (number, unit, said, "a.po", line)
+    assert not limit.each_line
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "",
+        "Shown 3 times",
+        "[CHAR LIMIT=NONE]",
+        "80 characters",
+        "src/main.c:80",
+        "at least 8 characters",
+        "the first 20 characters are shown in bold",
+        "max-length:0",
+    ],
+)
+def test_these_are_no_limits(comment):
+    assert limits_in(comment, "a.po", 1) == ()
+
+
+def test_a_display_has_columns_and_rows():
+    [limit] = limits_in("MSG_X c=20 r=3", "a.po", 1)
+    assert limit == Limit(20, "cells", "c=20 r=3", "a.po", 1, lines=3, each_line=True, wraps=True)
+    [limit] = limits_in("MSG_X c=18", "a.po", 1)
+    assert (limit.high, limit.lines) == (18, 1)
+
+
+def limits(name, text=None):
+    """Return id → [(low, high, unit, line)] of the entries with a limit."""
+    file = read(name, data=(text or FILES[name][0]).encode())
+    return {e.id: [(one.low, one.high, one.unit, one.line) for one in e.limits] for e in file.entries if e.limits}
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        (
+            "it.po",
+            {
+                'Save "%s"': [(0, 30, "chars", 8)],
+                "menu|Open": [(0, 10, "chars", 14)],
+                "%d file[0]": [(0, 20, "cells", 20)],
+                "%d file[1]": [(0, 20, "cells", 20)],
+            },
+        ),
+        ("a.xlf", {"1": [(0, 20, "chars", 6), (0, 25, "chars", 9)], "2": [(0, 100, "pixels", 12)]}),
+        (
+            "a.xliff",
+            {
+                "u1/s1": [(25, 100, "chars", 6), (0, 40, "bytes", 6)],
+                "u1/2": [(25, 100, "chars", 6), (0, 40, "bytes", 6)],
+            },
+        ),
+        ("_locales/it/messages.json", {"appDesc": [(0, 132, "chars", 4)]}),
+        ("app_it.arb", {"save": [(0, 12, "chars", 4), (0, 10, "chars", 4)]}),
+        (
+            "strings.xml",
+            {
+                "title": [(0, 30, "chars", 6)],
+                "about": [(0, 12, "chars", 11)],
+                "files[one]": [(0, 15, "chars", 21)],
+                "files[other]": [(0, 15, "chars", 21)],
+            },
+        ),
+        ("Localizable.strings", {"title": [(0, 20, "chars", 1)]}),
+        (
+            "a.stringsdict",
+            {
+                "%d files/NSStringLocalizedFormatKey": [(0, 15, "chars", 5)],
+                "%d files/files/one": [(0, 15, "chars", 5)],
+                "%d files/files/other": [(0, 15, "chars", 5)],
+            },
+        ),
+        ("m_it.properties", {"name": [(0, 30, "chars", 2)], "open": [(0, 8, "chars", 4)]}),
+        ("it.yml", {"title": [(0, 20, "chars", 3)], "quoted": [(0, 12, "chars", 4)]}),
+        ("it.ts", {"Main|&File": [(0, 10, "chars", 9)]}),
+        ("fastlane/metadata/android/it-IT/title.txt", {"title": [(0, 30, "chars", 0)]}),
+        ("notes.txt", {}),
+        ("it.json", {}),
+    ],
+)
+def test_limits_in_files(name, wanted):
+    assert limits(name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [
+        ("fastlane/metadata/android/en-US/short_description.txt", 80),
+        ("fastlane/metadata/android/en-US/full_description.txt", 4000),
+        ("fastlane/metadata/android/en-US/changelogs/12.txt", 500),
+        ("fastlane/metadata/en-US/name.txt", 30),
+        ("fastlane/metadata/en-US/subtitle.txt", 30),
+        ("fastlane/metadata/en-US/promotional_text.txt", 170),
+        ("fastlane/metadata/en-US/keywords.txt", 100),
+        ("fastlane/metadata/en-US/description.txt", 4000),
+    ],
+)
+def test_store_listings(path, number):
+    [[(_, high, unit, _)]] = limits(path, "x").values()
+    assert (high, unit) == (number, "chars")
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"), [("40", (0, 40)), ("25,100", (25, 100)), ("*", None), ("", None), ("5,*", (5, None))]
+)
+def test_size_restrictions(value, wanted):
+    text = FILES["a.xliff"][0].replace('"25,100"', f'"{value}"').replace('slr:storageRestriction="40"', "")
+    found = limits("a.xliff", text).get("u1/s1")
+    assert found == (None if wanted is None else [(*wanted, "chars", 6)])
+
+
+@pytest.mark.parametrize(
+    ("unit", "counted"), [("char", "chars"), ("byte", "bytes"), ("pixel", "pixels"), (None, "pixels"), ("em", "em")]
+)
+def test_units_of_maxwidth(unit, counted):
+    text = FILES["a.xlf"][0].replace("size-unit='char'", f"size-unit='{unit}'" if unit else "")
+    assert limits("a.xlf", text)["1"][0] == (0, 20, counted, 6)
+    assert "1" not in limits("a.xlf", text.replace('maxwidth="20"', 'maxwidth="0"').replace("at most 25", "25"))
+
+
+def test_the_manifest_of_an_extension(tmp_path):
+    folder = tmp_path / "_locales" / "it"
+    folder.mkdir(parents=True)
+    (folder / "messages.json").write_text(FILES["_locales/it/messages.json"][0])
+    (tmp_path / "manifest.json").write_text(json.dumps({"name": "__MSG_appname__", "short_name": "__MSG_appName__"}))
+    found = {entry.id: [limit.high for limit in entry.limits] for entry in read(folder / "messages.json").entries}
+    assert found == {"appName": [75, 12], "appDesc": [132]}
+
+
+def test_a_cue_has_time_and_lines():
+    cue = read("a.srt", data=FILES["a.srt"][0].encode()).entries[0]
+    assert cue.seconds == 2
+    time, lines = cue_limits(cue, PRESETS["netflix"])
+    assert (time.high, time.unit, time.said) == (34, "chars", "17 characters/s of netflix × 2.00 s")
+    assert (lines.high, lines.lines, lines.each_line) == (42, 2, True)
+    assert cue_limits(cue, Style()) == []
+    times = [entry.seconds for entry in read("a.vtt", data=FILES["a.vtt"][0].encode()).entries]
+    assert times == pytest.approx([2, 3601.5, 1, 1])
+    times = [entry.seconds for entry in read("a.ass", data=FILES["a.ass"][0].encode()).entries]
+    assert times == pytest.approx([2, 1.5, 1])
