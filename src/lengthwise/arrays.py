@@ -20,6 +20,12 @@ def to_numpy(array: Array) -> NDArray[Any]:
     return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
 
+def log_softmax(scores: NDArray[Any]) -> NDArray[Any]:
+    """Return the log-probabilities of tokens from their logits: (rows, vocabulary)."""
+    shifted = scores - scores.max(1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+
+
 def converter(like: Array) -> Callable[[NDArray[Any]], Array]:
     """Return the function that converts a numpy array to the library and the device of `like`."""
     if isinstance(like, np.ndarray):

@@ -6,13 +6,14 @@ The laws of every control, with and without a cache, are in test_attach.
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from families import tiny
 from lengthwise.controls import CountdownHead
 from lengthwise.controls.attach import attach, controls_of, detach
-from lengthwise.controls.countdown_head import bucket
+from lengthwise.length.countdown import countdown_state
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training import RecipeError, train
 from lengthwise.training.recipe import parse_recipe
@@ -80,7 +81,8 @@ def test_large_counts_are_alike(byte_bpe: Any) -> None:
 
 
 def test_the_states_of_counts() -> None:
-    found = bucket(torch.arange(-2, 300)).tolist()
+    found = countdown_state(torch.arange(-2, 300)).tolist()
+    assert countdown_state(np.arange(-2, 300)).tolist() == found
     assert found[:19] == [0, 0, *range(16), 16]
     assert max(found) == found[-1] == found[122] == 39 > found[121]
     assert set(found) == set(range(40))

@@ -6,10 +6,8 @@ import torch
 from test_conformance import ONNX, TEXTS, greedy, onnx_engine, tiny
 
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
-from lengthwise.controls.countdown_head import bucket as torch_bucket
 from lengthwise.engines import kv_cache
 from lengthwise.engines.base import LengthInputs
-from lengthwise.engines.numpy_countdown_head import bucket
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation.load import load
 
@@ -76,11 +74,6 @@ def test_a_writer_writes_what_it_writes_with_transformers(how, byte_bpe):
     expected, found = (Writer(one).write(TEXTS, "at most 40 chars", **how) for one in (reference, engine))
     assert [one.text for one in found] == [one.text for one in expected]
     assert [one.complete for one in found] == [one.complete for one in expected]
-
-
-def test_states_of_the_countdown_head():
-    counts = np.arange(-5, 200)
-    assert bucket(counts).tolist() == torch_bucket(torch.from_numpy(counts)).tolist()
 
 
 def test_a_text_longer_than_the_first_buffers(byte_bpe, monkeypatch):

@@ -13,10 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear, rms_norm, silu
 
+from ..length.countdown import STATES, countdown_state
 from .base import Control, Signal, unit_names
-
-_LARGEST = 127  # larger counts are clamped to this one
-_STATES = 40  # states for the counts 0 to 127; the last one begins at 120
 
 
 class CountdownHead(Control):
@@ -46,7 +44,7 @@ class CountdownHead(Control):
         self.learnt = nn.ParameterDict()
 
     def on_attach(self, row_norm: float, dim: int) -> None:
-        states = len(self.units) * (1 + self.at_most) * _STATES
+        states = len(self.units) * (1 + self.at_most) * STATES
         if not self.learnt:
             self.learnt["inner"] = nn.Parameter(torch.randn(self.hidden, dim) / math.sqrt(dim))
             self.learnt["gain"] = nn.Parameter(torch.ones(states, self.hidden))
@@ -68,11 +66,4 @@ class CountdownHead(Control):
         kinds = torch.zeros_like(signal.length) if signal.unit is None else signal.unit
         if self.at_most and signal.at_most is not None:
             kinds = kinds + len(self.units) * signal.at_most
-        return kinds.unsqueeze(-1) * _STATES + bucket(signal.length.unsqueeze(-1) - signal.position)
-
-
-def bucket(remaining: Tensor) -> Tensor:
-    """Return the state of each count: 0 … 15 → 0 … 15, 16 and 17 → 16, 31 → 23, 32 … 35 → 24, …, 120 and more → 39."""
-    remaining = remaining.clamp(min=0, max=_LARGEST)
-    octave = (remaining >= 16).long() + (remaining >= 32) + (remaining >= 64)
-    return 8 * octave + (remaining >> octave)
+        return kinds.unsqueeze(-1) * STATES + countdown_state(signal.length.unsqueeze(-1) - signal.position)

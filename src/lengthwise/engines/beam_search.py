@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import converter, to_numpy
+from ..arrays import converter, log_softmax, to_numpy
 from .rows import Processor, Rows, SearchResult
 
 _NEVER = -1e9  # the score of a beam that duplicates another one
@@ -53,7 +53,7 @@ def beam_search(
     texts = np.empty((count * beams, 0), np.int64)
     wide = max(2, 1 + len(eos)) * beams  # candidates, of which at least `beams` do not end
     for step in range(1, max_new_tokens + 1):
-        total = _log_softmax(to_numpy(rows.scores))
+        total = log_softmax(to_numpy(rows.scores))
         for processor in processors:
             total = processor(texts, total)
         total = total.reshape(count, beams, -1) + running[:, :, None]  # (prompts, beams, vocabulary)
@@ -80,12 +80,6 @@ def beam_search(
     longest = max(len(ids) for _, ids in found)
     padded = [[*ids, *[eos[0]] * (longest - len(ids))] for _, ids in found]
     return SearchResult(padded, [score for score, _ in found])
-
-
-def _log_softmax(scores: Floats) -> Floats:
-    """Return the log-probabilities of tokens from their logits: (rows, vocabulary)."""
-    shifted = scores - scores.max(1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
 
 
 def _best(total: Floats, wide: int) -> tuple[Integers, Integers, Floats]:

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..constraint.length_state import LengthState
+from ..length.countdown import STATES, countdown_state
 from ..length.meter import Integers, meter_of
 from ..protocols import Tokenizer
 from .base import Ids, LengthInputs
-
-_LARGEST, _STATES = 127, 40  # as in controls/countdown_head.py
 
 
 class NumpyCountdownHead:
@@ -52,21 +51,14 @@ class NumpyCountdownHead:
         kinds = np.asarray(lengths.unit)
         if self.at_most:
             kinds = kinds + len(self.units) * np.asarray(lengths.at_most)
-        return kinds * _STATES + bucket(np.asarray(lengths.length) - written)
-
-
-def bucket(remaining: Integers) -> Integers:
-    """Return the state of each count, as `controls.countdown_head.bucket` does."""
-    remaining = remaining.clip(0, _LARGEST)
-    octave = (remaining >= 16).astype(np.int64) + (remaining >= 32) + (remaining >= 64)
-    return 8 * octave + (remaining >> octave)
+        return kinds * STATES + countdown_state(np.asarray(lengths.length) - written)
 
 
 class UnitCounts:
     """The units that each row of a batch has written; each row has its own unit."""
 
     def __init__(self, tokenizer: Tokenizer, units: list[str], texts: list[Ids]) -> None:
-        self._tokenizer, self._units = tokenizer, units
+        self._units = units
         self._states: dict[str, tuple[list[int], LengthState]] = {}
         for unit in dict.fromkeys(units):
             rows = [row for row, one in enumerate(units) if one == unit]
@@ -85,8 +77,11 @@ class UnitCounts:
         for rows, state in self._states.values():
             state.advance(tokens[rows])
 
-    def select(self, rows: Integers) -> "UnitCounts":
-        """Return the counts of these rows, in this order."""
-        ids = {row: state.ids[n] for own, state in self._states.values() for n, row in enumerate(own)}
+    def select(self, rows: Integers) -> None:
+        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
         order = rows.tolist()
-        return UnitCounts(self._tokenizer, [self._units[row] for row in order], [ids[row] for row in order])
+        self._units = [self._units[row] for row in order]
+        for unit, (own, state) in self._states.items():
+            places = {row: place for place, row in enumerate(own)}
+            state.select([places[row] for row in order if row in places])
+            self._states[unit] = [n for n, row in enumerate(order) if row in places], state

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import log_softmax
 from ..length.meter import Integers
 from ..models.onnx_model import OnnxModel
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
@@ -219,7 +220,8 @@ class OnnxRows:
         self.scores = self.scores[rows]
         self.hidden = None if self.hidden is None else self.hidden[rows]
         if self._lengths is not None and self._counts is not None:
-            self._lengths, self._counts = self._lengths.select(rows.tolist()), self._counts.select(rows)
+            self._lengths = self._lengths.select(rows.tolist())
+            self._counts.select(rows)
 
     def forward(self, ids: Sequence[Ids]) -> None:
         """Append ids to each row and compute the scores of the next token."""
@@ -243,7 +245,5 @@ def _threads() -> int:
 
 def _log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
     """Return the values of `TokenLogProbs` of one text: logits (time, vocabulary) -> (3, time)."""
-    best = logits.max(1)
-    total = best + np.log(np.exp(logits - best[:, None]).sum(1))
-    token = logits[np.arange(len(text)), list(text)]
-    return np.stack([token, best, logits[:, list(ends)].max(1)]) - total
+    found = log_softmax(logits)
+    return np.stack([found[np.arange(len(text)), list(text)], found.max(1), found[:, list(ends)].max(1)])

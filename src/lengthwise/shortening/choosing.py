@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 from ..engines.base import Engine, TokenLogProbs
 from ..scoring.log_likelihood import log_probs
+from ..translation.placeholders import changed_placeholders
 from . import words
-from .content import coverage, dropped, invented, lost_placeholders, salience, spread, stems
+from .content import coverage, dropped, invented, salience, spread, stems
 from .pieces import FINAL, Piece
 from .records import Candidate, Source
 from .rewriting import NEUTRAL
@@ -97,7 +98,7 @@ class Judge:
         for one, alone, given in zip(candidates, self.fluency(texts), self.fluency(texts, prompt), strict=True):
             kept = coverage(source.sentences, source.information, one.text)
             new = len(invented(source.text, one.text)) / max(1, len(stems(one.text)))
-            gone = len(dropped(source.text, one.text)) + len(lost_placeholders(source.text, one.text))
+            gone = len(dropped(source.text, one.text)) + len(changed_placeholders(source.text, one.text))
             cost = REWRITING if one.route == "rewritten" else one.cost / max(1, alone.tokens)
             score = (alone.mean + given.mean) / 2 + COVERAGE * kept
             score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost

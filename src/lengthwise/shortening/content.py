@@ -1,13 +1,13 @@
 """Content: which words of a source a short text keeps, and which of its words the source does not have.
 
 Words are compared by their stems, so that an inflection counts as the same word, and short forms as their long ones.
+The stemmer is cruder than Porter's, which needs an optional library (nltk).
 """
 
 from collections.abc import Sequence
 
 import regex
 
-from ..translation.placeholders import count_placeholders
 from . import words
 from .pieces import Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
@@ -106,12 +106,6 @@ def dropped(source: str, text: str) -> list[str]:
 
 def _is_gone(piece: Piece, there: set[str]) -> bool:
     return words.is_content(piece) and stem(piece.text) not in there
-
-
-def lost_placeholders(source: str, text: str) -> list[str]:
-    """Return the placeholders that the text has more or less often than the source."""
-    wanted, there = count_placeholders(source), count_placeholders(text)
-    return [mark for mark in wanted | there if wanted[mark] != there[mark]]
 
 
 def is_format(placeholder: str) -> bool:

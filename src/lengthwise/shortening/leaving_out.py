@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import converter, to_numpy
+from ..arrays import converter, log_softmax, to_numpy
 from ..engines.base import Engine
 from . import words
 from .deletions import Deletion, deletions, skips
@@ -204,9 +204,7 @@ def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]
     rows = engine.prefill([sentence.prompt for sentence in sentences], max_new_tokens=1024)
     beams = [[_Hypothesis(0, (), 0.0, 0.0, 0.0, (), row)] for row in range(len(sentences))]
     while True:
-        convert, scores = converter(rows.scores), to_numpy(rows.scores)
-        scores = scores - scores.max(1, keepdims=True)
-        log_probs = scores - np.log(np.exp(scores).sum(1, keepdims=True))
+        convert, log_probs = converter(rows.scores), log_softmax(to_numpy(rows.scores))
         for number, (search, beam) in enumerate(zip(searches, beams, strict=True)):
             grown: list[_Hypothesis] = []
             for one in beam:

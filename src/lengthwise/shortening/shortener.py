@@ -14,8 +14,9 @@ from ..generation.load import load
 from ..length.budget import Budget, as_budget
 from ..length.sentences import finished
 from ..length.units import measure
+from ..translation.placeholders import changed_placeholders
 from .choosing import Judge
-from .content import dropped, invented, is_format, lost_placeholders, stems
+from .content import dropped, invented, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Source
@@ -135,7 +136,7 @@ class Shortener:
 
         def faults(one: Candidate) -> tuple[int, bool, bool]:
             miss = source.budget.miss(source.length(one.text))
-            damaged = any(map(is_format, lost_placeholders(source.text, one.text)))
+            damaged = any(map(is_format, changed_placeholders(source.text, one.text)))
             return miss, damaged, not one.complete
 
         best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
@@ -143,7 +144,7 @@ class Shortener:
 
     def _result(self, source: Source, one: Candidate) -> Shortened:
         length = source.length(one.text)
-        placeholders = lost_placeholders(source.text, one.text)
+        placeholders = changed_placeholders(source.text, one.text)
         gone = [*placeholders, *dropped(source.text, one.text)]
         notes = [("left out", gone), ("not in the source", invented(source.text, one.text))]
         return Shortened(

@@ -59,17 +59,22 @@ def translatable(text: str) -> bool:
     return _LETTER.search(_PLACEHOLDER.sub(" ", text)) is not None
 
 
+def changed_placeholders(source: str, output: str) -> list[str]:
+    """Return the placeholders that the output has more or less often than the source."""
+    wanted, there = count_placeholders(source), count_placeholders(output)
+    return [mark for mark in wanted | there if wanted[mark] != there[mark]]
+
+
 def lost(source: str, output: str) -> list[str]:
     """Return the placeholders that the output has more or less often than the source, and the numbers that it lacks.
 
     Numbers are compared by their digits, since languages group them differently ("1,000.5" is "1 000,5"). Ordinals
     ("20th") are not compared, and the output may have more numbers ("three" → "3").
     """
-    wanted, there = count_placeholders(source), count_placeholders(output)
-    changed = [mark for mark in wanted | there if wanted[mark] != there[mark]]
     strict, loose = (_numbers(_PLACEHOLDER.sub(" ; ", output), form) for form in (_NUMBER, _LOOSE_NUMBER))
     digits = _numbers(_PLACEHOLDER.sub(" ; ", source), _NUMBER)
-    return changed + [number for number in digits if digits[number] > max(strict[number], loose[number])]
+    missing = [number for number in digits if digits[number] > max(strict[number], loose[number])]
+    return changed_placeholders(source, output) + missing
 
 
 def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:
