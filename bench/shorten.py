@@ -30,14 +30,6 @@ SYSTEMS = {
     "faithful": "`shorten --faithful`",
     "shorten": "`shorten`",
 }
-# Words that do not end a title.
-_OPEN = set(
-    re.findall(
-        r"\w+",
-        "a an the of in on at by for with from to into and or but that which who is are was were be as than because if "
-        "when while this these its their our your",
-    )
-)
 _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 
@@ -53,12 +45,6 @@ def sources(spec: str) -> Iterator[tuple[str, str, str]]:
     texts = [text for text in texts if len(text) > int(least[0] if least else 0)]
     for text in texts[: int(number)] if int(number) > 0 else texts[int(number) :]:
         yield form, budget, text
-
-
-def cut_at_word(text: str, limit: int) -> str:
-    """Return the first words of the text that fit."""
-    kept = text if len(text) <= limit else text[: limit + 1].rpartition(" ")[0]
-    return kept.rstrip(" ,;:-–—(")
 
 
 def write_texts(options: argparse.Namespace) -> None:
@@ -90,8 +76,6 @@ def write_texts(options: argparse.Namespace) -> None:
                     ends = [end for end in finished_ends(text) if end <= limit]
                     faithful = next(c for c in [one, *one.candidates] if c.route != "rewritten")
                     row = {
-                        "cut": cut_at_word(text, limit),
-                        "cut-equal": cut_at_word(text, len(one.text)),
                         "cut-sentence": text[: ends[-1]] if ends else "",
                         "first": split_sentences(text)[0],
                         "asked": " ".join(asked.split()),
@@ -183,13 +167,11 @@ def tokens(text: str) -> list[str]:
 
 
 def is_complete(text: str, form: str, source: str) -> bool:
-    """Return whether the text ends as its form does: a sentence is finished, a title or a label ends in a full word."""
+    """Return whether the text ends as its form does: a sentence is finished, a title or a label is a whole phrase."""
     from lengthwise.length.sentences import finished
+    from lengthwise.metrics.phrases import is_whole
 
-    words = _WORD.findall(text.lower())
-    if not words:
-        return False
-    return finished(text) if form != "headline" and finished(source) else words[-1] not in _OPEN
+    return finished(text) if form != "headline" and finished(source) else is_whole(text)
 
 
 def measures(row: dict[str, Any], system: str, model: Trigrams) -> dict[str, float]:
@@ -218,18 +200,18 @@ def measures(row: dict[str, Any], system: str, model: Trigrams) -> dict[str, flo
     }
 
 
-def p_value(differences: np.ndarray, seed: int = 0) -> float:
-    """Return the two-sided p of a paired bootstrap with 2,000 samples."""
-    differences = differences[~np.isnan(differences)]
-    picks = np.random.default_rng(seed).integers(0, len(differences), (2000, len(differences)))
-    means = differences[picks].mean(1)
-    return float(np.clip(2 * min((means <= 0).mean(), (means >= 0).mean()), 1 / 2000, 1))
-
-
 def score_texts(options: argparse.Namespace) -> None:
+    from lengthwise.evaluation.baselines import truncate
+    from lengthwise.metrics.tally import as_comparison, mean_of
+
     rows = [json.loads(line) for line in options.texts.open(encoding="utf-8")]
     for row in rows:
-        row["texts"]["asked-cut"] = cut_at_word(row["texts"]["asked"], row["limit"])
+        short = f"at most {len(row['texts']['shorten'])} chars"
+        row["texts"] |= {
+            "cut": truncate(row["source"], f"at most {row['limit']} chars"),
+            "cut-equal": truncate(row["source"], short),
+            "asked-cut": truncate(row["texts"]["asked"], f"at most {row['limit']} chars"),
+        }
     model = Trigrams(training_sentences(options.train, options.words))
     names = list(dict.fromkeys(row["set"] for row in rows))
     found: dict[str, Any] = {}
@@ -245,8 +227,10 @@ def score_texts(options: argparse.Namespace) -> None:
                 values = np.array([one[key] for one in ours])
                 best = np.array([one[key] for one in table["shorten"]])
                 cells[key] = {"value": float(np.nanmean(values))}
-                if system != "shorten":
-                    cells[key]["p"] = p_value(best - values)
+                both = ~np.isnan(values + best)
+                if system != "shorten" and both.any():
+                    sides = (mean_of(side[both], key) for side in (values, best))
+                    cells[key]["p"] = as_comparison(key, *sides, samples=2000).p
             found[group]["systems"][system] = cells
             shown = [
                 f"{cell['value']:.2f}" + (f" (p={cell['p']:.3f})" if "p" in cell else "") for cell in cells.values()
