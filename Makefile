@@ -22,16 +22,16 @@ help:
 
 setup: $(VENV)/.ready
 
-# .base installs what the program needs; .ready adds the tools for development.
+# .base installs what the program needs; .ready adds PyTorch and the tools for development.
 $(VENV)/.base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Lengthwise needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
-	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo "installing PyTorch (a large download: minutes) ..."; $(BIN)/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)"; }
 	@echo "installing lengthwise and what it needs (a minute or two) ..."
 	@$(BIN)/pip install --quiet --editable .
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.base
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo "installing PyTorch (a large download: minutes) ..."; $(BIN)/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)"; }
 	@echo "installing the tools for tests, scores and plots (a minute or two) ..."
 	@$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@
@@ -69,7 +69,7 @@ wheel: setup
 	@rm -rf dist build/clean
 	@$(BIN)/pip install --quiet build && $(BIN)/python -m build --quiet --wheel --outdir dist
 	@$(PYTHON) -m venv build/clean
-	@build/clean/bin/pip install --quiet $(TORCH_OPTIONS) "$(TORCH)" && build/clean/bin/pip install --quiet dist/*.whl
+	@build/clean/bin/pip install --quiet dist/*.whl
 	@cd build && clean/bin/lengthwise --version && clean/bin/lengthwise translate "Save the file." --to it --length 1.0x
 
 clean:

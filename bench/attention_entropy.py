@@ -33,7 +33,7 @@ def main() -> None:
     )
     documents = list(islice(fitting, asked.documents))
     for model in asked.models:
-        engine = lengthwise.load(model).engine
+        engine = lengthwise.load(model, engine="transformers").engine
         own = [control.separator for control in engine.controls if isinstance(control, SentenceSeparator)]
         found = entropy_gap(engine, documents, own[0] if own else asked.separator)
         rows = {

@@ -59,7 +59,7 @@ def main() -> None:
         global clock
         clock, options.threads = time.process_time, 1
     torch.set_num_threads(options.threads)
-    writer = load(options.model, device=options.device)
+    writer = load(options.model, engine="transformers", device=options.device)
     model, device, tokens = writer.model, torch.device(options.device), options.tokens
     question = [{"role": "user", "content": "Tell me about the sea and the ships."}]
     prompts = writer.tokenizer.apply_chat_template(

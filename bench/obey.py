@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--only", choices=NAMES, action="append", help="only this system; can be repeated")
     parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
     options = parser.parse_args()
-    writer = lengthwise.load(options.model, device=options.device)
+    writer = lengthwise.load(options.model, engine="transformers", device=options.device)
     writer.batch_size = 64
     print(f"lengthwise {lengthwise.__version__}, {options.model}, {options.device}, {len(PROMPTS)} prompts, seed 0")
     print("| budget | system | within % | complete % | both % | mean length | s |\n|---|---|---|---|---|---|---|")

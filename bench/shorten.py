@@ -56,8 +56,8 @@ def write_texts(options: argparse.Namespace) -> None:
 
     done = [json.loads(line) for line in options.out.open(encoding="utf-8")] if options.out.exists() else []
     known = {(row["set"], row["source"]) for row in done}
-    shortener = lengthwise.Shortener(lengthwise.load("smollm2"))
-    plain = lengthwise.load("smollm2-plain")
+    shortener = lengthwise.Shortener(lengthwise.load("smollm2", engine="transformers"))
+    plain = lengthwise.load("smollm2-plain", engine="transformers")
     with options.out.open("a", encoding="utf-8") as file:
         for spec in options.set:
             todo = [one for one in sources(spec) if (spec, one[2]) not in known]

@@ -44,7 +44,7 @@ def cli() -> str:
     parts = ["# The command line\n\nMade by `make docs` from the program's own help.\n"]
     for path in commands():
         run = [sys.executable, "-m", "lengthwise", *path, "--help"]
-        env = {"COLUMNS": WIDTH, "PATH": "", "TERM": "dumb"}
+        env = {"COLUMNS": WIDTH, "PATH": "", "TERM": "dumb", "PYTHONPATH": str(PACKAGE.parent)}
         shown = subprocess.run(run, capture_output=True, text=True, check=True, env=env).stdout
         text = "\n".join(line.rstrip() for line in shown.strip().splitlines())
         parts.append(f"## {' '.join(['lengthwise', *path])}\n\n```\n{text}\n```\n")

@@ -6,6 +6,7 @@ Each public name imports its module when it is first used, so `import lengthwise
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .errors import needing_torch
 from .gc_paused import gc_paused
 from .version import __version__
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from .shortening.shortener import Shortened, Shortener, shorten
 
 
+@needing_torch
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         with gc_paused():

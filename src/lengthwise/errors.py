@@ -1,6 +1,11 @@
-"""`ModelNotFound`, an error that several packages raise or handle."""
+"""Errors that several packages raise or handle: a model that is not found, PyTorch that is not installed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ModelNotFound(LookupError, ValueError):
@@ -31,3 +36,26 @@ class ModelNotFound(LookupError, ValueError):
 
     def _message(self, tried: str) -> str:
         return f"{self.before}{self.problem}{tried}\nWhat to do: {self.advice}{self.after}"
+
+
+def without_torch(error: ImportError) -> ImportError | None:
+    """Return an error that says how to install PyTorch, if its absence is the cause of `error`; else None."""
+    package = (error.name or "").partition(".")[0]
+    if package not in ("torch", "transformers", "peft", "accelerate"):
+        return None
+    return ImportError(f"this needs {package}, which is not installed; run pip install 'lengthwise[torch]'")
+
+
+def needing_torch(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function with errors that say how to install PyTorch, if it is absent."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except ImportError as error:
+            if (advice := without_torch(error)) is None:
+                raise
+            raise advice from error
+
+    return called

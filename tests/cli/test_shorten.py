@@ -23,6 +23,7 @@ def writer(byte_bpe):
 @pytest.fixture
 def shorten(cli, writer, monkeypatch):
     monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
+    monkeypatch.setattr("lengthwise.cli.loading.converted", lambda name: None)
     monkeypatch.setattr("lengthwise.generation.load.load", lambda name, **options: writer)
     return partial(cli, "shorten")
 

@@ -37,6 +37,7 @@ def book(monkeypatch):
         writer = fake_writer(**{"source_lang": "en", "target_lang": "fr", **settings})
         monkeypatch.setattr("lengthwise.generation.load.load", lambda name, **_: writer)
         monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
+        monkeypatch.setattr("lengthwise.cli.loading.converted", lambda name: None)
         monkeypatch.setattr("lengthwise.translation.translator.Hypotheses", lambda writer, beams: found)
         return found
 

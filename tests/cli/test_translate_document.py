@@ -77,8 +77,9 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
     code = "import lengthwise.translation.document as d; d.WINDOW = 4; from lengthwise.cli import main; main()"
     args = ["translate", "--to", "it", "--device", "cpu", "--document", str(readme), "--out"]
     with subprocess.Popen([sys.executable, "-c", code, *args, str(out)]) as process:
-        journal, end = tmp_path / "out.md.sentences.jsonl", time.monotonic() + 120
+        journal, end = tmp_path / "out.md.sentences.jsonl", time.monotonic() + 900
         while not (journal.exists() and b'"sentence"' in journal.read_bytes()) and time.monotonic() < end:
+            assert process.poll() is None
             time.sleep(0.02)
         process.kill()
     done = journal.read_text().count('"sentence"')

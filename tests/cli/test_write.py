@@ -44,6 +44,7 @@ def scripted(monkeypatch):
     def put(answers):
         writer = Scripted(answers)
         monkeypatch.setattr("lengthwise.models.registry.resolve", lambda name: name)
+        monkeypatch.setattr("lengthwise.cli.loading.converted", lambda name: None)
         monkeypatch.setattr(
             "lengthwise.generation.load.load", lambda name, device, **_: writer.devices.append(device) or writer
         )

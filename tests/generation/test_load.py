@@ -1,5 +1,7 @@
-"""A writer by name: on which device it runs."""
+"""A writer by name: which engine runs it, and on which device."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 import torch
 
 from families import tiny
-from lengthwise.generation.load import load
+from lengthwise.generation.load import default_engine, load
 from lengthwise.models.checkpoint import save
 
 
@@ -33,3 +35,39 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("lengthwise.models.checkpoint.load_model", lambda *args, **options: pytest.fail("too late"))
     with pytest.raises(ValueError, match="cannot run on device 'gpu' here: unknown device type"):
         load("smollm2", device="gpu")
+
+
+def test_onnx_is_the_default_for_what_it_can_run(
+    byte_bpe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lengthwise.models.registry.resolve", lambda *_, **__: pytest.fail("nothing is fetched"))
+    save(tiny("llama", byte_bpe), byte_bpe, tmp_path / "plain")
+    (tmp_path / "exported").mkdir()
+    (tmp_path / "exported" / "onnx.json").write_text("{}")
+    monkeypatch.setattr("lengthwise.generation.load._has_gpu", lambda: False)
+    for name in ("smollm2", "SmolLM2", "smollm2-plain", str(tmp_path / "exported")):
+        assert default_engine(name) == default_engine(name, "cpu") == "onnx"
+        assert default_engine(name, "cuda") == default_engine(name, dtype="float32") == "transformers"
+    for name in ("en-fr", "Helsinki-NLP/opus-mt-en-fr", str(tmp_path / "plain"), "nothing"):
+        assert default_engine(name) == "transformers"
+    monkeypatch.setattr("lengthwise.generation.load._has_gpu", lambda: True)
+    assert default_engine("smollm2") == "transformers"
+    assert default_engine("smollm2", "cpu") == "onnx"
+
+
+WITHOUT_TORCH = """
+import sys
+for name in ("torch", "transformers", "peft", "accelerate"):
+    sys.modules[name] = None  # `import` raises ModuleNotFoundError
+"""
+
+
+def test_an_installation_without_torch_says_how_to_install_it() -> None:
+    code = WITHOUT_TORCH + "import lengthwise\nlengthwise.attach"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.strip().endswith("torch, which is not installed; run pip install 'lengthwise[torch]'")
+    code = WITHOUT_TORCH + "from lengthwise.cli import main\nsys.exit(main(['train', 'recipes/toy.yaml']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "run pip install 'lengthwise[torch]'" in done.stderr
+    assert "Traceback" not in done.stderr

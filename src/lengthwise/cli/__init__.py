@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import ModelNotFound
+from ..errors import ModelNotFound, without_torch
 from ..version import __version__
 from . import check, contrast, data, demo, evaluate, export, measure, models, score, shorten, train, translate, write
 from .options import flag
@@ -47,8 +47,10 @@ def main(args: Sequence[str] | None = None) -> int:
         print_message(f"{usage_message(error)}; see {asked} --help")
         return BAD_USAGE
     except (ValueError, OSError, ImportError) as error:
-        if isinstance(error, ImportError) and error.name:  # an import failed; errors without a name say what to install
-            raise
+        if isinstance(error, ImportError) and error.name:  # errors without a name say what to install
+            if (advice := without_torch(error)) is None:
+                raise
+            error = advice
         print_message(error.short if isinstance(error, ModelNotFound) else str(error))
         return BAD_USAGE
     return 0

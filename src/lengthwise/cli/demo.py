@@ -15,6 +15,7 @@ def demo(
     question: Annotated[str, argument("The question.")] = "Why do leaves change colour in autumn?",
     model: options.Model = "smollm2",
     svg: Annotated[str | None, option("Also save the table as an SVG picture.", "FILE")] = None,
+    engine: options.Engine = None,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
@@ -24,7 +25,7 @@ def demo(
     lengthwise demo
     lengthwise demo "How do bees make honey?"
     """
-    writer = load(model, device)
+    writer = load(model, device, engine=engine)
     with console().status("writing"):
         answers = writer.write([question] * len(DEMO_BUDGETS), DEMO_BUDGETS)
     if as_json:

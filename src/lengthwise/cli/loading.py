@@ -24,13 +24,14 @@ def load(
     *,
     fitted: bool = False,
     dtype: str | None = None,
-    engine: str = "transformers",
+    engine: str | None = "transformers",
 ) -> "Writer":
-    """Return a writer for the model called `name`."""
-    from ..generation.load import ENGINES, load
+    """Return a writer for the model called `name`. `engine`: None chooses it by model and device."""
+    from ..generation.load import ENGINES, default_engine, load
 
     if dtype not in (None, *options.DTYPES):
         raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
+    engine = engine or default_engine(name, device, **({"dtype": dtype} if dtype else {}))
     if engine not in ENGINES:
         raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
     prepare = folder if engine == "transformers" else converted

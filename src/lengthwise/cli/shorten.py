@@ -31,7 +31,7 @@ def shorten(
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2]")] = "",
     device: options.Device = None,
-    engine: options.Engine = "transformers",
+    engine: options.Engine = None,
     as_json: options.Json = False,
 ) -> None:
     """Say the same in less room.
@@ -88,7 +88,7 @@ def _parsers(length: str, unit: str, in_columns: bool) -> "list[LineParser]":
         return [LineParser(length, unit, in_columns)]  # raises an error about the whole
 
 
-def _shortener(model: str, form: str, device: str | None, engine: str) -> "Shortener":
+def _shortener(model: str, form: str, device: str | None, engine: str | None) -> "Shortener":
     from ..shortening.shortener import load_shortener
 
     return load_shortener(model, form, load=partial(load, engine=engine), device=device)

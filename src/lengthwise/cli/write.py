@@ -32,7 +32,7 @@ def write(
     seed: options.Seed = 0,
     system: options.System = None,
     beams: options.Beams = 1,
-    engine: options.Engine = "transformers",
+    engine: options.Engine = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
     as_json: options.Json = False,

@@ -100,6 +100,8 @@ def units_of(controls: Iterable[Control]) -> tuple[str, ...]:
 
 def attach(model: Model, controls: Control | Iterable[Control], tokenizer: Any) -> Model:
     """Attach `controls` and return the same `model`. Length tokens are added to the model and to the tokenizer."""
+    if model is None:  # `Writer.model` of an engine without a module of torch
+        raise TypeError("attach takes a model of transformers; got None. load(name, engine='transformers') has one")
     core = core_of(model)
     controls = [controls] if isinstance(controls, Control) else list(controls)
     if length_control(core) is not None:

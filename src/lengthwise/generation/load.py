@@ -3,27 +3,52 @@
 Each engine imports what it needs when it is chosen: torch and transformers take seconds.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from ..engines.base import Engine
+from ..errors import needing_torch
 from ..gc_paused import gc_paused
 from .generator import Writer
 
 
-def load(
-    name: str, *, engine: str = "transformers", device: Any = None, fitted: bool = False, **options: Any
-) -> Writer:
+def load(name: str, *, engine: str | None = None, device: Any = None, fitted: bool = False, **options: Any) -> Writer:
     """Return a writer for the model called `name`: a folder, a bundled model, or one that can be fetched.
 
-    `engine`: what runs the model, see `ENGINES`. `device`: where it runs. The default is a GPU that CUDA can use, else
-    the CPU. `fitted`: attach the bundled controls that were trained for this plain model, if there are any.
+    `engine`: what runs the model, see `ENGINES`; the default is what `default_engine` returns. `device`: where it runs.
+    The default is a GPU that CUDA can use, else the CPU. `fitted`: attach the bundled controls that were trained for
+    this plain model, if there are any. Other options are for transformers' `from_pretrained`.
     """
+    engine = engine or default_engine(name, device, **options)
     if engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; the engines are {', '.join(ENGINES)}")
     return Writer(ENGINES[engine](name, device=device, fitted=fitted, **options))
 
 
+def default_engine(name: str, device: Any = None, **options: Any) -> str:
+    """Return the engine for the model called `name`: onnx on a CPU if the model is converted for it, else transformers.
+
+    A model with a short name is converted on first use. Options such as `dtype` are for transformers only.
+    """
+    from ..models.onnx_model import is_convertible
+
+    on_cpu = str(device) == "cpu" or (device is None and not _has_gpu())
+    return "onnx" if on_cpu and not options and is_convertible(name) else "transformers"
+
+
+def _has_gpu() -> bool:
+    """Return whether CUDA can use a GPU. torch is asked only where a driver is: its import takes seconds."""
+    if not os.path.exists("/dev/nvidiactl") and os.name != "nt":
+        return False
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+@needing_torch
 def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
     import torch
 
@@ -46,10 +71,6 @@ def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> En
 
 
 def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
-    try:
-        import onnxruntime  # noqa: F401
-    except ImportError:
-        raise ImportError("the engine onnx needs onnxruntime; install it: pip install 'lengthwise[onnx]'") from None
     from ..engines.onnx import OnnxEngine
     from ..models.onnx_model import load_onnx
 

@@ -14,7 +14,7 @@ from . import registry
 from .conversion.folder import SETTINGS
 from .conversion.graphs import GRAPH
 from .conversion.llama import Shape
-from .description import WEIGHTS, describe
+from .description import DESCRIPTION, WEIGHTS, describe
 from .json_tokenizer import JsonTokenizer
 
 
@@ -58,6 +58,22 @@ def resolve_onnx(name: str) -> tuple[Path, Path | None]:
         advice = f"convert it, `lengthwise export {name} FOLDER`, and name that folder; or use the engine transformers."
         raise ModelNotFound(name, f"{name!r} has not been converted for the onnx engine.", advice)
     return resolve_onnx(str(description["base_model"]))[0], controls
+
+
+def is_convertible(name: str) -> bool:
+    """Return whether the onnx engine runs the model called `name` without an export. Nothing is fetched."""
+    short, folder = name.lower(), Path(name).expanduser()
+    if not (folder.is_dir() and name):
+        folder = registry.BUNDLED / short
+    if (folder / SETTINGS).exists():
+        return True
+    if not (folder / DESCRIPTION).exists():
+        known = registry.KNOWN.get(short)
+        return known is not None and known.convert is not None
+    description = describe(folder)
+    controls = [config["control"] for config in description["controls"]]
+    weights = any((folder / file).exists() for file in ("config.json", "adapter_config.json"))
+    return controls == ["countdown_head"] and not weights and is_convertible(str(description["base_model"]))
 
 
 def _head(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
