@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 from integrations.vllm_stand_in import Request, SamplingParams, V1Server, V2Server, config, load
 from length_cases import noise
@@ -30,11 +31,12 @@ def integration(monkeypatch):
     return load(monkeypatch)
 
 
-@pytest.fixture(scope="module")
-def folder(byte_bpe, tmp_path_factory):
-    made = tmp_path_factory.mktemp("tokenizer")
-    byte_bpe.save_pretrained(made)
-    return made
+@pytest.fixture(scope="module", autouse=True)
+def loaded_tokenizer(byte_bpe):
+    """The tokenizer that the processor loads by name is one object in all tests, so that its meters are made once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AutoTokenizer, "from_pretrained", lambda name, **options: {"toy": byte_bpe}[name])
+        yield
 
 
 def request_of(tokenizer, budget, *, prefixed=False, stops=(), max_tokens=50):
@@ -95,32 +97,34 @@ def run(server, tokenizer, plan, *, v2):
         server.advance(asked[:space], preempted, order if v2 else swaps)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(plan=ticks, seed=st.integers(0, 99))
-def test_rows_that_are_added_removed_moved_and_resumed_are_masked_as_if_alone(byte_bpe, folder, plan, seed):
+def test_rows_that_are_added_removed_moved_and_resumed_are_masked_as_if_alone(byte_bpe, plan, seed):
     with pytest.MonkeyPatch.context() as patch:
-        processor = load(patch).LengthProcessor(config(folder, len(byte_bpe)), torch.device("cpu"), False)
+        processor = load(patch).LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
     run(V1Server(processor, len(byte_bpe), checker(byte_bpe, []), seed), byte_bpe, plan, v2=False)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(plan=ticks, seed=st.integers(0, 99))
-def test_slots_of_the_v2_runner_are_masked_as_if_alone(byte_bpe, folder, plan, seed):
+def test_slots_of_the_v2_runner_are_masked_as_if_alone(byte_bpe, plan, seed):
     states = V2Server.states(SLOTS)
     with pytest.MonkeyPatch.context() as patch:
-        processor = load(patch).LengthProcessor(config(folder, len(byte_bpe)), states)
+        processor = load(patch).LengthProcessor(config("toy", len(byte_bpe)), states)
     run(V2Server(processor, len(byte_bpe), checker(byte_bpe, []), seed, states), byte_bpe, plan, v2=True)
 
 
 @pytest.mark.parametrize("v2", [False, True])
-def test_finished_texts_fit(integration, byte_bpe, folder, v2):
+def test_finished_texts_fit(integration, byte_bpe, v2):
     """All units together, and rows that end make space for others."""
     states = V2Server.states(SLOTS)
     arguments = (states,) if v2 else (torch.device("cpu"), False)
-    processor = integration.LengthProcessor(config(folder, len(byte_bpe)), *arguments)
+    processor = integration.LengthProcessor(config("toy", len(byte_bpe)), *arguments)
     seen = []
     check = checker(byte_bpe, seen)
-    server = V2Server(processor, len(byte_bpe), check, 7, states) if v2 else V1Server(processor, len(byte_bpe), check, 7)
+    server = (
+        V2Server(processor, len(byte_bpe), check, 7, states) if v2 else V1Server(processor, len(byte_bpe), check, 7)
+    )
     waiting = [request_of(byte_bpe, budget, max_tokens=200) for budget in BUDGETS[1:] * 2]
     for step in range(700):
         space = len(server.free) if v2 else SLOTS - len(server.batch)
@@ -137,7 +141,7 @@ def test_finished_texts_fit(integration, byte_bpe, folder, v2):
 
 
 def test_a_batch_without_budgets_is_the_same_tensor_and_loads_no_tokenizer(integration):
-    processor = integration.LengthProcessor(config("no such folder", 9), torch.device("cpu"), False)
+    processor = integration.LengthProcessor(config("no such tokenizer", 9), torch.device("cpu"), False)
     server = V1Server(processor, 9, lambda request, scores, kept: None, 0)
     server.advance([Request(SamplingParams(), [1, 2])], [], [])
     scores = torch.randn(1, 9)
@@ -146,8 +150,8 @@ def test_a_batch_without_budgets_is_the_same_tensor_and_loads_no_tokenizer(integ
     assert torch.equal(scores, before)
 
 
-def test_tokens_that_vllm_discards_are_forgotten(integration, byte_bpe, folder):
-    processor = integration.LengthProcessor(config(folder, len(byte_bpe)), torch.device("cpu"), False)
+def test_tokens_that_vllm_discards_are_forgotten(integration, byte_bpe):
+    processor = integration.LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
     server = V1Server(processor, len(byte_bpe), checker(byte_bpe, []), 0)
     one = request_of(byte_bpe, "at most 30 chars")
     other = request_of(byte_bpe, "at most 60 chars")
@@ -160,9 +164,9 @@ def test_tokens_that_vllm_discards_are_forgotten(integration, byte_bpe, folder):
     server.advance([], [], [])
 
 
-def test_min_tokens_holds_while_the_budget_has_space_and_not_longer(integration, byte_bpe, folder):
+def test_min_tokens_holds_while_the_budget_has_space_and_not_longer(integration, byte_bpe):
     """vLLM bans the end before min_tokens. With nothing left to write, the text ends all the same."""
-    processor = integration.LengthProcessor(config(folder, len(byte_bpe)), torch.device("cpu"), False)
+    processor = integration.LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
     written = byte_bpe("The dog.")["input_ids"]
     output = []
     server = V1Server(processor, len(byte_bpe), lambda *row: None, 0)
@@ -178,8 +182,8 @@ def test_min_tokens_holds_while_the_budget_has_space_and_not_longer(integration,
         assert output[-1] is allowed
 
 
-def test_a_text_whose_tokens_are_hidden_ends_and_the_log_says_what_to_do(integration, byte_bpe, folder, caplog):
-    processor = integration.LengthProcessor(config(folder, len(byte_bpe)), torch.device("cpu"), False)
+def test_a_text_whose_tokens_are_hidden_ends_and_the_log_says_what_to_do(integration, byte_bpe, caplog):
+    processor = integration.LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
     server = V1Server(processor, len(byte_bpe), lambda *row: None, 0)
     hidden, free = request_of(byte_bpe, "at most 30 chars"), request_of(byte_bpe, None)
     server.advance([hidden, free], [], [])
@@ -196,12 +200,14 @@ def test_a_text_whose_tokens_are_hidden_ends_and_the_log_says_what_to_do(integra
     assert "--logits-processors" in caplog.text
 
 
-def test_a_processor_that_is_loaded_twice_works_once(integration, byte_bpe, folder):
+def test_a_processor_that_is_loaded_twice_works_once(integration, byte_bpe):
     """By the entry point and by --logits-processors."""
-    both = config(folder, len(byte_bpe))
+    both = config("toy", len(byte_bpe))
     first, second = (integration.LengthProcessor(both, torch.device("cpu"), False) for _ in range(2))
     for processor in (first, second):
-        V1Server(processor, len(byte_bpe), lambda *row: None, 0).advance([request_of(byte_bpe, "exactly 9 words")], [], [])
+        V1Server(processor, len(byte_bpe), lambda *row: None, 0).advance(
+            [request_of(byte_bpe, "exactly 9 words")], [], []
+        )
     scores = torch.randn(1, len(byte_bpe))
     kept = first.apply(scores.clone())
     assert not torch.equal(kept, scores)
@@ -209,8 +215,8 @@ def test_a_processor_that_is_loaded_twice_works_once(integration, byte_bpe, fold
     assert not second.add_request(0, SamplingParams({"length": "exactly 9 words"}))
 
 
-def test_an_older_vllm_without_the_v2_interface(monkeypatch, byte_bpe, folder):
-    processor = load(monkeypatch, v2=False).LengthProcessor(config(folder, len(byte_bpe)), torch.device("cpu"), False)
+def test_an_older_vllm_without_the_v2_interface(monkeypatch, byte_bpe):
+    processor = load(monkeypatch, v2=False).LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
     seen = []
     V1Server(processor, len(byte_bpe), checker(byte_bpe, seen), 0).advance([request_of(byte_bpe, BUDGETS[1])], [], [])
     assert len(seen) == 1

@@ -1,7 +1,8 @@
 """Stand-ins for the classes of vLLM that `lengthwise.integrations.vllm` uses, and servers that move rows as vLLM does.
 
 `V1Server` keeps a persistent batch: rows are removed, filled with new requests, moved into gaps and swapped. `V2Server`
-keeps requests in slots, orders the rows anew in each step, and does not schedule every request. Both preempt and resume.
+keeps requests in slots, changes the order of the rows in each step, and does not schedule every request. Both preempt
+requests and resume them.
 """
 
 import sys
@@ -65,9 +66,9 @@ def load(monkeypatch: Any, *, v2: bool = True) -> Any:
     return integration
 
 
-def config(folder: Any, vocabulary: int, **options: Any) -> SimpleNamespace:
+def config(tokenizer: str, vocabulary: int, **options: Any) -> SimpleNamespace:
     """Return the parts of vLLM's configuration that the processor reads."""
-    model = SimpleNamespace(tokenizer=str(folder), tokenizer_revision=None, trust_remote_code=False, max_model_len=400)
+    model = SimpleNamespace(tokenizer=tokenizer, tokenizer_revision=None, trust_remote_code=False, max_model_len=400)
     model.get_vocab_size = lambda: vocabulary
     return SimpleNamespace(model_config=model, speculative_config=None, **options)
 

@@ -22,8 +22,8 @@ _GROUPS = 16  # with more groups, those without texts are dropped; the tables of
 class BudgetedText:
     """A text that a server writes within a budget.
 
-    `output`: its tokens so far; the server appends to this list. `limit`: the maximum number of tokens in it. `eos`: the
-    ids that end it. `prefix`: tokens at the end of the prompt that are part of the text.
+    `output`: its tokens so far; the server appends to this list. `limit`: the maximum number of tokens in it. `eos`:
+    the ids that end it. `prefix`: tokens at the end of the prompt that are part of the text.
     """
 
     budget: Budget
@@ -48,8 +48,8 @@ class BatchBudgets:
     def apply(self, scores: Array, texts: Mapping[int, BudgetedText]) -> Array:
         """Mask the rows of `scores` that have a text, in place, and return `scores`. Other rows are not touched.
 
-        `texts`: row -> text. A text that was in the last step and is not in this one is forgotten; if it comes back, its
-        state is computed from its tokens.
+        `texts`: row -> text. A text that was in the last step and is not in this one is forgotten; if it comes back,
+        its state is computed from its tokens.
         """
         row_of = {text: row for row, text in texts.items()}
         if row_of.keys() != self._batch:

@@ -41,9 +41,9 @@ def check_request(parameters: Any) -> None:
         together = "cannot be kept with structured_outputs (response_format)"
         raise ValueError(f"{BUDGET} {str(budget)!r} {together}: the grammar may allow no token that fits")
     if budget.low and getattr(parameters, "stop", None):
-        raise ValueError(
-            f"{BUDGET} {str(budget)!r} has a minimum, and the stop strings {parameters.stop!r} may end the text before it"
-        )
+        stops = f"the stop strings {parameters.stop!r} may end the text before it"
+        raise ValueError(f"{BUDGET} {str(budget)!r} has a minimum, and {stops}; leave out one of them")
     tokens = parameters.max_tokens
     if tokens is not None and budget.unit in ("tokens", "words") and budget.low > tokens and not prefix:
-        raise ValueError(f"{BUDGET} {str(budget)!r} takes more than max_tokens={tokens}; set max_tokens to None or higher")
+        asked = f"{BUDGET} {str(budget)!r} takes more than max_tokens={tokens}"
+        raise ValueError(f"{asked}; leave max_tokens out, or raise it")

@@ -1,9 +1,9 @@
-"""The hard budget as a logits processor of vLLM, with a budget for each request: `extra_args={"length": "at most 280 chars"}`.
+"""The hard budget as a logits processor of vLLM: a request has `extra_args={"length": "at most 280 chars"}`.
 
 vLLM loads `LengthProcessor` by its entry point or by `--logits-processors`. It has two interfaces for such classes: V1
 tells a processor how rows are added, removed and moved (`update_state`); the V2 model runner gives it slots, and keeps
-the tokens on the device (`add_request`, `apply` with a context). One class serves both, because an entry point names one
-class. Counting and masks are in `batch_budgets.py`.
+the tokens on the device (`add_request`, `apply` with a context). One class serves both, because an entry point names
+one class. Counting and masks are in `batch_budgets.py`.
 """
 
 import logging
