@@ -46,7 +46,7 @@ class BatchBudgets:
         return meter_of(self.tokenizer, unit)
 
     def apply(self, scores: Array, texts: Mapping[int, BudgetedText]) -> Array:
-        """Mask the rows of `scores` that have a text, in place, and return `scores`. Other rows are not touched.
+        """Return `scores` with the rows masked that have a text: in place, or a new array if all rows have one.
 
         `texts`: row -> text. A text that was in the last step and is not in this one is forgotten; if it comes back,
         its state is computed from its tokens.
@@ -60,10 +60,9 @@ class BatchBudgets:
             group.count_new_tokens()
             rows = [row_of[text] for text in group.texts]
             if rows == list(range(len(scores))):
-                scores[:] = group.constraint.apply(scores)
-            else:
-                index = converter(scores)(np.array(rows))
-                scores[index] = group.constraint.apply(scores[index])
+                return group.constraint.apply(scores)
+            index = converter(scores)(np.array(rows))
+            scores[index] = group.constraint.apply(scores[index])
         return scores
 
     def _regroup(self, texts: Iterable[BudgetedText]) -> None:

@@ -122,7 +122,7 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
     # ---- both
 
     def apply(self, logits: Any, ctx: Any = None) -> Any:
-        """Mask the rows with a budget, in place. `ctx`: the rows of this step, in V2."""
+        """Return the logits with the rows masked that have a budget. `ctx`: the rows of this step, in V2."""
         if not self._texts:
             return logits
         if ctx is None:
