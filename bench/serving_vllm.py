@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=0)
     options = parser.parse_args()
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     if options.model is None:
         from lengthwise.models.registry import resolve
 

@@ -4,6 +4,7 @@ import logging
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from integrations.vllm_stand_in import Request, SamplingParams, V1Server, V2Server, config, load
+from integrations.vllm_stand_in import BatchUpdate, Request, SamplingParams, V1Server, V2Server, config, load
 from length_cases import noise
 from lengthwise.constraint.mask import LengthConstraint
 from lengthwise.length.budget import Budget
@@ -200,6 +201,63 @@ def test_a_text_whose_tokens_are_hidden_ends_and_the_log_says_what_to_do(integra
     assert "--logits-processors" in caplog.text
 
 
+@pytest.mark.parametrize("v2", [False, True])
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [({"tokenizer": "missing"}, "cannot load missing"), ({"speculative_config": object()}, "speculative decoding")],
+)
+def test_a_server_that_cannot_keep_budgets_ends_the_texts_and_goes_on(
+    integration, byte_bpe, caplog, broken, message, v2
+):
+    if "speculative_config" in broken and not v2:
+        pytest.skip("the V1 runner loads no processors with speculative decoding")
+    settings_of = config(broken.get("tokenizer", "toy"), len(byte_bpe))
+    settings_of.speculative_config = broken.get("speculative_config")
+    states = V2Server.states(SLOTS)
+    processor = integration.LengthProcessor(settings_of, *((states,) if v2 else (torch.device("cpu"), False)))
+    parameters = SamplingParams({"length": "exactly 9 words", "length_prefix": "The"})
+    scores = torch.randn(3, len(byte_bpe))
+    before = scores.clone()
+    if v2:
+        assert processor.add_request(4, parameters)
+        context = SimpleNamespace(expanded_idx_mapping=torch.tensor([1, 4, 4]))  # two rows of one request
+        kept = processor.apply(scores, context)
+    else:
+        processor.update_state(BatchUpdate(3, [], [(1, parameters, [5], []), (2, parameters, [5], [])], []))
+        kept = processor.apply(scores)
+    assert torch.equal(kept[0], before[0])
+    assert kept[1:].argmax(1).tolist() == [2, 2]
+    assert kept[1:].isfinite().sum() == 2
+    assert message in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("prompt", "prefix", "words"),
+    [
+        ("Say this: The quick", "The quick", 2),  # the tokens of the prompt
+        ("Say this: The quick", "quick", 1),
+        ("Say this: The quick", " quick", 1),
+        ("Say this:The quick", "e quick", 2),  # begins inside a token of the prompt
+        ("Say this:", "Some other text", 3),  # not in the prompt
+        ("", "The", 1),
+    ],
+)
+def test_a_prefix_counts_as_text(integration, byte_bpe, prompt, prefix, words):
+    """`exactly N words`: the next word is the last one."""
+    processor = integration.LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
+    ids = byte_bpe(prompt)["input_ids"] if prompt else None
+    parameters = SamplingParams({"length": f"exactly {words + 1} words", "length_prefix": prefix})
+    processor.update_state(BatchUpdate(1, [], [(0, parameters, ids, [])], []))
+    kept = processor.apply(torch.zeros(1, len(byte_bpe)))
+    word = byte_bpe(" dog")["input_ids"][0]
+    assert kept[0, 2] == -torch.inf  # one word is missing
+    assert kept[0, word] == 0
+    processor.update_state(BatchUpdate(1, [0], [(0, parameters, ids, byte_bpe(" dog.")["input_ids"])], []))
+    kept = processor.apply(torch.zeros(1, len(byte_bpe)))
+    assert kept[0, 2] == 0
+    assert kept[0, word] == -torch.inf
+
+
 def test_a_processor_that_is_loaded_twice_works_once(integration, byte_bpe):
     """By the entry point and by --logits-processors."""
     both = config("toy", len(byte_bpe))
@@ -231,6 +289,7 @@ def test_an_older_vllm_without_the_v2_interface(monkeypatch, byte_bpe):
         ({"extra_args": {"length": 80}}, "is a string such as 'at most 280 chars'; got 80"),
         ({"extra_args": {"length": "at most 1.1x"}}, "relative to a source"),
         ({"extra_args": {"length": "5 words", "length_prefix": 3}}, "length_prefix is the text"),
+        ({"extra_args": {"length": "5-9 words", "length_prefix": "\ud800"}}, "surrogates not allowed"),
         ({"extra_args": {"length_prefix": "The"}}, "needs a budget in length"),
         ({"extra_args": {"length": "exactly 60 words"}}, "more than max_tokens=50"),
         ({"extra_args": {"length": "exactly 6 words"}, "ignore_eos": True}, "ignore_eos"),

@@ -37,6 +37,7 @@ class SamplingParams:
     extra_args: dict[str, Any] | None = None
     max_tokens: int | None = 50
     all_stop_token_ids: set[int] = field(default_factory=lambda: {2})
+    eos_token_id: int | None = 2
     stop: list[str] = field(default_factory=list)
     ignore_eos: bool = False
     structured_outputs: Any = None

@@ -22,6 +22,7 @@ def request_prefix(parameters: Any) -> str:
     prefix = (parameters.extra_args or {}).get(PREFIX, "")
     if not isinstance(prefix, str):
         raise ValueError(f"{PREFIX} is the text that the prompt ends with; got {prefix!r}")
+    prefix.encode()  # raises a ValueError for half a surrogate pair
     return prefix
 
 

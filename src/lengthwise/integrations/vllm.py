@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from ..arrays import converter
 from ..protocols import Tokenizer
 from .batch_budgets import BatchBudgets, BudgetedText
@@ -115,8 +117,6 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
         return {row: self._texts[slot] for row, slot in found}
 
     def _index(self, numbers: Sequence[int]) -> Any:
-        import numpy as np
-
         return converter(self._states.all_token_ids.gpu)(np.array(numbers))
 
     # ---- both
@@ -125,19 +125,19 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
         """Return the logits with the rows masked that have a budget. `ctx`: the rows of this step, in V2."""
         if not self._texts:
             return logits
-        if ctx is None:
-            texts = self._texts
-            unknown = [row for row, text in texts.items() if text.output[-1:] == [_UNKNOWN_TOKEN]]
-            if unknown:
-                self._end(logits, {row: texts[row] for row in unknown}, _UNKNOWN_TOKENS)
-                texts = {row: text for row, text in texts.items() if row not in unknown}
-        elif self._config.speculative_config is not None:
-            rows = enumerate(ctx.expanded_idx_mapping.tolist())
-            self._end(logits, {row: self._texts[slot] for row, slot in rows if slot in self._texts}, _SPECULATION)
+        budgets, texts = self._budgets, self._texts
+        if isinstance(budgets, str) or (ctx is not None and self._config.speculative_config is not None):
+            if ctx is not None:  # with speculative decoding a request has several rows
+                slots = enumerate(ctx.expanded_idx_mapping.tolist())
+                texts = {row: texts[slot] for row, slot in slots if slot in texts}
+            self._end(logits, texts, budgets if isinstance(budgets, str) else _SPECULATION)
             return logits
-        else:
-            texts = self._rows(ctx)
-        return self._budgets.apply(logits, texts)
+        if ctx is not None:
+            return budgets.apply(logits, self._rows(ctx))
+        if hidden := {row: text for row, text in texts.items() if text.output[-1:] == [_UNKNOWN_TOKEN]}:
+            self._end(logits, hidden, _UNKNOWN_TOKENS)
+            texts = {row: text for row, text in texts.items() if row not in hidden}
+        return budgets.apply(logits, texts)
 
     def _end(self, logits: Any, texts: dict[int, BudgetedText], why: str) -> None:
         """Allow only the end of these texts, by row, and log the reason once."""
@@ -149,13 +149,17 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
             logits[row, text.eos[0]] = 0.0
 
     @cached_property
-    def _budgets(self) -> BatchBudgets:
+    def _budgets(self) -> BatchBudgets | str:
+        """The budgets of the batch; if the tokenizer cannot be loaded, the reason."""
         from transformers import AutoTokenizer
 
         model = self._config.model_config
-        tokenizer = AutoTokenizer.from_pretrained(
-            model.tokenizer, revision=model.tokenizer_revision, trust_remote_code=model.trust_remote_code
-        )
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(
+                model.tokenizer, revision=model.tokenizer_revision, trust_remote_code=model.trust_remote_code
+            )
+        except Exception as error:  # of any kind: raised here, it would end vLLM's engine and every request in it
+            return f"texts with a budget are ended at once, because transformers cannot load {model.tokenizer}: {error}"
         return BatchBudgets(tokenizer)
 
     def _text(self, parameters: Any, prompt_length: int, output: list[int]) -> BudgetedText | None:
@@ -163,7 +167,7 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
         budget = request_budget(parameters)
         if budget is None:
             return None
-        model, first = self._config.model_config, self._budgets.tokenizer.eos_token_id
+        model, first = self._config.model_config, parameters.eos_token_id
         ids = {id for id in parameters.all_stop_token_ids if 0 <= id < model.get_vocab_size()}
         limit = model.max_model_len - prompt_length
         if parameters.max_tokens is not None:
@@ -172,15 +176,17 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
 
     def _prefix(self, text: BudgetedText, prefix: str, prompt: list[int]) -> list[int]:
         """Return the tokens at the end of the prompt that spell `prefix`; else the tokens of `prefix` itself."""
-        if not prefix:
+        if not prefix or isinstance(self._budgets, str):
             return []
         pieces, want, spelled = self._budgets.meter(text.budget.unit).pieces, prefix.encode(), b""
-        for start in reversed(range(len(prompt))):
+        start = len(prompt)
+        while start and len(spelled) < len(want) and prompt[start - 1] < len(pieces):
+            start -= 1
             spelled = pieces[prompt[start]] + spelled
-            if len(spelled) >= len(want):
-                if spelled.endswith(want):
-                    return prompt[start:]
-                break
+        if (
+            spelled.endswith(want) and not spelled.removesuffix(want).strip()
+        ):  # white space before a text does not count
+            return prompt[start:]
         return _ids(self._budgets.tokenizer, prefix)
 
 
