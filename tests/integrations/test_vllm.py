@@ -231,6 +231,17 @@ def test_a_server_that_cannot_keep_budgets_ends_the_texts_and_goes_on(
     assert message in caplog.text
 
 
+def test_a_model_without_an_end_token_is_left_alone(integration, byte_bpe, caplog):
+    processor = integration.LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
+    parameters = SamplingParams(
+        {"length": "exactly 9 words"}, all_stop_token_ids={len(byte_bpe) + 5}, eos_token_id=None
+    )
+    processor.update_state(BatchUpdate(1, [], [(0, parameters, [5], [])], []))
+    scores = torch.randn(1, len(byte_bpe))
+    assert processor.apply(scores) is scores
+    assert "no end token" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("prompt", "prefix", "words"),
     [

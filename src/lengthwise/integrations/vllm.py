@@ -38,6 +38,7 @@ _UNKNOWN_TOKENS = (
     "vLLM hides the tokens of this batch from Lengthwise, so texts with a budget are ended at once. Start vLLM with "
     "--logits-processors lengthwise.integrations.vllm:LengthProcessor, or with --no-async-scheduling"
 )
+_NO_END = "budgets have no effect, because this model has no end token"
 _SPECULATION = "budgets do not work with speculative decoding, so texts with a budget are ended at once"
 
 
@@ -141,12 +142,16 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
 
     def _end(self, logits: Any, texts: dict[int, BudgetedText], why: str) -> None:
         """Allow only the end of these texts, by row, and log the reason once."""
-        if texts and why not in self._complaints:
-            self._complaints.add(why)
-            _log.error(why)
         for row, text in texts.items():
+            self._complain(why)
             logits[row] = -math.inf
             logits[row, text.eos[0]] = 0.0
+
+    def _complain(self, why: str) -> None:
+        """Log an error, once."""
+        if why not in self._complaints:
+            self._complaints.add(why)
+            _log.error(why)
 
     @cached_property
     def _budgets(self) -> BatchBudgets | str:
@@ -167,8 +172,11 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
         budget = request_budget(parameters)
         if budget is None:
             return None
-        model, first = self._config.model_config, parameters.eos_token_id
+        model, first = self._config.model_config, getattr(parameters, "eos_token_id", None)
         ids = {id for id in parameters.all_stop_token_ids if 0 <= id < model.get_vocab_size()}
+        if not ids:
+            self._complain(_NO_END)
+            return None
         limit = model.max_model_len - prompt_length
         if parameters.max_tokens is not None:
             limit = min(limit, parameters.max_tokens)
