@@ -48,6 +48,9 @@ def main() -> None:
     parser.add_argument("--model", default=None, help="a folder that vLLM loads; default: SmolLM2-135M-Instruct")
     parser.add_argument("--prompts", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--kv-blocks", type=int, help="a KV cache of so many blocks of 32 tokens: requests are preempted"
+    )
     parser.add_argument("--batch", default="1,32,256")
     parser.add_argument("--width", type=int, default=0)
     options = parser.parse_args()
@@ -112,8 +115,15 @@ def offline(options: argparse.Namespace) -> dict[str, Any]:
     """Write all texts in one batch, and compare tokens/s."""
     from vllm import LLM, SamplingParams
 
+    small = {"block_size": 32, "num_gpu_blocks_override": options.kv_blocks} if options.kv_blocks else {}
     engine = LLM(
-        model=options.model, dtype="float32", max_model_len=1024, max_num_seqs=options.prompts, enforce_eager=True
+        model=options.model,
+        dtype="float32",
+        max_model_len=1024,
+        max_num_seqs=options.prompts,
+        enforce_eager=True,
+        disable_log_stats=False,
+        **small,
     )
     asked = requests(options.prompts)
 
@@ -129,6 +139,7 @@ def offline(options: argparse.Namespace) -> dict[str, Any]:
         return SamplingParams(temperature=0, max_tokens=MAX_TOKENS, logprobs=logprobs, extra_args=extra)
 
     texts = run([parameters(budget, 1) for _, budget in asked])[2]  # also loads the tokenizer and its tables
+    preemptions = sum(one.value for one in engine.get_metrics() if one.name == "vllm:num_preemptions")
     equal = [SamplingParams(temperature=0, max_tokens=len(text.token_ids), ignore_eos=True) for text in texts]
     budgets = [parameters(budget, None) for _, budget in asked]
     tokens = sum(len(text.token_ids) for text in texts)
@@ -139,8 +150,8 @@ def offline(options: argparse.Namespace) -> dict[str, Any]:
         for token, seen in zip(text.token_ids, text.logprobs, strict=True):
             scored.append((seen[token].decoded_token, seen[token].logprob, max(one.logprob for one in seen.values())))
         answers.append(Answer(budget, text.text, scored, text.finish_reason == "stop"))
-    found: dict[str, Any] = {**judged(answers), "tokens": tokens}
-    for clock, name in enumerate(("tokens/s", "tokens per CPU second")):
+    found: dict[str, Any] = {**judged(answers), "tokens": tokens, "preemptions": preemptions}
+    for clock, name in enumerate(("tokens/s", "tokens per CPU second") if rounds else ()):
         ratios = sorted(plain[clock] / budgeted[clock] for plain, budgeted in rounds)
         found[name] = {
             "without": [round(tokens / plain[clock], 1) for plain, _ in rounds],
