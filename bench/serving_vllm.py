@@ -182,7 +182,7 @@ def serve(options: argparse.Namespace) -> dict[str, Any]:
                 temperature=0,
                 max_tokens=MAX_TOKENS,
                 logprobs=True,
-                top_logprobs=1,
+                top_logprobs=2,  # vLLM lists the chosen token first, whether or not it is the likeliest
                 extra_body=body,
             )
 
@@ -197,7 +197,10 @@ def serve(options: argparse.Namespace) -> dict[str, Any]:
         texts = []
         for (_, budget), answer in zip(asked, answers, strict=True):
             choice = answer.choices[0]
-            tokens = [(one.token, one.logprob, one.top_logprobs[0].logprob) for one in choice.logprobs.content]
+            tokens = [
+                (one.token, one.logprob, max(other.logprob for other in one.top_logprobs))
+                for one in choice.logprobs.content
+            ]
             texts.append(Answer(budget, choice.message.content, tokens, choice.finish_reason == "stop"))
         begun = "Bread is one of the oldest foods."
         chat = [{"role": "user", "content": PROMPTS[3]}, {"role": "assistant", "content": begun}]
