@@ -201,18 +201,19 @@ def test_a_text_whose_tokens_are_hidden_ends_and_the_log_says_what_to_do(integra
     assert "--logits-processors" in caplog.text
 
 
-@pytest.mark.parametrize("v2", [False, True])
 @pytest.mark.parametrize(
-    ("broken", "message"),
-    [({"tokenizer": "missing"}, "cannot load missing"), ({"speculative_config": object()}, "speculative decoding")],
+    ("tokenizer", "speculative", "v2", "message"),
+    [  # with speculative decoding the V1 runner loads no processors
+        ("missing", None, False, "cannot load missing"),
+        ("missing", None, True, "cannot load missing"),
+        ("toy", object(), True, "speculative decoding"),
+    ],
 )
-def test_a_server_that_cannot_keep_budgets_ends_the_texts_and_goes_on(
-    integration, byte_bpe, caplog, broken, message, v2
+def test_a_server_that_cannot_keep_budgets_ends_the_texts(
+    integration, byte_bpe, caplog, tokenizer, speculative, v2, message
 ):
-    if "speculative_config" in broken and not v2:
-        pytest.skip("the V1 runner loads no processors with speculative decoding")
-    settings_of = config(broken.get("tokenizer", "toy"), len(byte_bpe))
-    settings_of.speculative_config = broken.get("speculative_config")
+    settings_of = config(tokenizer, len(byte_bpe))
+    settings_of.speculative_config = speculative
     states = V2Server.states(SLOTS)
     processor = integration.LengthProcessor(settings_of, *((states,) if v2 else (torch.device("cpu"), False)))
     parameters = SamplingParams({"length": "exactly 9 words", "length_prefix": "The"})
