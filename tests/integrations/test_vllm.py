@@ -72,7 +72,7 @@ def checker(tokenizer, seen):
     return check
 
 
-requests = st.tuples(st.sampled_from(BUDGETS), st.booleans(), st.sampled_from([(), (), (5,)]))
+requests = st.tuples(st.sampled_from(BUDGETS), st.booleans(), st.sampled_from([(), (), (5,)]), st.sampled_from([50, 4]))
 numbers = st.integers(0, 9)
 ticks = st.lists(
     st.tuples(
@@ -92,7 +92,10 @@ def run(server, tokenizer, plan, *, v2):
         space = len(server.free) if v2 else 9
         asked = [
             *resumed,
-            *(request_of(tokenizer, b, prefixed=p and b is not None, stops=s) for b, p, s in wanted),
+            *(
+                request_of(tokenizer, budget, prefixed=prefixed and budget is not None, stops=stops, max_tokens=most)
+                for budget, prefixed, stops, most in wanted
+            ),
         ]
         server.waiting = asked[space:]
         server.advance(asked[:space], preempted, order if v2 else swaps)
