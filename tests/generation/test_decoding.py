@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -38,7 +39,7 @@ def engine(byte_bpe):
 
 
 def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken(engine):
-    choice = _Choice(engine, Ban([0], []), None, None)
+    choice = _Choice(engine, Ban([0], []), None)
     assert choice(torch.tensor([[5.0, 3.0, 1.0]] * 2)).tolist() == [1, 0]
     found = choice.token_scores
     assert found.agreement.flatten().tolist() == pytest.approx([math.exp(-2), 1.0])
@@ -47,14 +48,14 @@ def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken(engi
 
 
 def test_a_forced_end_has_no_agreement_where_nothing_was_allowed(engine):
-    choice = _Choice(engine, Ban([0, 1, 2]), None, None)
+    choice = _Choice(engine, Ban([0, 1, 2]), None)
     assert choice(torch.tensor([[5.0, 3.0, -9.0]])).tolist() == [2]
     assert choice.token_scores.agreement.item() == pytest.approx(math.exp(-14))
     assert choice.done
 
 
 def test_a_row_that_has_ended_is_padded(engine):
-    choice = _Choice(engine, Ban([], []), None, None)
+    choice = _Choice(engine, Ban([], []), None)
     assert choice(torch.tensor([[0.0, 1.0, 5.0], [0.0, 5.0, 1.0]])).tolist() == [2, 1]
     assert not choice.done
     assert choice(torch.tensor([[0.0, 5.0, 1.0], [0.0, 1.0, 5.0]])).tolist() == [engine.pad, 2]
@@ -86,7 +87,7 @@ def test_a_closed_listener_ends_the_search(engine):
     """The text was abandoned: no more than a few tokens are written."""
 
     class Reader:
-        closed, calls = False, 0
+        closed, calls, shown = False, 0, 0
 
         def put(self, ids, agreement):
             self.calls += 1
@@ -94,8 +95,8 @@ def test_a_closed_listener_ends_the_search(engine):
 
     for how in ({}, {"max_time": 3600.0}):
         writer, reader = Writer(engine), Reader()
-        request = writer.requests.make(0, "The dog.", "exactly 60 words")
-        writer.decoder.drafts([request], 1, decoding_options(1, 0, how), listener=reader)
+        request = replace(writer.requests.make(0, "The dog.", "exactly 60 words"), listener=reader)
+        writer.decoder.drafts([request], 1, decoding_options(1, 0, how))
         assert reader.calls < 8
 
 

@@ -6,15 +6,17 @@ and `repair.py` chooses what is decoded again.
 """
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library, to_numpy
 from ..constraint.mask import LengthConstraint
+from ..constraint.mixed import MixedConstraint
 from ..engines.base import Engine, LengthInputs
 from ..engines.sampling import SeededSampler
 from ..length.meter import Meter
@@ -29,39 +31,41 @@ from ..scoring.completeness import (
 from .endings import Draft
 from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
-from .requests import Request, Requests
+from .requests import Listener, Request, Requests
 
 Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
 Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
 
 
-class Listener(Protocol):
-    """Receives the tokens of a text while it is decoded."""
-
-    closed: bool  # the consumer has stopped reading; stop decoding
-
-    def put(self, ids: list[int], agreement: list[float]) -> None:
-        """Receive the tokens so far and their agreement (see `TokenScores`)."""
-
-
 @dataclass(frozen=True)
 class _Batch:
-    """Requests of one unit that are decoded together, one row each."""
+    """Requests that are decoded together, one row each. `meters`: of their units."""
 
     requests: list[Request]
-    meter: Meter
+    meters: dict[str, Meter]
     lengths: LengthInputs | None  # what attached controls receive
 
     @property
     def prompts(self) -> Texts:
         return [[*one.prompt, *one.kept.ids] for one in self.requests]
 
-    def constraint(self, eos: list[int], finish: bool) -> LengthConstraint:
-        rows, budgets = self.requests, [one.budget for one in self.requests]
-        low: Any = [budget.low for budget in budgets]
-        high: Any = [budget.high for budget in budgets]
-        limit, written = [one.limit for one in rows], [one.kept.ids for one in rows]
-        return LengthConstraint(self.meter, low, high, eos=eos, limit=limit, finish=finish, written=written)
+    @property
+    def meter(self) -> Meter:
+        """The meter of the first unit. All meters of a tokenizer spell its tokens alike."""
+        return next(iter(self.meters.values()))
+
+    def constraint(self, eos: list[int], finish: bool) -> LengthConstraint | MixedConstraint:
+        """Return the hard budget of the rows."""
+        parts = []
+        for unit, meter in self.meters.items():
+            rows = [n for n, one in enumerate(self.requests) if one.budget.unit == unit]
+            own = [self.requests[n] for n in rows]
+            low: Any = [one.budget.low for one in own]
+            high: Any = [one.budget.high for one in own]
+            limit, written = [one.limit for one in own], [one.kept.ids for one in own]
+            part = LengthConstraint(meter, low, high, eos=eos, limit=limit, finish=finish, written=written)
+            parts.append((rows, part))
+        return parts[0][1] if len(parts) == 1 else MixedConstraint(parts)
 
 
 class Decoder:
@@ -71,18 +75,15 @@ class Decoder:
         self.engine, self.requests = engine, requests
 
     def _batch(self, requests: list[Request]) -> _Batch:
-        return _Batch(requests, self.requests.meter(requests[0].budget.unit), self.requests.length_inputs(requests))
+        units = dict.fromkeys(one.budget.unit for one in requests)
+        meters = {unit: self.requests.meter(unit) for unit in units}
+        return _Batch(requests, meters, self.requests.length_inputs(requests))
 
-    def drafts(
-        self,
-        requests: list[Request],
-        each: int,
-        options: DecodingOptions,
-        *,
-        finish: bool = True,
-        listener: Listener | None = None,
-    ) -> Drafts:
-        """Return `each` drafts of every request. `finish`: near the maximum, favour sentence ends."""
+    def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
+        """Return `each` drafts of every request. `finish`: near the maximum, favour sentence ends.
+
+        Listeners receive the tokens only if there is one draft. A closed one ends its rows.
+        """
         batch, rows = self._batch(requests), self._batch([one for one in requests for _ in range(each)])
         steps = max(one.left for one in requests) + 1  # one more for the end token
         sampler = None
@@ -91,7 +92,8 @@ class Decoder:
             sampler = SeededSampler(seeds, steps, **options.sampling)
         scores: TokenScores | None = None
         if options.one_by_one:
-            choice = _Choice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listener)
+            listeners = [one.listener for one in rows.requests]
+            choice = _Choice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listeners, each == 1)
             texts = self._steps(batch, rows, options, steps, choice)
             scores = choice.token_scores
         else:
@@ -161,10 +163,13 @@ class Decoder:
         if batch.lengths is None or engine.encoder_decoder:
             return lambda ids, agreed: agreed
         lengths = neutral_lengths(engine, batch.lengths)
-        cache = engine.prompt_cache(batch.prompts, 1, options.engine) if lengths is None else None
+
+        @cache
+        def prompt() -> Any:  # read when the first sentence ends
+            return engine.prompt_cache(batch.prompts, 1, options.engine) if lengths is None else None
 
         def judge(ids: list[int], agreed: list[float]) -> list[float]:
-            own = score_tokens(engine, batch.prompts, [ids], lengths, cache)
+            own = score_tokens(engine, batch.prompts, [ids], lengths, prompt())
             seen = replace(own, agreement=np.array([agreed]))
             return judged_without_length(seen, own, self._full_stops(batch, [ids])).agreement[0].tolist()
 
@@ -179,40 +184,64 @@ class _Choice:
     """Chooses the next token of each row within the constraint, and records the unmasked and masked scores."""
 
     def __init__(
-        self, engine: Engine, constraint: LengthConstraint, sampler: SeededSampler | None, listener: Listener | None
+        self,
+        engine: Engine,
+        constraint: LengthConstraint | MixedConstraint,
+        sampler: SeededSampler | None,
+        listeners: Sequence[Listener | None] = (),
+        tell: bool = True,
     ) -> None:
-        self.constraint, self.sampler, self.listener = constraint, sampler, listener
+        self.constraint, self.sampler = constraint, sampler
+        self._listeners = [(row, one) for row, one in enumerate(listeners) if one is not None]
+        self._tell = tell  # whether listeners receive the tokens
         self._eos, self._pad = engine.eos, engine.pad
         self._ends: Array = None  # (ends,)
         self._rows: Array = None  # (rows,) 0, 1, 2, ...
         self._going: Array = None  # (rows,) whether the row has not ended
         self._seen: list[tuple[Array, ...]] = []
-        self._ids: list[int] = []  # of the first row, for the listener
-        self._agreed: list[float] = []
-        self.done = False  # every row has ended, or the listener has closed
+        self._told: dict[int, tuple[list[int], list[float]]] = {row: ([], []) for row, _ in self._listeners}
+        self.done = False  # every row has ended
 
     def __call__(self, scores: Array) -> Array:
         """Return the next tokens, (rows,), and append them to the state."""
-        if self.listener is not None:
-            self.listener.put(self._ids, self._agreed)
         lib = library(scores)
         if not self._seen:
             self._to_device(scores)
+        closed = self._closed()
         kept = self.constraint.apply(scores)
         token = kept.argmax(1) if self.sampler is None else self.sampler(kept, len(self._seen))
         if self.done:  # the engine's search is still running
             token = lib.full_like(token, self._eos[0])
+        if closed:
+            token[closed] = self._eos[0]
         token = lib.where(self._going, token, self._pad)
         own, made = scores[self._rows, token], kept[self._rows, token]
         end = lib.amax(scores[:, self._ends], 1)
         self._seen.append((own, made, lib.amax(scores, 1), lib.amax(kept, 1), end))
-        if self.listener is not None:
-            self._ids.append(int(token[0]))
-            self._agreed.append(float(agreement(*map(to_numpy, self._seen[-1][:4]))[0]))
+        self._remember(token)
         self._going = self._going & ~lib.isin(token, self._ends)
-        self.done = not self._going.any() or (self.listener is not None and self.listener.closed)
+        self.done = not self._going.any()
         self.constraint.update(token)
         return token
+
+    def _closed(self) -> list[int]:
+        """Give the listeners their tokens, and return the rows that they end."""
+        if not self._listeners:
+            return []
+        going = self._going.tolist()
+        for row, listener in self._listeners if self._tell else []:
+            if going[row] and not listener.closed:
+                listener.put(*self._told[row])
+        return [row for row, listener in self._listeners if listener.closed]
+
+    def _remember(self, token: Array) -> None:
+        """Keep the tokens for the listeners."""
+        if not self._listeners or not self._tell:
+            return
+        agreed, chosen = agreement(*map(to_numpy, self._seen[-1][:4])), token.tolist()
+        for row, (ids, values) in self._told.items():
+            ids.append(chosen[row])
+            values.append(float(agreed[row]))
 
     def _to_device(self, scores: Array) -> None:
         """Make the state of the rows in the library and on the device of the scores."""
