@@ -180,3 +180,26 @@ def test_the_text_grows_with_its_tokens(byte_bpe):
     assert text == "Où est-il ? 日本"
     assert reach == sorted(reach)
     assert (len(reach), reach[-1]) == (len(ids), len(text))
+
+
+def test_each_row_of_a_batch_has_its_own_listener(engine):
+    """One row is abandoned after three tokens; another is streamed, and has the text that it has alone."""
+
+    class Leaver:
+        closed, shown = False, 0
+
+        def put(self, ids, agreement):
+            self.closed = len(ids) == 3
+
+    writer, options, parts = Writer(engine), decoding_options(1, 0, {}), []
+    left, kept = (writer.requests.make(n, "The dog.", "at most 60 words") for n in range(2))
+    streamer = writer.streamer(kept, options, parts.append)
+    leaver = Leaver()
+    rows = [replace(left, listener=leaver), replace(kept, listener=streamer)]
+    drafts = writer.decoder.drafts(rows, 1, options)
+    assert len(drafts[0][0].ids) == 3
+    assert len(drafts[1][0].ids) > 3
+    leaver.closed = False
+    written = writer.write_batch(rows, 1, options)
+    assert written[1].text.startswith("".join(parts[: len(parts) // 2]))  # streamed twice
+    assert written[1].text == writer.write("The dog.", "at most 60 words")[0].text

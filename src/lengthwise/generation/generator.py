@@ -35,14 +35,16 @@ class Written:
     tokens: int
     candidates: list["Written"] = field(default_factory=list)
     error: str | None = None
+    ids: tuple[int, ...] = field(default=(), repr=False)  # the tokens, where a writer has generated the text
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as plain values; `error` only where there is one."""
+        """Return the fields as plain values, without `ids`; `error` only where there is one."""
         fields = asdict(self)
+        del fields["ids"]
         if self.error is None:
             del fields["error"]
         for other in fields["candidates"]:
-            for known in ("unit", "budget", "model", "candidates", "error"):
+            for known in ("unit", "budget", "model", "candidates", "error", "ids"):
                 other.pop(known, None)
         return fields
 
@@ -225,4 +227,5 @@ class Writer:
         first = self._ranked(request, drafts[:candidates])  # repaired drafts follow them
         others = [ending for ending, draft in first if draft is not best][: candidates - 1]
         known: dict[str, Any] = {"unit": request.budget.unit, "budget": str(request.budget), "model": self.name}
-        return Written(**vars(ending), **known, candidates=[Written(**vars(other), **known) for other in others])
+        rest = [Written(**vars(other), **known) for other in others]
+        return Written(**vars(ending), **known, candidates=rest, ids=tuple(best.ids[: ending.tokens]))
