@@ -34,7 +34,11 @@ from .service import Service
 from .writing import Row, Text
 
 PLAYGROUND = Path(__file__).parent / "playground"
-FILES = {"": "text/html", "playground.css": "text/css", "playground.js": "text/javascript"}
+FILES = {
+    "playground.css": "text/css",
+    "playground.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
 HEARTBEAT = 15.0  # seconds between comments in a stream that has nothing to say, so that proxies keep it open
 # The playground loads nothing from other servers, and other pages cannot embed it.
 _HEADERS = {

@@ -8,7 +8,7 @@ import difflib
 import json
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
 from ..length.budget import Budget
 from ..shortening.forms import Form
@@ -38,7 +38,7 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "web_search_options": (),
 }
 _IN_MESSAGES = frozenset(("name", "refusal", "annotations"))
-Text = Annotated[str, Field(min_length=1)]
+_Several = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)  # one text, or a list
 
 
 class _Body(BaseModel):
@@ -111,13 +111,9 @@ class _Generation(_WithLength):
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)
     n: int = Field(1, ge=1)
     candidates: int = Field(1, ge=1)
-    stop: Text | Annotated[list[Text], Field(max_length=4)] = []
+    stop: Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=4), _Several] = []
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
-
-    @property
-    def stops(self) -> list[str]:
-        return [self.stop] if isinstance(self.stop, str) else self.stop
 
     @property
     def token_limit(self) -> int | None:
@@ -169,24 +165,16 @@ class ChatRequest(_Generation):
 class CompletionRequest(_Generation):
     """The body of /v1/completions."""
 
-    prompt: str | Annotated[list[str], Field(min_length=1)]
+    prompt: Annotated[list[str], Field(min_length=1), _Several]
     logprobs: Annotated[int, Field(ge=0, le=0)] | None = None
 
     @property
     def wants_logprobs(self) -> bool:
         return self.logprobs is not None
 
-    @property
-    def prompts(self) -> list[str]:
-        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
-
 
 class _Texts(_WithLength):
-    text: str | Annotated[list[str], Field(min_length=1)]
-
-    @property
-    def texts(self) -> list[str]:
-        return [self.text] if isinstance(self.text, str) else self.text
+    text: Annotated[list[str], Field(min_length=1), _Several]
 
 
 class TranslateRequest(_Texts):

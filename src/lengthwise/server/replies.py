@@ -90,8 +90,7 @@ def _length(texts: Sequence[Text]) -> dict[str, Any]:
 
 def _chat_logprobs(found: Sequence[tuple[bytes, float]]) -> dict[str, Any]:
     rows = [
-        {"token": piece.decode("utf-8", "replace"), "logprob": value, "bytes": list(piece), "top_logprobs": []}
-        for piece, value in found
+        {"token": _spelled(piece), "logprob": value, "bytes": list(piece), "top_logprobs": []} for piece, value in found
     ]
     return {"content": rows, "refusal": None}
 
@@ -99,8 +98,16 @@ def _chat_logprobs(found: Sequence[tuple[bytes, float]]) -> dict[str, Any]:
 def _logprobs(found: Sequence[tuple[bytes, float]]) -> dict[str, Any]:
     tokens, offsets, at = [], [], 0
     for piece, _ in found:
-        tokens.append(piece.decode("utf-8", "replace"))
+        tokens.append(_spelled(piece))
         offsets.append(at)
         at += len(tokens[-1])
     values = [value for _, value in found]
     return {"tokens": tokens, "token_logprobs": values, "top_logprobs": None, "text_offset": offsets}
+
+
+def _spelled(piece: bytes) -> str:
+    """Return the token as text; the OpenAI API writes part of a character as bytes:\\xf0."""
+    try:
+        return piece.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in piece)

@@ -60,17 +60,17 @@ class Service:
     def shorten(self, asked: ShortenRequest) -> list[Job]:
         """Queue the texts and return their jobs; each result is a `Shortened`."""
         self.check_model(asked.model)
-        self._check(asked.texts)
+        self._check(asked.text)
         self.limits.check_count("candidates", asked.candidates, self.limits.candidates)
         if self.shortener is None:
             raise ApiError(404, f"{self.writer.name} translates; start the server with a causal model to shorten")
         options = asked.form, asked.candidates, asked.faithful
-        lines = [(text, self._budget(text, asked.budget())) for text in asked.texts]
+        lines = [(text, self._budget(text, asked.budget())) for text in asked.text]
         return self._queue(self.worker, [Job(self._shorten, options, line, asked.candidates) for line in lines])
 
     def translate(self, asked: TranslateRequest) -> list[Job]:
         """Queue the lines and return their jobs; each result is a `Translation`."""
-        self._check(asked.texts)
+        self._check(asked.text)
         pair = asked.from_, asked.to
         if pair not in self.translators:
             known = ", ".join(f"{source} to {target}" for source, target in self.translators)
@@ -79,7 +79,7 @@ class Service:
             raise ApiError(404, message, param="to", code="model_not_found")
         if asked.model not in ("", self.translators[pair].name):
             raise ApiError(404, f"the model {asked.model!r} is not served here", param="model", code="model_not_found")
-        lines = [(text, self._budget(text, asked.budget())) for text in asked.texts]
+        lines = [(text, self._budget(text, asked.budget())) for text in asked.text]
         return self._queue(self._workers[pair], [Job(self._translate, pair, line) for line in lines])
 
     def _check(self, texts: Sequence[str]) -> None:

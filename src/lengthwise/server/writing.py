@@ -91,9 +91,9 @@ class Row:
             self.streamer.put(ids, agreement)
 
     def stream(self, part: str) -> None:
-        """Release the part, except for an end that may be the beginning of a stop sequence."""
+        """Release the part, except for an end that may be the beginning of a stop sequence, and space before it."""
         self._made += part
-        safe = len(self._made) - held_back(self._made, self.stops)
+        safe = len(self._made[: len(self._made) - held_back(self._made, self.stops)].rstrip())
         if safe > self._sent and self.release is not None:
             self.release(self._made[self._sent : safe])
             self._sent = safe
@@ -125,7 +125,7 @@ class Writing:
 
     def rows(self, asked: ChatRequest | CompletionRequest) -> list[Row]:
         """Return the rows of a request, `n` for each prompt; an `ApiError` says why they cannot be written."""
-        prompts = 1 if isinstance(asked, ChatRequest) else len(asked.prompts)
+        prompts = 1 if isinstance(asked, ChatRequest) else len(asked.prompt)
         self.limits.check_count("n" if prompts == 1 else "prompt", prompts * asked.n, self.limits.texts)
         self.limits.check_count("candidates", asked.candidates, self.limits.candidates)
         requests = self._requests(asked)
@@ -133,7 +133,7 @@ class Writing:
         rows = []
         for place, request in enumerate(one for one in requests for _ in range(asked.n)):
             seeded = replace(request, seed=(seed + SEED_STEP * place) % 2**62)
-            rows.append(Row(seeded, self.writer.meter(request.budget.unit), asked.stops, asked.wants_logprobs))
+            rows.append(Row(seeded, self.writer.meter(request.budget.unit), asked.stop, asked.wants_logprobs))
         return rows
 
     def _requests(self, asked: ChatRequest | CompletionRequest) -> list[Request]:
@@ -141,20 +141,22 @@ class Writing:
         budget = asked.budget()
         if budget is None:
             budget = at_most(min(tokens or self.limits.default_tokens, self.limits.max_tokens), "tokens")
-        if not budget.of_source:
-            self.limits.check_budget(budget)
+        found = []
         try:
-            if isinstance(asked, ChatRequest):
-                found = [make.chat(0, [message.plain() for message in asked.messages], budget)]
-            else:
-                found = [make.continuation(n, text, budget) for n, text in enumerate(asked.prompts)]
+            for text in [asked.messages[-1].plain()["content"]] if isinstance(asked, ChatRequest) else asked.prompt:
+                known = budget.resolve(text, self.writer.tokenizer)
+                self.limits.check_budget(known)
+                if isinstance(asked, ChatRequest):
+                    found.append(make.chat(0, [message.plain() for message in asked.messages], known))
+                else:
+                    found.append(make.continuation(0, text, known))
         except (ValueError, TypeError) as error:
-            code = "context_length_exceeded" if "window" in str(error) else None
+            message = str(error)
             param = "messages" if isinstance(asked, ChatRequest) else "prompt"
-            raise ApiError(400, str(error), param=param, code=code) from None
+            code = "context_length_exceeded" if "window" in message else None
+            param = "length" if "is impossible here" in message else param
+            raise ApiError(400, message, param=param, code=code) from None
         most = min(tokens or self.limits.max_tokens, self.limits.max_tokens)
-        for request in found:
-            self.limits.check_budget(request.budget)
         return [replace(request, limit=min(request.limit, most)) for request in found]
 
     def options(self, asked: ChatRequest | CompletionRequest, rows: list[Row]) -> WriteOptions:
