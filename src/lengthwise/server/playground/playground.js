@@ -50,8 +50,7 @@ const relative = () => $("unit").value === "× source";
 const number = () => Number($("number").value);
 
 function budget(times = 1) {
-  const [low, , step] = UNITS[$("unit").value];
-  const value = Math.max(low, Math.round(number() * times / step) * step);
+  const value = Math.max(relative() ? 0.05 : 1, number() * times);
   const shown = relative() ? `${Number(value.toFixed(2))}x` : `${Math.round(value)} ${$("unit").value}`;
   const mode = relative() && $("mode").value === "about" ? "" : `${$("mode").value} `;
   return `${mode}${shown}`;
@@ -59,7 +58,8 @@ function budget(times = 1) {
 
 function setUnit() {
   const [min, max, step, first] = UNITS[$("unit").value];
-  for (const input of [$("slider"), $("number")]) Object.assign(input, { min, max: input === $("slider") ? max : "", step });
+  Object.assign($("slider"), { min, max, step });
+  Object.assign($("number"), { min: relative() ? 0.05 : 1, step: relative() ? 0.05 : 1 });
   $("number").value = $("slider").value = first;
   changed();
 }
