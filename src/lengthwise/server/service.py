@@ -1,18 +1,20 @@
 """Service: the models of a server, each with a worker that runs its batches."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer
 from ..length.budget import Budget
 from ..shortening.shortener import Shortener
-from ..translation import Translator
 from .batching import Closed, Job, QueueFull, Worker
 from .errors import ApiError
 from .limits import Limits
 from .metrics import Metrics
 from .openai_shapes import ShortenRequest, TranslateRequest
 from .writing import Row, WriteOptions, Writing
+
+if TYPE_CHECKING:
+    from ..translation import Translator  # imports torch, which the onnx engine does not need
 
 Line = tuple[str, Budget | None]
 
@@ -23,7 +25,7 @@ class Service:
     def __init__(
         self,
         writer: Writer,
-        translators: Mapping[tuple[str, str], Translator] | None = None,
+        translators: "Mapping[tuple[str, str], Translator] | None" = None,
         limits: Limits | None = None,
     ) -> None:
         self.writer, self.translators, self.limits = writer, dict(translators or {}), limits or Limits()
