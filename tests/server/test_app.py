@@ -275,6 +275,17 @@ def test_measure(client):
     assert error(client.post("/v1/measure", json={"text": text, "length": "1.0x"}))["param"] == "length"
 
 
+def test_long_texts_are_not_counted(client):
+    """Some texts take minutes to count in some units."""
+    text = "a.b.c." * 30_000
+    for reply in (
+        client.post("/v1/measure", json={"text": text, "length": "at most 9 tweet"}),
+        client.post("/v1/shorten", json={"text": text, "length": "at most 0.5x tweet"}),
+        chat(client, text, length="at most 0.5x tweet"),
+    ):
+        assert (reply.status_code, error(reply)["code"]) == (400, "text_too_long")
+
+
 class Lines:
     """In place of a translator and a shortener: gives back what it gets."""
 

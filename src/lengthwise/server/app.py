@@ -101,7 +101,8 @@ def _add_texts(app: FastAPI, service: Service) -> None:
         return _lines("shortened", await _results(service, request, service.shorten(asked)))
 
     @app.post("/v1/measure")
-    async def measure_text(asked: MeasureRequest) -> Response:
+    def measure_text(asked: MeasureRequest) -> Response:  # in a thread of its own: a long text takes a while
+        service.limits.check_text(asked.text, "text")
         return _json(measured(asked, service.writer.tokenizer))
 
 

@@ -34,6 +34,12 @@ class Limits:
                 code="length_too_long",
             )
 
+    def check_text(self, text: str, param: str) -> None:
+        """Raise an error if a text that is counted or edited is longer than the server allows."""
+        if len(text) > (allowed := self.max_tokens * _CHARS_PER_TOKEN):
+            found = f"{param}: a text has {len(text):,} characters; this server allows {allowed:,} (--max-tokens)"
+            raise ApiError(400, found, param=param, code="text_too_long")
+
     def check_count(self, name: str, asked: int, allowed: int) -> None:
         """Raise an error if a request asks for more than `allowed` of something."""
         if asked > allowed:

@@ -86,9 +86,8 @@ class Service:
 
     def _check(self, texts: Sequence[str]) -> None:
         self.limits.check_count("text", len(texts), self.limits.texts)
-        most = self.limits.max_tokens * 8
         for text in texts:
-            self.limits.check_count("characters of a text", len(text), most)
+            self.limits.check_text(text, "text")
 
     def _budget(self, text: str, budget: Budget | None) -> Budget | None:
         """Return the budget; raise an error if it is too long for this text."""

@@ -141,9 +141,11 @@ class Writing:
         budget = asked.budget()
         if budget is None:
             budget = at_most(min(tokens or self.limits.default_tokens, self.limits.max_tokens), "tokens")
-        found = []
+        param, found = "messages" if isinstance(asked, ChatRequest) else "prompt", []
         try:
             for text in [asked.messages[-1].plain()["content"]] if isinstance(asked, ChatRequest) else asked.prompt:
+                if budget.of_source:
+                    self.limits.check_text(text, param)
                 known = budget.resolve(text, self.writer.tokenizer)
                 self.limits.check_budget(known)
                 if isinstance(asked, ChatRequest):
@@ -152,7 +154,6 @@ class Writing:
                     found.append(make.continuation(0, text, known))
         except (ValueError, TypeError) as error:
             message = str(error)
-            param = "messages" if isinstance(asked, ChatRequest) else "prompt"
             code = "context_length_exceeded" if "window" in message else None
             param = "length" if "is impossible here" in message else param
             raise ApiError(400, message, param=param, code=code) from None
