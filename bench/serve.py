@@ -33,14 +33,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--engine", default="onnx")
+    parser.add_argument("--engine")
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--leave", type=float, default=0.05, help="share of the streams that are left")
     options = parser.parse_args()
     command = [sys.executable, "-m", "lengthwise", "serve", "--json", "--port", "0"]
-    server = subprocess.Popen(
-        [*command, "--model", options.model, "--engine", options.engine], stdout=subprocess.PIPE, text=True
-    )
+    command += ["--model", options.model, *(["--engine", options.engine] if options.engine else [])]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     port = int(json.loads(server.stdout.readline())["url"].rpartition(":")[2])
     threading.Thread(target=server.stdout.read, daemon=True).start()  # its log of requests
     soak = Soak(port, options.seconds, options.leave)

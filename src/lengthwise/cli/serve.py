@@ -16,7 +16,7 @@ KEY_VARIABLE = "LENGTHWISE_API_KEY"
 
 def serve(
     model: options.Model = "smollm2",
-    engine: options.Engine = "onnx",
+    engine: options.Engine = None,
     translate_to: Annotated[
         list[str] | None,
         option("Also translate to this language; can be repeated. LANG=MODEL names its model.", "LANG"),
@@ -92,7 +92,7 @@ def _keys(file: Path | None) -> list[str]:
 def _translator(source: str, wanted: str, device: str | None) -> "tuple[tuple[str, str], Translator]":
     """Return the translator for 'it', with the model en-it, or for 'it=MODEL'."""
     target, _, name = wanted.partition("=")
-    writer = load(name or f"{source}-{target}", device, fitted=True)
+    writer = load(name or f"{source}-{target}", device, fitted=True, engine=None)
     from ..translation import Translator
 
     return (source, target), Translator(writer, source, target)
