@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, to_numpy
 from .mask import LengthConstraint
 
 
@@ -36,6 +36,16 @@ class MixedConstraint:
         """Append the chosen tokens, one for each row."""
         for rows, part in self._parts:
             part.update(tokens[rows])
+
+    def select(self, rows: Array) -> None:
+        """Keep these rows in this order."""
+        order, parts = to_numpy(rows).tolist(), []
+        for own, part in self._parts:
+            places = {row: place for place, row in enumerate(own)}
+            part.select([places[row] for row in order if row in places])
+            if kept := [place for place, row in enumerate(order) if row in places]:
+                parts.append((kept, part))
+        self._parts = parts
 
     def full_stops(self, tokens: Array) -> Array:
         """Return which of these tokens are full stops, as an array of the same library and shape."""

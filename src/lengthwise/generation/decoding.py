@@ -6,7 +6,7 @@ and `repair.py` chooses what is decoded again.
 """
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, converter, library, to_numpy
 from ..constraint.mask import LengthConstraint
 from ..constraint.mixed import MixedConstraint
 from ..engines.base import Engine, LengthInputs
@@ -22,7 +21,6 @@ from ..engines.sampling import SeededSampler
 from ..length.meter import Meter
 from ..scoring.completeness import (
     TokenScores,
-    agreement,
     can_judge_without_length,
     judged_without_length,
     neutral_lengths,
@@ -31,7 +29,8 @@ from ..scoring.completeness import (
 from .endings import Draft
 from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
-from .requests import Listener, Request, Requests
+from .requests import Request, Requests
+from .token_choice import TokenChoice, only
 
 Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
 Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
@@ -93,7 +92,7 @@ class Decoder:
         scores: TokenScores | None = None
         if options.one_by_one:
             listeners = [one.listener for one in rows.requests]
-            choice = _Choice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listeners, each == 1)
+            choice = TokenChoice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listeners, each == 1)
             texts = self._steps(batch, rows, options, steps, choice)
             scores = choice.token_scores
         else:
@@ -102,20 +101,21 @@ class Decoder:
         made = _drafts(texts, rows.requests, scores, batch.meter, set(self.engine.eos))
         return {one.place: made[n * each :][:each] for n, one in enumerate(requests)}
 
-    def _steps(self, batch: _Batch, rows: _Batch, options: DecodingOptions, steps: int, choice: "_Choice") -> Texts:
+    def _steps(self, batch: _Batch, rows: _Batch, options: DecodingOptions, steps: int, choice: TokenChoice) -> Texts:
         """Decode token by token: here, or where only the engine can carry out the options, inside its search."""
         if not self.engine.steps(options.engine):
             how: dict[str, Any] = {"max_new_tokens": steps, "options": options.engine}
-            processors = [lambda ids, scores: _only(choice(scores), scores)]
+            processors = [lambda ids, scores: only(choice(scores), scores)]
             return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids
         each = len(rows.requests) // len(batch.requests)
         found = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
-        tokens = [choice(found.scores)]
-        while not choice.done and len(tokens) < steps:
-            found.step(tokens[-1])
-            tokens.append(choice(found.scores))
-        texts: Texts = library(tokens[0]).stack(tokens, 1).tolist()
-        return texts
+        choice(found.scores)
+        while not choice.done and choice.steps < steps:
+            if (rows_left := choice.drop_ended()) is not None:
+                found.select(rows_left)
+            found.step(choice.last)
+            choice(found.scores)
+        return choice.texts
 
     def _search(
         self,
@@ -132,7 +132,7 @@ class Decoder:
             batch, each = rows, 1
         processors = [batch.constraint(self.engine.eos, finish).apply_to]
         if sampler is not None:
-            processors.append(lambda ids, scores: _only(sampler(scores, ids.shape[1]), scores))
+            processors.append(lambda ids, scores: only(sampler(scores, ids.shape[1]), scores))
         how: dict[str, Any] = {"beams": options.beams, "sequences": each, "options": options.engine}
         return self.engine.search(batch.prompts, batch.lengths, max_new_tokens=steps, processors=processors, **how).ids
 
@@ -178,91 +178,6 @@ class Decoder:
     def _full_stops(self, batch: _Batch, texts: Texts) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = batch.constraint(self.engine.eos, True).full_stops(np.array(texts))
         return found
-
-
-class _Choice:
-    """Chooses the next token of each row within the constraint, and records the unmasked and masked scores."""
-
-    def __init__(
-        self,
-        engine: Engine,
-        constraint: LengthConstraint | MixedConstraint,
-        sampler: SeededSampler | None,
-        listeners: Sequence[Listener | None] = (),
-        tell: bool = True,
-    ) -> None:
-        self.constraint, self.sampler = constraint, sampler
-        self._listeners = [(row, one) for row, one in enumerate(listeners) if one is not None]
-        self._tell = tell  # whether listeners receive the tokens
-        self._eos, self._pad = engine.eos, engine.pad
-        self._ends: Array = None  # (ends,)
-        self._rows: Array = None  # (rows,) 0, 1, 2, ...
-        self._going: Array = None  # (rows,) whether the row has not ended
-        self._seen: list[tuple[Array, ...]] = []
-        self._told: dict[int, tuple[list[int], list[float]]] = {row: ([], []) for row, _ in self._listeners}
-        self.done = False  # every row has ended
-
-    def __call__(self, scores: Array) -> Array:
-        """Return the next tokens, (rows,), and append them to the state."""
-        lib = library(scores)
-        if not self._seen:
-            self._to_device(scores)
-        closed = self._closed()
-        kept = self.constraint.apply(scores)
-        token = kept.argmax(1) if self.sampler is None else self.sampler(kept, len(self._seen))
-        if self.done:  # the engine's search is still running
-            token = lib.full_like(token, self._eos[0])
-        if closed:
-            token[closed] = self._eos[0]
-        token = lib.where(self._going, token, self._pad)
-        own, made = scores[self._rows, token], kept[self._rows, token]
-        end = lib.amax(scores[:, self._ends], 1)
-        self._seen.append((own, made, lib.amax(scores, 1), lib.amax(kept, 1), end))
-        self._remember(token)
-        self._going = self._going & ~lib.isin(token, self._ends)
-        self.done = not self._going.any()
-        self.constraint.update(token)
-        return token
-
-    def _closed(self) -> list[int]:
-        """Give the listeners their tokens, and return the rows that they end."""
-        if not self._listeners:
-            return []
-        going = self._going.tolist()
-        for row, listener in self._listeners if self._tell else []:
-            if going[row] and not listener.closed:
-                listener.put(*self._told[row])
-        return [row for row, listener in self._listeners if listener.closed]
-
-    def _remember(self, token: Array) -> None:
-        """Keep the tokens for the listeners."""
-        if not self._listeners or not self._tell:
-            return
-        agreed, chosen = agreement(*map(to_numpy, self._seen[-1][:4])), token.tolist()
-        for row, (ids, values) in self._told.items():
-            ids.append(chosen[row])
-            values.append(float(agreed[row]))
-
-    def _to_device(self, scores: Array) -> None:
-        """Make the state of the rows in the library and on the device of the scores."""
-        convert, rows = converter(scores), len(scores)
-        self._ends, self._rows, self._going = (
-            convert(array) for array in (np.array(self._eos), np.arange(rows), np.ones(rows, np.bool_))
-        )
-
-    @property
-    def token_scores(self) -> TokenScores:
-        """The scores of the tokens that were chosen."""
-        columns = zip(*self._seen, strict=True)
-        own, made, best, top, end = (to_numpy(library(column[0]).stack(column, 1)) for column in columns)
-        return TokenScores(agreement(own, made, best, top), np.exp(end - best), own - best)
-
-
-def _only(token: Array, scores: Array) -> Array:
-    """Return scores that leave one token of each row."""
-    found = library(scores).full_like(scores, -np.inf)
-    found[converter(scores)(np.arange(len(found))), token] = 0.0
-    return found
 
 
 def _drafts(texts: Texts, rows: list[Request], scores: TokenScores, meter: Meter, eos: set[int]) -> list[Draft]:
