@@ -80,6 +80,8 @@ def translations(writers: Any, options: Any, clock: Callable[[], float]) -> list
     else:
         sources, references = (HERE / "sentences.txt").read_text("utf-8").splitlines(), None
     sources = sources[: options.sentences]
+    for writer in writers.values():
+        translated(writer, sources[:1], 1, 1, clock)  # tables of the hard budget are made on first use
     rows = []
     for search in options.searches.split(","):
         size, beams = map(int, search.split("/"))
@@ -110,7 +112,9 @@ def translated(
     from lengthwise.constraint.mask import LengthConstraint
     from lengthwise.engines.base import LengthInputs
 
-    engine, texts, began = writer.engine, [], clock()
+    engine, texts = writer.engine, []
+    getattr(engine, "forget", lambda: None)()  # encoder outputs of the last search
+    began = clock()
     for first in range(0, len(sources), size):
         some = sources[first : first + size]
         prompts, limits = [engine.prompt_ids(text) for text in some], [2 * len(text) for text in some]

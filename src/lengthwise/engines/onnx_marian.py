@@ -118,6 +118,10 @@ class MarianEngine(Engine):
                 logits = logits[len(text) :]
         return TokenLogProbs(*found)
 
+    def forget(self) -> None:
+        """Delete the encoder outputs that are kept."""
+        self.graphs.forget([], 0)
+
     # ---- inputs and outputs of the graphs
 
     def finished(self, logits: Floats) -> Floats:
@@ -219,7 +223,7 @@ class Graphs:
         cross = np.zeros((layers, len(keys), heads, int(sizes.max()), head_size), np.float32)
         for row, one in enumerate(found):
             cross[:, row, :, : one.shape[2]] = one
-        self._forget(keys)
+        self.forget(keys)
         return Sources(cross, sizes)
 
     def _encode(self, prompts: list[tuple[int, ...]]) -> None:
@@ -232,12 +236,12 @@ class Graphs:
         for row, prompt in enumerate(prompts):
             self._known[prompt] = cross[:, row, :, : len(prompt)].copy()
 
-    def _forget(self, used: Sequence[tuple[int, ...]]) -> None:
-        """Delete encoder outputs that were not used for long."""
+    def forget(self, used: Sequence[tuple[int, ...]], kept: int = _SOURCE_TOKENS) -> None:
+        """Delete encoder outputs that were not used for long, until those of `kept` tokens are left."""
         for key in used:
             self._known.move_to_end(key)
         tokens = sum(map(len, self._known))
-        while tokens > _SOURCE_TOKENS:
+        while tokens > kept:
             key, _ = self._known.popitem(last=False)
             tokens -= len(key)
 
