@@ -1,10 +1,15 @@
-"""Compare the onnx engine with the transformers engine: tokens/s of SmolLM2 under a hard budget, and the KL.
+"""Compare the onnx engine with the transformers engine: speed under a hard budget, and how far results differ.
 
     python bench/engines.py [--batch 1,8,32] [--tokens 40] [--rounds 5] [--busy] [--json]
+    python bench/engines.py --translate MODEL [--searches 1/1,1/5,16/1,16/5] [--sentences N] [--rounds 5] [--busy]
+    python bench/engines.py --translate MODEL --parallel FILE.tsv --searches 16/5 --rounds 1
 
-Both engines decode the same prompts greedily, with the hard budget and the countdown head, in turns; the end token is
-out of reach, so every row has as many tokens. The ratio of each round is printed as median and range. The KL is that of
-the next-token distributions on the tokens that transformers wrote, D(transformers || onnx), without a length.
+Writing, tokens/s of SmolLM2: both engines decode the same prompts greedily, with the hard budget and the countdown
+head, in turns; the end token is out of reach, so every row has as many tokens. The ratio of each round is printed as
+median and range. The KL is that of the next-token distributions on the tokens that transformers wrote,
+D(transformers || onnx), without a length.
+Translating, sentences/s of an encoder-decoder: a search is sentences at once / beams. The hard budget is twice the
+source, so it runs but rarely binds. FILE.tsv has sources and references; then the chrF of both engines is printed.
 """
 
 import argparse
@@ -16,13 +21,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PROMPTS = (Path(__file__).parent / "prompts.txt").read_text("utf-8").splitlines()
+HERE = Path(__file__).parent
+PROMPTS = (HERE / "prompts.txt").read_text("utf-8").splitlines()
+ENGINES = ("transformers", "onnx")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", default="1,8,32")
     parser.add_argument("--tokens", type=int, default=40)
+    parser.add_argument("--translate", metavar="MODEL", help="measure the translations of this model instead")
+    parser.add_argument("--searches", default="1/1,1/5,16/1,16/5", help="sentences at once / beams")
+    parser.add_argument("--sentences", type=int, help="translate the first so many")
+    parser.add_argument("--parallel", type=Path, metavar="FILE.tsv", help="sources and references")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--busy", action="store_true", help="for a busy CPU: measure process time on one thread")
     parser.add_argument("--json", action="store_true")
@@ -32,17 +43,90 @@ def main() -> None:
     clock = time.process_time if options.busy else time.perf_counter
     from lengthwise import load
 
-    writers = {name: load("smollm2", engine=name, device="cpu") for name in ("transformers", "onnx")}
-    rows = [speeds(writers, int(size), options, clock) for size in options.batch.split(",")]
-    found = {"cpu": cpu(), "threads": 1 if options.busy else os.cpu_count(), "speed": rows, "kl": divergence(writers)}
-    if options.json:
-        print(json.dumps(found))
-        return
-    for row in rows:
-        figures = ", ".join(f"{name} {row[name]:.1f}" for name in writers)
+    name = options.translate or "smollm2"
+    writers = {engine: load(name, engine=engine, device="cpu") for engine in ENGINES}
+    found: dict[str, Any] = {"cpu": cpu(), "threads": 1 if options.busy else os.cpu_count(), "model": name}
+    if options.translate:
+        found["translate"] = translations(writers, options, clock)
+    else:
+        rows = [speeds(writers, int(size), options, clock) for size in options.batch.split(",")]
+        found |= {"speed": rows, "kl": divergence(writers)}
+    print(json.dumps(found) if options.json else "\n".join(lines(found)))
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """Return the figures as lines of text."""
+    printed = []
+    for row in found.get("speed", []) + found.get("translate", []):
+        what = f"batch {row['batch']:2}: tokens/s" if "batch" in row else f"{row['search']:>5}: sentences/s"
         low, middle, high = row["ratio"]
-        print(f"batch {row['batch']:2}: tokens/s {figures}; ratio {middle:.2f} ({low:.2f} to {high:.2f})")
-    print(f"KL {found['kl']['mean']:.4f} (largest {found['kl']['largest']:.3f}); {found['cpu']}")
+        figures = ", ".join(f"{engine} {row[engine]:.2f}" for engine in ENGINES)
+        line = f"{what} {figures}; ratio {middle:.2f} ({low:.2f} to {high:.2f})"
+        if "same" in row:
+            line += f"; {row['same']} of {row['sentences']} texts are the same"
+        if "chrf" in row:
+            line += "; chrF " + ", ".join(f"{engine} {row['chrf'][engine]:.2f}" for engine in ENGINES)
+        printed.append(line)
+    if "kl" in found:
+        printed.append(f"KL {found['kl']['mean']:.4f} (largest {found['kl']['largest']:.3f})")
+    return [*printed, found["cpu"]]
+
+
+def translations(writers: Any, options: Any, clock: Callable[[], float]) -> list[dict[str, Any]]:
+    """Return the best sentences/s of each engine in each search, the ratios, and how many texts are the same."""
+    if options.parallel:
+        pairs = [line.split("\t") for line in options.parallel.read_text("utf-8").splitlines()]
+        sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    else:
+        sources, references = (HERE / "sentences.txt").read_text("utf-8").splitlines(), None
+    sources = sources[: options.sentences]
+    for writer in writers.values():
+        translated(writer, sources[:1], 1, 1, clock)  # tables of the hard budget are made on first use
+    rows = []
+    for search in options.searches.split(","):
+        size, beams = map(int, search.split("/"))
+        rounds = [
+            {name: translated(writer, sources, size, beams, clock) for name, writer in writers.items()}
+            for _ in range(options.rounds)
+        ]
+        ratios = sorted(one["transformers"][0] / one["onnx"][0] for one in rounds)
+        texts = {name: rounds[0][name][1] for name in ENGINES}
+        row: dict[str, Any] = {"search": search, "sentences": len(sources)}
+        row |= {name: len(sources) / min(one[name][0] for one in rounds) for name in ENGINES}
+        row |= {"ratio": [ratios[0], statistics.median(ratios), ratios[-1]]}
+        row["same"] = sum(one == other for one, other in zip(*texts.values(), strict=True))
+        if references:
+            import sacrebleu
+
+            row["chrf"] = {
+                name: sacrebleu.corpus_chrf(some, [references[: len(some)]]).score for name, some in texts.items()
+            }
+        rows.append(row)
+    return rows
+
+
+def translated(
+    writer: Any, sources: list[str], size: int, beams: int, clock: Callable[[], float]
+) -> tuple[float, list[str]]:
+    """Return the time of the translations, and their texts."""
+    from lengthwise.constraint.mask import LengthConstraint
+    from lengthwise.engines.base import LengthInputs
+
+    engine, texts = writer.engine, []
+    getattr(engine, "forget", lambda: None)()  # encoder outputs of the last search
+    began = clock()
+    for first in range(0, len(sources), size):
+        some = sources[first : first + size]
+        prompts, limits = [engine.prompt_ids(text) for text in some], [2 * len(text) for text in some]
+        lengths = None
+        if "chars" in engine.units:
+            unit = engine.units.index("chars")
+            lengths = LengthInputs(limits, [unit] * len(some), [True] * len(some), [0] * len(some))
+        constraint = LengthConstraint(writer.meter("chars"), [1] * len(some), limits, eos=engine.eos)
+        how: dict[str, Any] = {"max_new_tokens": 200, "processors": [constraint.apply_to], "beams": beams}
+        found = engine.search(prompts, lengths, **how).ids
+        texts += [engine.tokenizer.decode(ids, skip_special_tokens=True) for ids in found]
+    return clock() - began, texts
 
 
 def speeds(writers: Any, size: int, options: Any, clock: Callable[[], float]) -> dict[str, Any]:

@@ -22,8 +22,11 @@ def to_numpy(array: Array) -> NDArray[Any]:
 
 def log_softmax(scores: NDArray[Any]) -> NDArray[Any]:
     """Return the log-probabilities of tokens from their logits: (rows, vocabulary)."""
-    shifted = scores - scores.max(1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    found = np.empty_like(scores)
+    for row, logits in zip(found, scores, strict=True):  # a row fits into the CPU's cache, a batch does not
+        np.subtract(logits, logits.max(), out=row)
+        row -= np.log(np.exp(row).sum())
+    return found
 
 
 def converter(like: Array) -> Callable[[NDArray[Any]], Array]:

@@ -13,33 +13,39 @@ from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, lo
 from lengthwise.controls.attach import controls_of
 from lengthwise.engines.base import Engine, LengthInputs, TokenLogProbs
 from lengthwise.engines.onnx import OnnxEngine
+from lengthwise.engines.onnx_marian import MarianEngine
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import load as loading
 from lengthwise.generation.unconstrained import UnconstrainedWriter
 from lengthwise.length.budget import Budget
-from lengthwise.models.conversion.folder import save_converted
-from lengthwise.models.conversion.llama import of_arrays
+from lengthwise.models.conversion import llama, marian
+from lengthwise.models.conversion.folder import save_converted, save_marian
+from lengthwise.models.onnx_marian_model import read_marian
 from lengthwise.models.onnx_model import read_onnx
 from lengthwise.scoring.log_likelihood import CausalScorer
 
-ONNX = ("llama", "mistral", "qwen2")
+LLAMAS = ("llama", "mistral", "qwen2")
+ONNX = (*LLAMAS, "marian")
 
 
 def tiny(family, tokenizer):
     """A tiny model; the heads of Llama-type ones have the size that onnxruntime's attention needs."""
-    return tiny_model(family, tokenizer, **({"head_dim": 16} if family in ONNX else {}))
+    return tiny_model(family, tokenizer, **({"head_dim": 16} if family in LLAMAS else {}))
 
 
 def onnx_engine(model, tokenizer, name):
     """The onnx engine with the weights of a tiny model."""
     with tempfile.TemporaryDirectory() as folder:
-        arrays = {key: value.numpy() for key, value in model.state_dict().items()}
-        save_converted(of_arrays(model.config.to_dict(), arrays), Path(folder), eos=[2], pad=0)
-        head = None
+        arrays, config = {key: value.numpy() for key, value in model.state_dict().items()}, model.config.to_dict()
+        control = None
         if controls := controls_of(model):
-            weights = {key: value.numpy() for key, value in controls[0].learnt.state_dict().items()}
-            head = controls[0].config(), weights
-        return OnnxEngine(read_onnx(Path(folder), tokenizer, head), name)
+            weights = {key.rpartition(".")[2]: value.numpy() for key, value in controls[0].state_dict().items()}
+            control = controls[0].config(), weights
+        if config["model_type"] == "marian":
+            save_marian(marian.of_arrays(config, arrays), Path(folder), eos=[2], pad=0, start=0, never=[])
+            return MarianEngine(read_marian(Path(folder), tokenizer, control, name))
+        save_converted(llama.of_arrays(config, arrays), Path(folder), eos=[2], pad=0)
+        return OnnxEngine(read_onnx(Path(folder), tokenizer, control), name)
 
 
 # A new engine adds a line: a function of a tiny model and its tokenizer, and the families that it runs.
@@ -48,10 +54,17 @@ TEXTS = ["The dog.", "A longer question: where is the fox, and why?", "x"]
 STEPS = 8
 
 
-def for_families(names=FAMILIES, engines=tuple(ENGINES)):
-    """Run a test for each engine and each of these families that it runs."""
-    pairs = [(engine, family) for engine in engines for family in names if family in ENGINES[engine][1]]
+PAIRS = [(engine, family) for engine, (_, families) in ENGINES.items() for family in families]
+
+
+def for_pairs(pairs):
+    """Run a test for each of these pairs of an engine and a family."""
     return pytest.mark.parametrize(("make", "family"), pairs, indirect=["make"])
+
+
+def for_families(names=FAMILIES):
+    """Run a test for each engine and each of these families that it runs."""
+    return for_pairs([(engine, family) for engine, family in PAIRS if family in names])
 
 
 @pytest.fixture
@@ -177,7 +190,8 @@ def test_texts_that_begin_with_different_prefixes(make, family, beams):
     assert engine.search(prompts[1:2], **how).ids == [together.ids[1]]
 
 
-@for_families(["marian", "bart", "m2m100"])
+# The onnx engine has no ALiBi.
+@for_pairs([("transformers", family) for family in ("marian", "bart", "m2m100")])
 def test_prefixes_of_a_model_without_positions(make, family):
     engine = make(family, Alibi())
     prompts, prefixes = [engine.prompt_ids(text) for text in TEXTS], [[5, 9], [], [7, 8, 11, 6, 10]]
@@ -187,7 +201,11 @@ def test_prefixes_of_a_model_without_positions(make, family):
         assert alone.ids == [together[n]]
 
 
-@for_families(engines=["transformers"])  # the onnx engine has only the countdown head
+# Llama-type models on the onnx engine have only the countdown head.
+ENCODED = [(engine, family) for engine, family in PAIRS if engine == "transformers" or family == "marian"]
+
+
+@for_pairs(ENCODED)
 def test_a_prefix_is_part_of_the_controlled_length(make, family):
     """After a prefix, a controlled model receives what it would have received had it written the prefix itself."""
     engine = make(family, EncodingControl("difference", unit="tokens", scale=2.0))
@@ -234,15 +252,15 @@ def test_the_hidden_state_is_that_before_a_control_edits_it(make, family):
     assert not np.allclose(found.scores, expected.scores)
 
 
-@for_families(engines=["transformers"])  # the onnx engine has only the countdown head
+@for_pairs(ENCODED)
 def test_length_inputs_reach_the_control(make, family):
     engine = make(family, EncodingControl("difference", unit="tokens", scale=2.0))
     assert engine.units == ("tokens",)
     prompts = [engine.prompt_ids(text) for text in TEXTS]
     far, near = (LengthInputs([n] * 3, [0] * 3, [False] * 3, [0] * 3) for n in (500, 3))
-    plain, one, other = (engine.prefill(prompts, lengths).scores for lengths in (None, far, near))
-    assert not torch.allclose(plain, one)
-    assert not torch.allclose(one, other)
+    plain, one, other = (np.asarray(engine.prefill(prompts, lengths).scores) for lengths in (None, far, near))
+    assert not np.allclose(plain, one)
+    assert not np.allclose(one, other)
 
 
 @for_families(["llama"])

@@ -37,7 +37,7 @@ STRINGS = [
 
 @pytest.fixture(scope="module")
 def en_it():
-    return lengthwise.load("en-it", device="cpu")
+    return lengthwise.load("en-it", device="cpu", engine="transformers")
 
 
 def test_it_is_listed_with_the_licences_of_its_data():

@@ -51,6 +51,7 @@ def translate(
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     out: Annotated[Path | None, option("The file to write; it appears when all lines are done.", "FILE")] = None,
     device: options.Device = None,
+    engine: options.Engine = None,
     as_json: options.Json = False,
 ) -> None:
     """Translate within a length.
@@ -91,7 +92,7 @@ def translate(
     name = model or _default_model(source, to)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
-    translator = _translator(name, reverse, device, fitted=not no_control, source=source, target=to, **search)
+    translator = _translator(name, reverse, device, engine, fitted=not no_control, source=source, target=to, **search)
     if document:
         _translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
         return
@@ -132,7 +133,9 @@ def _default_model(source: str, target: str) -> str:
     raise terminal.UsageError(f"no translator from {source} to {target} has a short name; {advice}")
 
 
-def _translator(name: str, reverse: str, device: str | None, fitted: bool, **options: Any) -> "Translator":
+def _translator(
+    name: str, reverse: str, device: str | None, engine: str | None, fitted: bool, **options: Any
+) -> "Translator":
     if not fitted:
         folder(name)  # raises if there is no such model
         from ..models.description import base_name, has_controls
@@ -140,13 +143,13 @@ def _translator(name: str, reverse: str, device: str | None, fitted: bool, **opt
         name = base_name(name)
         if has_controls(name):
             raise terminal.UsageError(f"--no-control: {name} has no weights without length control; give another model")
-    writer, reverse_model = load(name, device, fitted=fitted), None
+    writer, reverse_model = load(name, device, fitted=fitted, engine=engine), None
     from ..scoring.reverse import ReverseModel
     from ..translation import Translator
     from ..translation.languages import prepare
 
     if reverse:
-        back = load(reverse, device)
+        back = load(reverse, device, engine=engine)
         prefix, _ = prepare(back, options["target"], options["source"])  # raises if it is for other languages
         reverse_model = ReverseModel(back.engine, prefix)
     translator = Translator(writer, **options, reverse=reverse_model)

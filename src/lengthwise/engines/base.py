@@ -148,8 +148,21 @@ class Engine(Protocol):
                 raise ValueError(f"{self.name} cannot continue a given text")
             prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
         rows = self.prefill(prompts, lengths, options, each=beams, max_new_tokens=max_new_tokens)
+        return self._searched(rows, max_new_tokens, processors, beams, sequences, penalty)
+
+    def _searched(
+        self,
+        rows: Rows,
+        max_new_tokens: int,
+        processors: Sequence[Processor],
+        beams: int,
+        sequences: int,
+        length_penalty: float,
+    ) -> SearchResult:
+        """Return the result of a search over `beams` equal rows of each prompt."""
         if beams == sequences == 1:
-            return SearchResult(self._greedy(rows, max_new_tokens, processors), [0.0] * len(prompts))
+            texts = self._greedy(rows, max_new_tokens, processors)
+            return SearchResult(texts, [0.0] * len(texts))
         return beam_search(
             rows,
             beams=beams,
@@ -157,21 +170,30 @@ class Engine(Protocol):
             max_new_tokens=max_new_tokens,
             eos=self.eos,
             processors=processors,
-            length_penalty=penalty,
+            length_penalty=length_penalty,
         )
 
     def _greedy(self, rows: Rows, steps: int, processors: Sequence[Processor]) -> list[list[int]]:
         """Return the most probable token of each step, until every row has ended."""
-        texts = np.empty((len(rows.scores), 0), np.int64)
-        ended = np.zeros(len(texts), np.bool_)
-        while texts.shape[1] < steps and not ended.all():
-            if texts.shape[1]:
-                rows.step(converter(rows.scores)(texts[:, -1]))
+        texts = np.full((len(rows.scores), 0), self.eos[0])
+        live = np.arange(len(texts))  # rows that have not ended; without processors, the others are dropped
+        while texts.shape[1] < steps:
             scores = rows.scores
             for processor in processors:
                 scores = processor(texts, scores)
-            tokens = np.where(ended, self.eos[0], to_numpy(scores.argmax(1)))
-            texts, ended = np.concatenate([texts, tokens[:, None]], 1), ended | np.isin(tokens, self.eos)
+            tokens = to_numpy(scores.argmax(1))
+            if processors:
+                ended = np.isin(texts, self.eos).any(1)
+                tokens = np.where(ended, self.eos[0], tokens)
+            texts = np.pad(texts, ((0, 0), (0, 1)), constant_values=self.eos[0])
+            texts[live, -1] = tokens
+            going = np.flatnonzero(~np.isin(tokens, self.eos))
+            if not len(going) or texts.shape[1] == steps:
+                break
+            if len(going) < len(live) and not processors:
+                live, tokens = live[going], tokens[going]
+                rows.select(converter(rows.scores)(going))
+            rows.step(converter(rows.scores)(tokens))
         return texts.tolist()
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..arrays import converter, log_softmax, to_numpy
 from .rows import Processor, Rows, SearchResult
 
+_BLOCK = 32  # values of a block in which the largest are searched
 _NEVER = -1e9  # the score of a beam that duplicates another one
 
 Integers = NDArray[np.int64]
@@ -45,48 +46,88 @@ def beam_search(
 ) -> SearchResult:
     """Return the `sequences` best texts of each prompt; `rows` has `beams` equal rows for each.
 
-    Scores are log P / tokens^length_penalty. `processors` edit log-probabilities.
+    Scores are log P / tokens^length_penalty. `processors` edit log-probabilities. Rows of finished prompts are dropped.
     """
     count = len(rows.scores) // beams
     prompts = [_Prompt(beams) for _ in range(count)]
-    running = np.tile([0.0, *[_NEVER] * (beams - 1)], (count, 1))  # log P of each beam: (prompts, beams)
-    texts = np.empty((count * beams, 0), np.int64)
+    live = np.arange(count)  # prompts that are not finished
+    running = np.tile([0.0, *[_NEVER] * (beams - 1)], (count, 1))  # log P of each beam: (live prompts, beams)
+    texts = np.empty((count * beams, 0), np.int64)  # of all prompts
     wide = max(2, 1 + len(eos)) * beams  # candidates, of which at least `beams` do not end
     for step in range(1, max_new_tokens + 1):
         total = log_softmax(to_numpy(rows.scores))
+        mine = (live[:, None] * beams + np.arange(beams)).reshape(-1)  # rows of all prompts that are still searched
         for processor in processors:
-            total = processor(texts, total)
-        total = total.reshape(count, beams, -1) + running[:, :, None]  # (prompts, beams, vocabulary)
-        beam, token, log_prob = _best(total, wide)
+            total = _processed(processor, texts, total, mine)
+        beam, token, log_prob = _best(total, running, wide)
         ends = np.isin(token, eos) | (step == max_new_tokens)
-        for n, prompt in enumerate(prompts):
-            if not prompt.is_done(running[n, 0] / max(1, step - 1) ** length_penalty):
-                for place in np.flatnonzero(ends[n, :beams]):
-                    ids = [*texts[n * beams + beam[n, place]].tolist(), int(token[n, place])]
-                    prompt.add(float(log_prob[n, place]) / step**length_penalty, ids)
+        for n, prompt in enumerate(live):
+            for place in np.flatnonzero(ends[n, :beams]):
+                ids = [*texts[prompt * beams + beam[n, place]].tolist(), int(token[n, place])]
+                prompts[prompt].add(float(log_prob[n, place]) / step**length_penalty, ids)
         if step == max_new_tokens:
             break
         going = np.argsort(ends, axis=1, kind="stable")[:, :beams]  # the best that do not end
         beam, token = np.take_along_axis(beam, going, 1), np.take_along_axis(token, going, 1)
         running = np.take_along_axis(log_prob, going, 1)
-        if all(one.is_done(best / step**length_penalty) for one, best in zip(prompts, running[:, 0], strict=True)):
+        best = running[:, 0] / step**length_penalty
+        left = [n for n, prompt in enumerate(live) if not prompts[prompt].is_done(best[n])]
+        if not left:
             break
-        order = (np.arange(count)[:, None] * beams + beam).reshape(-1)
-        texts = np.concatenate([texts[order], token.reshape(-1, 1)], 1)
-        if (order != np.arange(len(order))).any():
+        order = (np.arange(len(live))[:, None] * beams + beam)[left].reshape(-1)  # rows
+        live, token, running = live[left], token[left].reshape(-1), running[left]
+        texts = np.pad(texts, ((0, 0), (0, 1)), constant_values=eos[0])
+        texts[(live[:, None] * beams + np.arange(beams)).reshape(-1)] = np.concatenate(
+            [texts[mine[order], :-1], token[:, None]], 1
+        )
+        if len(order) < len(mine) or (order != np.arange(len(order))).any():
             rows.select(order)
-        rows.step(converter(rows.scores)(token.reshape(-1)))
+        rows.step(converter(rows.scores)(token))
     found = [one for prompt in prompts for one in prompt.finished[:sequences]]
     longest = max(len(ids) for _, ids in found)
     padded = [[*ids, *[eos[0]] * (longest - len(ids))] for _, ids in found]
     return SearchResult(padded, [score for score, _ in found])
 
 
-def _best(total: Floats, wide: int) -> tuple[Integers, Integers, Floats]:
-    """Return beam, token and score of the `wide` best candidates of each prompt, the best first: (prompts, wide)."""
-    flat = total.reshape(len(total), -1)
-    some = np.argpartition(-flat, wide - 1, axis=1)[:, :wide]
-    scores = np.take_along_axis(flat, some, 1)
-    order = np.lexsort((some, -scores), axis=1)  # of equal ones the first
-    some, scores = np.take_along_axis(some, order, 1), np.take_along_axis(scores, order, 1)
-    return some // total.shape[2], some % total.shape[2], scores
+def _processed(processor: Processor, texts: Integers, total: Floats, rows: Integers) -> Floats:
+    """Return the edited log-probabilities of these rows; a processor receives all rows of the search."""
+    if len(rows) == len(texts):
+        return to_numpy(processor(texts, total))
+    whole = np.zeros((len(texts), total.shape[1]), total.dtype)
+    whole[rows] = total
+    return to_numpy(processor(texts, whole))[rows]
+
+
+def _best(total: Floats, running: NDArray[np.float64], wide: int) -> tuple[Integers, Integers, NDArray[np.float64]]:
+    """Return beam, token and log P of the `wide` best continuations of each prompt, the best first: (prompts, wide).
+
+    `total` (rows, vocabulary): of each token; `running` (prompts, beams): of each beam.
+    """
+    count, beams = running.shape
+    tokens = _largest(total, min(wide, total.shape[1]))  # (rows, wide): those of a prompt are among them
+    scores = (np.take_along_axis(total, tokens, 1) + running.reshape(-1, 1)).reshape(count, -1)
+    tokens = tokens.reshape(count, -1)
+    beam = np.arange(beams).repeat(tokens.shape[1] // beams)[None].repeat(count, 0)
+    order = np.lexsort((tokens, beam, -scores), axis=1)[:, :wide]  # of equal ones the first
+    beam, tokens = np.take_along_axis(beam, order, 1), np.take_along_axis(tokens, order, 1)
+    return beam, tokens, np.take_along_axis(scores, order, 1)
+
+
+def _largest(values: Floats, number: int) -> Integers:
+    """Return the places of the largest values of each row, in any order: (rows, number).
+
+    The columns are divided into blocks, and only blocks with the largest maxima are searched: sorting parts of a whole
+    vocabulary is slow.
+    """
+    size = values.shape[1] // _BLOCK
+    if size <= number:
+        return np.argpartition(-values, number - 1, axis=1)[:, :number]
+    maxima = values[:, :size].copy()  # block n has the columns n, n + size, n + 2 · size, ...
+    for first in range(size, _BLOCK * size, size):
+        np.maximum(maxima, values[:, first : first + size], out=maxima)
+    blocks = np.argpartition(-maxima, number - 1, axis=1)[:, :number]
+    places = (blocks[:, :, None] + size * np.arange(_BLOCK)).reshape(len(values), -1)
+    rest = np.arange(_BLOCK * size, values.shape[1])[None].repeat(len(values), 0)
+    places = np.concatenate([places, rest], 1)
+    some = np.argpartition(-np.take_along_axis(values, places, 1), number - 1, axis=1)[:, :number]
+    return np.take_along_axis(places, some, 1)

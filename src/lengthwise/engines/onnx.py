@@ -3,7 +3,6 @@
 `models/conversion` makes the graph. The KV cache is a set of numpy buffers that onnxruntime updates in place.
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..models.onnx_model import OnnxModel
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .kv_cache import KVCache
 from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
+from .onnx_session import open_session, wrapped
 
 Floats = NDArray[np.float32]
 
@@ -47,7 +47,7 @@ class OnnxEngine(Engine):
         max_new_tokens: int | None = None,
         hidden: bool = False,
     ) -> "OnnxRows":
-        least = self._least(options)
+        least = least_tokens(options)
         cache = self.graph.cache(len(prompts))
         counts = None
         if lengths is not None:
@@ -58,14 +58,6 @@ class OnnxEngine(Engine):
         if each > 1:
             rows.select(np.arange(len(prompts)).repeat(each))
         return rows
-
-    def _least(self, options: Options | None) -> int:
-        """Return the minimum number of tokens, the one option that this engine supports."""
-        given = {name: value for name, value in (options or {}).items() if value not in (None, False)}
-        least = given.pop("min_new_tokens", 0)
-        if given:
-            raise ValueError(f"the onnx engine has no option {next(iter(given))}; use --engine transformers")
-        return int(least)
 
     # ---- scoring given texts
 
@@ -79,7 +71,7 @@ class OnnxEngine(Engine):
             for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
                 ids = [[prompt[-1], *text[:-1]]]
                 logits = self.graph.run(cache.row(row // each), ids, [np.arange(len(text))], [states[row]])[1]
-                found[:, row, : len(text)] = _log_probs(logits, text, self.eos)
+                found[:, row, : len(text)] = token_log_probs(logits, text, self.eos)
             return TokenLogProbs(*found)
         width = max(len(prompt) + len(text) for prompt, text in zip(prompts, texts, strict=True))
         size = max(1, self.batch_tokens // width)
@@ -90,7 +82,7 @@ class OnnxEngine(Engine):
             logits = self.graph.run(self.graph.cache(len(rows)), ids, steps, [states[row] for row in rows])[1]
             for row in rows:
                 own, logits = logits[: len(texts[row])], logits[len(texts[row]) :]
-                found[:, row, : len(texts[row])] = _log_probs(own, texts[row], self.eos)
+                found[:, row, : len(texts[row])] = token_log_probs(own, texts[row], self.eos)
         return TokenLogProbs(*found)
 
     def _text_states(
@@ -124,19 +116,12 @@ class Graph:
     """A session of onnxruntime that runs the model's graph."""
 
     def __init__(self, model: OnnxModel) -> None:
-        import onnxruntime
-
         self._shape, self._pad = model.shape, model.pad
-        self._wrap = onnxruntime.OrtValue.ortvalue_from_numpy  # without a copy
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3  # errors
-        options.intra_op_num_threads = _threads()
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it slows down busy machines
-        self.session = onnxruntime.InferenceSession(model.graph, options, providers=["CPUExecutionProvider"])
+        self.session = open_session(model.graph)
         self.head = NumpyCountdownHead.none(model.shape.width)
         if model.head is not None:
             self.head = NumpyCountdownHead.of(*model.head)
-        self._head = {name: self._wrap(array) for name, array in self.head.arrays.items()}
+        self._head = {name: wrapped(array) for name, array in self.head.arrays.items()}
 
     def cache(self, rows: int) -> KVCache:
         """Return an empty KV cache."""
@@ -169,9 +154,9 @@ class Graph:
         logits = np.empty((len(wanted), self._shape.vocabulary), np.float32)
         binding = self._binding(cache)
         for name, array in inputs.items():
-            binding.bind_ortvalue_input(name, self._wrap(array))
+            binding.bind_ortvalue_input(name, wrapped(array))
         for name, array in (("hidden", hidden), ("logits", logits)):
-            binding.bind_ortvalue_output(name, self._wrap(array))
+            binding.bind_ortvalue_output(name, wrapped(array))
         self.session.run_with_iobinding(binding)
         cache.used = used
         return hidden, logits
@@ -183,7 +168,7 @@ class Graph:
             for name, value in self._head.items():
                 cache.binding.bind_ortvalue_input(name, value)
             for n, buffer in enumerate(cache.buffers):
-                name, value = f"{('key', 'value')[n % 2]}.{n // 2}", self._wrap(buffer)
+                name, value = f"{('key', 'value')[n % 2]}.{n // 2}", wrapped(buffer)
                 cache.binding.bind_ortvalue_input(name, value)
                 cache.binding.bind_ortvalue_output(f"new_{name}", value)
         return cache.binding
@@ -237,13 +222,16 @@ class OnnxRows:
             self.scores[:, self._engine.eos] = -np.inf
 
 
-def _threads() -> int:
-    """Return the number of threads that OMP_NUM_THREADS allows, which torch obeys as well; 0: one per core."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(first) if first.isdecimal() else 0
+def least_tokens(options: Options | None) -> int:
+    """Return the minimum number of tokens, the one option that engines on onnxruntime support."""
+    given = {name: value for name, value in (options or {}).items() if value not in (None, False)}
+    least = given.pop("min_new_tokens", 0)
+    if given:
+        raise ValueError(f"the onnx engine has no option {next(iter(given))}; use --engine transformers")
+    return int(least)
 
 
-def _log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
+def token_log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
     """Return the values of `TokenLogProbs` of one text: logits (time, vocabulary) -> (3, time)."""
     found = log_softmax(logits)
     return np.stack([found[np.arange(len(text)), list(text)], found.max(1), found[:, list(ends)].max(1)])

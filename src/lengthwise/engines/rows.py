@@ -21,8 +21,13 @@ class SearchResult:
 class Rows(Protocol):
     """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes."""
 
-    scores: Array  # (rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer
-    hidden: Array | None  # (rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it
+    @property
+    def scores(self) -> Array:
+        """(rows, vocabulary) of the next token, logits in float32; at least as wide as the tokenizer."""
+
+    @property
+    def hidden(self) -> Array | None:
+        """(rows, width) the last hidden state, before controls edit it, if `prefill` was asked for it."""
 
     def step(self, tokens: Array) -> None:
         """Append one token to each row, (rows,), and compute the next scores."""

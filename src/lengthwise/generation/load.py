@@ -72,7 +72,8 @@ def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> En
 
 def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
     from ..engines.onnx import OnnxEngine
-    from ..models.onnx_model import load_onnx
+    from ..engines.onnx_marian import MarianEngine
+    from ..models.onnx_model import OnnxModel, load_onnx
 
     if options:
         raise ValueError(
@@ -81,7 +82,8 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
     if device not in (None, "cpu"):
         raise ValueError(f"the engine onnx runs on the CPU; got the device {str(device)!r}")
     with gc_paused():
-        return OnnxEngine(load_onnx(name), name)
+        model = load_onnx(name, fitted=fitted)
+        return OnnxEngine(model, name) if isinstance(model, OnnxModel) else MarianEngine(model)
 
 
 # Functions that load a model by name. A new engine adds a line.

@@ -33,10 +33,13 @@ class JsonTokenizer:
     def __len__(self) -> int:
         return int(self.backend_tokenizer.get_vocab_size())
 
-    def __call__(self, text: Any = None, *, add_special_tokens: bool = True, **options: Any) -> dict[str, Any]:
-        """Return the ids of a text, or of each text of a list, as {"input_ids": ...}."""
+    def __call__(
+        self, text: Any = None, *, text_target: Any = None, add_special_tokens: bool = True, **options: Any
+    ) -> dict[str, Any]:
+        """Return the ids of a text, or of each text of a list, as {"input_ids": ...}; sources and targets are equal."""
         if options:
             raise TypeError(f"this tokenizer has no option {next(iter(options))}")
+        text = text if text_target is None else text_target
         if isinstance(text, str):
             return {"input_ids": self.backend_tokenizer.encode(text, add_special_tokens=add_special_tokens).ids}
         found = self.backend_tokenizer.encode_batch(list(text), add_special_tokens=add_special_tokens)

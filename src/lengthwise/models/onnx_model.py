@@ -1,8 +1,9 @@
-"""Load a converted model for the onnx engine: from a name to its graph, tokenizer, sizes and countdown head.
+"""Find a converted model for the onnx engine: from a name to its folder, and to its graph, tokenizer and controls.
 
 Neither torch nor transformers is imported.
 """
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,41 +12,56 @@ from typing import Any
 from ..errors import ModelNotFound
 from ..protocols import Tokenizer
 from . import registry
+from .cache import Say, built_once, cache_dir
 from .conversion.folder import SETTINGS
-from .conversion.graphs import GRAPH
 from .conversion.llama import Shape
-from .description import DESCRIPTION, WEIGHTS, describe
+from .conversion.llama_graph import GRAPH
+from .description import DESCRIPTION, WEIGHTS, bundled_for, describe
 from .json_tokenizer import JsonTokenizer
+from .onnx_marian_model import Control, OnnxMarian, read_marian
+from .spm_tokenizer import SpmTokenizer
+
+_EDITION = 1  # part of the name of a cached folder: raise it when the conversion of Marian changes
 
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """A converted model. `head`: the options and the weights of its countdown head, if it has one."""
+    """A converted decoder. `head`: the options and the weights of its countdown head, if it has one."""
 
     graph: Path
     shape: Shape
     eos: list[int]
     pad: int
     tokenizer: Tokenizer
-    head: tuple[dict[str, Any], dict[str, Any]] | None = None
+    head: Control | None = None
 
 
-def load_onnx(name: str) -> OnnxModel:
-    """Return the converted model called `name`; a known one is converted on first use."""
+def load_onnx(name: str, *, fitted: bool = False) -> OnnxModel | OnnxMarian:
+    """Return the converted model called `name`; a known one, or a Marian checkpoint, is converted on first use.
+
+    `fitted`: with the bundled control that was trained for this plain model, if there is one.
+    """
     folder, controls = resolve_onnx(name)
-    return read_onnx(folder, JsonTokenizer(folder), None if controls is None else _head(controls))
+    if json.loads((folder / SETTINGS).read_text("utf-8")).get("type") == "marian":
+        extra = bundled_for(name, registry.resolve(name)) if fitted and controls is None else None
+        controls = controls or extra
+        control = None if controls is None else _control(controls, "countdown_head", "encoding")
+        return read_marian(folder, _tokenizer(folder), control, f"{extra.name} upon {name}" if extra else name)
+    return read_onnx(folder, _tokenizer(folder), None if controls is None else _control(controls, "countdown_head"))
 
 
-def read_onnx(
-    folder: Path, tokenizer: Tokenizer, head: tuple[dict[str, Any], dict[str, Any]] | None = None
-) -> OnnxModel:
-    """Return the converted model in `folder`."""
+def read_onnx(folder: Path, tokenizer: Tokenizer, head: Control | None = None) -> OnnxModel:
+    """Return the converted decoder in `folder`."""
     settings = json.loads((folder / SETTINGS).read_text("utf-8"))
     shape = Shape(**settings["shape"])
     return OnnxModel(folder / GRAPH, shape, settings["eos"], settings["pad"], tokenizer, head)
 
 
-def resolve_onnx(name: str) -> tuple[Path, Path | None]:
+def _tokenizer(folder: Path) -> Tokenizer:
+    return JsonTokenizer(folder) if (folder / "tokenizer.json").exists() else SpmTokenizer(folder)
+
+
+def resolve_onnx(name: str, *, say: Say = registry.say) -> tuple[Path, Path | None]:
     """Return the folder of the converted model called `name`, and the folder of its controls, if it has any."""
     if (known := registry.converted(name)) is not None:
         return known, None
@@ -54,10 +70,12 @@ def resolve_onnx(name: str) -> tuple[Path, Path | None]:
     controls = folder if description["controls"] else None
     if (folder / SETTINGS).exists():
         return folder, controls
+    if _is_marian(folder):
+        return _converted_once(name, folder, say), controls
     if any((folder / file).exists() for file in ("config.json", "adapter_config.json")):
         advice = f"convert it, `lengthwise export {name} FOLDER`, and name that folder; or use the engine transformers."
         raise ModelNotFound(name, f"{name!r} has not been converted for the onnx engine.", advice)
-    return resolve_onnx(str(description["base_model"]))[0], controls
+    return resolve_onnx(str(description["base_model"]), say=say)[0], controls
 
 
 def is_convertible(name: str) -> bool:
@@ -70,18 +88,42 @@ def is_convertible(name: str) -> bool:
     if not (folder / DESCRIPTION).exists():
         known = registry.KNOWN.get(short)
         return known is not None and known.convert is not None
+    if _is_marian(folder):
+        return folder.parent == registry.BUNDLED  # others may have options of a control that the engine refuses
     description = describe(folder)
     controls = [config["control"] for config in description["controls"]]
     weights = any((folder / file).exists() for file in ("config.json", "adapter_config.json"))
     return controls == ["countdown_head"] and not weights and is_convertible(str(description["base_model"]))
 
 
-def _head(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options and the weights of the countdown head in `folder`."""
+def _is_marian(folder: Path) -> bool:
+    config = folder / "config.json"
+    return config.exists() and json.loads(config.read_text("utf-8")).get("model_type") == "marian"
+
+
+def _converted_once(name: str, folder: Path, say: Say) -> Path:
+    """Return the folder of a Marian checkpoint, converted and cached; made again when the checkpoint changes."""
+
+    def build(fresh: Path, say: Say) -> None:
+        from .conversion.checkpoint import convert
+
+        say(f"converting {name} for onnxruntime, once ...")
+        convert(folder, fresh)
+
+    files = sorted(folder.glob("*.safetensors"))
+    stamp = [str(folder), *(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)]
+    key = hashlib.sha256("\n".join(stamp).encode()).hexdigest()[:12]
+    return built_once(name, cache_dir() / f"onnx-{folder.name}-{key}-{_EDITION}", build, say)
+
+
+def _control(folder: Path, *allowed: str) -> Control:
+    """Return the options and the weights of the control in `folder`."""
     from safetensors.numpy import load_file
 
     configs = describe(folder)["controls"]
-    if [config["control"] for config in configs] != ["countdown_head"]:
-        names = ", ".join(config["control"] for config in configs)
-        raise ValueError(f"the onnx engine runs no control but a countdown head; the model in {folder} has {names}")
-    return configs[0], {name.rpartition(".")[2]: array for name, array in load_file(folder / WEIGHTS).items()}
+    if [config["control"] for config in configs] not in [[name] for name in allowed]:
+        found = ", ".join(config["control"] for config in configs)
+        names = " or ".join(name.replace("_", " ") for name in allowed)
+        raise ValueError(f"the onnx engine runs no control but a {names}; the model in {folder} has {found}")
+    weights: dict[str, Any] = load_file(folder / WEIGHTS)
+    return configs[0], {name.rpartition(".")[2]: array for name, array in weights.items()}

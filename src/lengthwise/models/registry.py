@@ -59,11 +59,11 @@ def known() -> list[Known]:
     return rows
 
 
-def _print(message: str) -> None:
+def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def resolve(name: str, *, say: Say = _print) -> Path:
+def resolve(name: str, *, say: Say = say) -> Path:
     """Return the folder of the model called `name`: a path, a bundled or known name, or a hub id such as owner/name."""
     path, short = Path(name).expanduser(), name.lower()
     if name and _is_model(path):  # Path("") would be the current folder
@@ -87,7 +87,7 @@ def resolve(name: str, *, say: Say = _print) -> Path:
     raise ModelNotFound(name, f"no model called {name!r}.", advice, tried)
 
 
-def converted(name: str, *, say: Say = _print) -> Path | None:
+def converted(name: str, *, say: Say = say) -> Path | None:
     """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
     short = name.lower()
     if short in _bundled() or short not in KNOWN or (convert := KNOWN[short].convert) is None:

@@ -26,16 +26,18 @@ def prepare(writer: Writer, source: str, target: str) -> tuple[str, str | None]:
     Returns the prefix that each text needs, and a note if the languages could not be checked.
     """
     model, tokenizer, asked = writer.model, writer.tokenizer, f"from {source} to {target}"
-    if not model.config.is_encoder_decoder:
+    config = getattr(model, "config", None)  # an engine may have no model of transformers
+    if not (writer.engine.encoder_decoder if config is None else config.is_encoder_decoder):
         raise ValueError(f"{writer.name} is a causal model, not a translator; give a model that translates {asked}")
     codes = getattr(tokenizer, "lang_code_to_id", None)  # a multilingual model has one token per language
-    codes = codes or {code: id_ for code, id_ in tokenizer.added_tokens_encoder.items() if _CODE.fullmatch(code)}
+    added = getattr(tokenizer, "added_tokens_encoder", {})
+    codes = codes or {code: id_ for code, id_ in added.items() if _CODE.fullmatch(code)}
     if codes:
         known_source, known_target = _code(codes, source, writer.name), _code(codes, target, writer.name)
         tokenizer.src_lang, tokenizer.tgt_lang = known_source[0], known_target[0]
         model.generation_config.forced_bos_token_id = known_target[1]  # `Writer` reads it
         return "", None
-    tasks = getattr(model.config, "task_specific_params", None) or {}
+    tasks = getattr(config, "task_specific_params", None) or {}
     if task := tasks.get(f"translation_{source}_to_{target}"):  # T5
         return task.get("prefix", ""), None
     if several := getattr(tokenizer, "supported_language_codes", None):  # >>fr<<
@@ -63,7 +65,8 @@ def _pair(writer: Writer) -> tuple[str, str] | None:
     source, target = (getattr(writer.tokenizer, f"{side}_lang", None) for side in ("source", "target"))
     if isinstance(source, str) and isinstance(target, str) and source and target:
         return source, target
-    for name in (Path(writer.name).name, str(getattr(writer.model.config, "_name_or_path", ""))):
+    config = getattr(writer.model, "config", None)
+    for name in (Path(writer.name).name, str(getattr(config, "_name_or_path", ""))):
         for one, other in reversed(_NAMED.findall(name)):
             if one in _THREE_LETTERS and other in _THREE_LETTERS:
                 return one, other

@@ -33,10 +33,10 @@ from .ranking import SentenceRequest, rank_key, usable
 from .records import Hypothesis, Translation
 from .segments import Segments
 from .sentence_search import SentenceSearch
-from .sliding import DocumentDecoder
 
 if TYPE_CHECKING:
     from .document import Progress, TranslatedDocument
+    from .sliding import DocumentDecoder
 
 Pool = dict[str, list[Hypothesis]]  # the free translations of each sentence, best first
 
@@ -120,7 +120,9 @@ class Translator:
                 found[n] = replace(old, text=new, length=length, tokens=len(after), intact=True, note=None)
         return found
 
-    def _document_decoder(self) -> DocumentDecoder:
+    def _document_decoder(self) -> "DocumentDecoder":
+        from .sliding import DocumentDecoder  # here: controls import torch
+
         decoder = DocumentDecoder(self._engine, beams=self._beams)
         if not decoder.window or self.search.prefix or self.search.hypotheses.needs_length:
             raise ValueError(

@@ -15,7 +15,7 @@ PROMPTS = ["The dog.", "A longer question: where is the fox?"]
 
 def saved(folder, tokenizer, family="llama", dtype=torch.float32, control=None, **options):
     """Write a tiny model, and return its folder."""
-    model = tiny(family, tokenizer, head_dim=16).to(dtype)
+    model = tiny(family, tokenizer, **({} if family == "marian" else {"head_dim": 16})).to(dtype)
     if control is not None:
         attach(model, control, tokenizer)
         return save(model, tokenizer, folder)
@@ -48,6 +48,28 @@ def test_scores_are_those_of_transformers(family, dtype, options, byte_bpe, tmp_
     assert 1e-5 < np.abs(found - expected).max() < 0.1 * expected.std()
 
 
+def test_scores_of_a_translator(sp_unigram, tmp_path):
+    folder = saved(tmp_path / "model", sp_unigram, "marian")
+    expected = scores(folder, "transformers")
+    export(folder, tmp_path / "exact", bits=32)
+    np.testing.assert_allclose(scores(tmp_path / "exact", "onnx"), expected, atol=1e-4)
+    export(folder, tmp_path / "rounded")
+    found = scores(tmp_path / "rounded", "onnx")
+    assert 1e-5 < np.abs(found - expected).max() < 0.1 * expected.std()
+
+
+def test_a_translator_is_converted_on_first_use(sp_unigram, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path / "cache"))
+    folder = saved(tmp_path / "model", sp_unigram, "marian")
+    first, second = scores(folder, "onnx"), scores(folder, "onnx")
+    np.testing.assert_array_equal(first, second)
+    assert capsys.readouterr().err.count("converting") == 1
+    model = tiny("marian", sp_unigram)
+    torch.nn.init.zeros_(model.model.shared.weight)
+    model.save_pretrained(folder)  # the checkpoint changes
+    assert not np.allclose(scores(folder, "onnx"), first)
+
+
 def test_texts_with_a_countdown_head(byte_bpe, tmp_path):
     torch.manual_seed(0)
     head = CountdownHead(("words", "chars"), at_most=True, hidden=8)
@@ -65,7 +87,7 @@ def test_texts_with_a_countdown_head(byte_bpe, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "models of the types llama, mistral, qwen2; got gpt2"),
+        ({"model_type": "gpt2"}, "models of the types llama, mistral, qwen2, marian; got gpt2"),
         ({"head_dim": 8}, "heads of size 8, which is no multiple of 16"),
         ({"hidden_act": "gelu"}, "the activation gelu"),
         ({"rope_parameters": {"rope_type": "llama3"}}, "scaled rotary positions"),

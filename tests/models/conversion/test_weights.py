@@ -6,7 +6,7 @@ from gguf import GGMLQuantizationType as Kind
 from gguf import quants
 
 from lengthwise.models.conversion import gguf_llama
-from lengthwise.models.conversion.graphs import _FLOAT, _Graph
+from lengthwise.models.conversion.graph_builder import FLOAT, Graph
 from lengthwise.models.conversion.weights import Dense, dense, quantised, reordered, stacked
 
 VALUES = np.random.default_rng(0).normal(size=(6, 96)).astype(np.float32)
@@ -23,8 +23,8 @@ def product(weight, x):
     import onnxruntime
     from onnx import helper
 
-    graph = _Graph()
-    graph.output(graph.linear(graph.input("x", _FLOAT, ["n", x.shape[1]]), weight), "y", ["n", "out"])
+    graph = Graph()
+    graph.output(graph.linear(graph.input("x", FLOAT, ["n", x.shape[1]]), weight), "y", ["n", "out"])
     made = helper.make_graph(graph.nodes, "g", graph.inputs, graph.outputs, graph.constants)
     versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(made, opset_imports=versions, ir_version=10).SerializeToString()

@@ -1,6 +1,6 @@
-"""Convert the model folder of a Llama-type decoder for the onnx engine: config.json, safetensors, tokenizer.json.
+"""Convert a model folder for the onnx engine: config.json, safetensors and the tokenizer's files.
 
-A folder that has only a countdown head is converted with its base model. numpy reads the weights; torch is not needed.
+A folder that has only a length control is converted with its base model. numpy reads the weights; torch is not needed.
 """
 
 import json
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from ... import atomic
 from ..description import DESCRIPTION, WEIGHTS, base_folder, describe
-from .folder import save_converted
-from .llama import Layer, Llama, of_arrays
-from .weights import BLOCK, Dense, Weight, quantised
+from . import llama, marian
+from .folder import save_converted, save_marian
+from .weights import BLOCK, Dense, Weight, by_channel, quantised
 
-_TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+_TOKENIZERS = (("tokenizer.json", "tokenizer_config.json"), ("source.spm", "target.spm", "vocab.json"))
+_ALSO = ("tokenizer_config.json", "chat_template.jinja")
+_CONTROLS = {"marian": ("countdown_head", "encoding")}  # by the type of the model
 _KINDS: dict[str, Any] = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 
@@ -26,29 +28,62 @@ def export(folder: Path, out: Path, *, bits: int = 8) -> None:
     """Write the model in `folder`, converted, to the new folder `out`; `bits`: of its weights, 8 or 32."""
     if out.exists():
         raise ValueError(f"{out} exists; name a new folder")
+    with atomic.folder(out) as partial:
+        convert(folder, partial, bits=bits)
+
+
+def convert(folder: Path, out: Path, *, bits: int = 8) -> None:
+    """Write the model in `folder`, converted, into the empty folder `out`."""
     if (folder / "adapter_config.json").exists():
         raise ValueError(f"the model in {folder} is an adapter; merge it into its base model first")
-    controls = [config["control"] for config in describe(folder)["controls"]]
-    if controls not in ([], ["countdown_head"]):
-        raise ValueError(f"the onnx engine runs no control but a countdown head; {folder} has {', '.join(controls)}")
     base = folder if (folder / "config.json").exists() else base_folder(folder)
     config = json.loads((base / "config.json").read_text("utf-8"))
-    model = of_arrays(config, dict(_arrays(base)))
+    controls = [control["control"] for control in describe(folder)["controls"]]
+    allowed = _CONTROLS.get(config.get("model_type"), ("countdown_head",))
+    if controls not in ([], *([name] for name in allowed)):
+        names = " or ".join(name.replace("_", " ") for name in allowed)
+        raise ValueError(f"the onnx engine runs no control but a {names}; {folder} has {', '.join(controls)}")
     ids = config | _json(base / "generation_config.json")
     if ids.get("eos_token_id") is None:
         raise ValueError(f"the model in {base} names no end-of-text token: write eos_token_id in its config.json")
-    eos = ids["eos_token_id"] if isinstance(ids["eos_token_id"], list) else [ids["eos_token_id"]]
-    pad = eos[0] if ids.get("pad_token_id") is None else ids["pad_token_id"]
-    with atomic.folder(out) as partial:
-        for name in _TOKENIZER:
-            source = folder if (folder / name).exists() else base
-            if (source / name).exists():
-                shutil.copyfile(source / name, partial / name)
-        if missing := [name for name in _TOKENIZER[:2] if not (partial / name).exists()]:
-            raise ValueError(f"the model in {base} has no {missing[0]}; save its tokenizer with transformers")
-        for name in (DESCRIPTION, WEIGHTS) if controls else ():
-            shutil.copyfile(folder / name, partial / name)
-        save_converted(_in_8_bits(model) if bits == 8 else model, partial, eos=eos, pad=pad)
+    save = _save_marian if config.get("model_type") == "marian" else _save_llama
+    save(config, dict(_arrays(base)), ids, out, bits)
+    _copy_tokenizer(folder, base, out)
+    for name in (DESCRIPTION, WEIGHTS) if controls else ():
+        shutil.copyfile(folder / name, out / name)
+
+
+def _save_llama(config: dict[str, Any], arrays: dict[str, Any], ids: dict[str, Any], out: Path, bits: int) -> None:
+    model = llama.of_arrays(config, arrays)
+    save_converted(_in_8_bits(model) if bits == 8 else model, out, eos=_ends(ids), pad=_pad(ids))
+
+
+def _save_marian(config: dict[str, Any], arrays: dict[str, Any], ids: dict[str, Any], out: Path, bits: int) -> None:
+    model = marian.of_arrays(config, arrays)
+    if bits == 8:
+        model = marian.with_weights(model, by_channel)
+    never = [words[0] for words in ids.get("bad_words_ids") or () if len(words) == 1]
+    start = ids.get("decoder_start_token_id")
+    start = config["decoder_start_token_id"] if start is None else start
+    save_marian(model, out, eos=_ends(ids), pad=_pad(ids), start=start, never=never)
+
+
+def _ends(ids: dict[str, Any]) -> list[int]:
+    return list(ids["eos_token_id"]) if isinstance(ids["eos_token_id"], list) else [ids["eos_token_id"]]
+
+
+def _pad(ids: dict[str, Any]) -> int:
+    return _ends(ids)[0] if ids.get("pad_token_id") is None else int(ids["pad_token_id"])
+
+
+def _copy_tokenizer(folder: Path, base: Path, out: Path) -> None:
+    """Copy the files of the tokenizer: those of `folder`, or else those of its base model."""
+    for name in dict.fromkeys([name for files in _TOKENIZERS for name in files] + [*_ALSO]):
+        source = folder if (folder / name).exists() else base
+        if (source / name).exists():
+            shutil.copyfile(source / name, out / name)
+    if not any(all((out / name).exists() for name in files) for files in _TOKENIZERS):
+        raise ValueError(f"the model in {base} has no {_TOKENIZERS[0][0]}; save its tokenizer with transformers")
 
 
 def _json(file: Path) -> dict[str, Any]:
@@ -75,7 +110,7 @@ def _arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
             yield name, values.astype(np.float32)
 
 
-def _in_8_bits(model: Llama) -> Llama:
+def _in_8_bits(model: llama.Llama) -> llama.Llama:
     """Return the decoder with its products in 8-bit blocks. Widths that are no multiple of 32 stay as they are."""
 
     def rounded(weight: Weight) -> Weight:
@@ -83,7 +118,7 @@ def _in_8_bits(model: Llama) -> Llama:
         return quantised(weight) if fits and isinstance(weight, Dense) else weight
 
     layers = [
-        Layer(
+        llama.Layer(
             attention_norm=layer.attention_norm,
             qkv=rounded(layer.qkv),
             qkv_bias=layer.qkv_bias,
@@ -94,4 +129,4 @@ def _in_8_bits(model: Llama) -> Llama:
         )
         for layer in model.layers
     ]
-    return Llama(model.shape, rounded(model.embedding), layers, model.norm, rounded(model.output))
+    return llama.Llama(model.shape, rounded(model.embedding), layers, model.norm, rounded(model.output))

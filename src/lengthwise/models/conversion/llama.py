@@ -88,7 +88,7 @@ def of_arrays(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Llama:
 def _shape(config: Mapping[str, Any]) -> Shape:
     kind = config.get("model_type")
     if kind not in _TYPES:
-        raise ValueError(f"the onnx engine runs models of the types {', '.join(_TYPES)}; got {kind}")
+        raise ValueError(f"the onnx engine runs models of the types {', '.join(_TYPES)}, marian; got {kind}")
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     strange = {
         "scaled rotary positions": rope.get("rope_type", "default") != "default",

@@ -1,6 +1,6 @@
-"""Weights of linear layers, (out, in): dense, or in blocks of 32 numbers along `in`, as GGUF stores them.
+"""Weights of linear layers, (out, in): dense, with one scale for each output, or in blocks of 32 numbers along `in`.
 
-Blocks stay quantised: rows are reordered and stacked without rounding anything.
+Blocks are those of GGUF. They stay quantised: rows are reordered and stacked without rounding anything.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,16 @@ class Blocks4:
     q: NDArray[np.uint8]  # (out, blocks, 32), each 0 to 15
 
 
-Weight = Dense | Blocks8 | Blocks4
-W = TypeVar("W", Dense, Blocks8, Blocks4)
+@dataclass(frozen=True)
+class Channels8:
+    """8-bit weights with one scale for each output, w = scale · q."""
+
+    scale: Floats  # (out,)
+    q: NDArray[np.int8]  # (out, in)
+
+
+Weight = Dense | Blocks8 | Blocks4 | Channels8
+W = TypeVar("W", Dense, Blocks8, Blocks4, Channels8)
 
 
 def stacked(weights: Sequence[Weight]) -> Weight:
@@ -61,7 +69,7 @@ def dense(weight: Weight) -> Floats:
     """Return the numbers that the weight stands for: (out, in)."""
     if isinstance(weight, Dense):
         return weight.values
-    values = weight.q * weight.scale[..., None]
+    values = weight.q * weight.scale[..., None]  # (out, blocks, 32), or (out, in)
     if isinstance(weight, Blocks4):
         values = values + weight.minimum[..., None]
     return values.reshape(len(values), -1)
@@ -73,3 +81,10 @@ def quantised(weight: Dense) -> Blocks8:
     scale = np.abs(blocks).max(2) / 127
     q = np.round(blocks / np.where(scale, scale, 1)[..., None]).astype(np.int8)
     return Blocks8(scale.astype(np.float32), q)
+
+
+def by_channel(weight: Dense) -> Channels8:
+    """Return the weight in 8 bits, each output scaled by its largest number."""
+    scale = np.abs(weight.values).max(1) / 127
+    q = np.round(weight.values / np.where(scale, scale, 1)[:, None]).astype(np.int8)
+    return Channels8(scale.astype(np.float32), q)

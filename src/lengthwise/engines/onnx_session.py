@@ -1,0 +1,33 @@
+"""Sessions of onnxruntime: a graph, its threads, and inputs and outputs that are numpy arrays without copies."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+def open_session(graph: Path) -> Any:
+    """Return a session that runs the graph on the CPU."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors
+    options.intra_op_num_threads = _threads()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it slows down busy machines
+    # Without VNNI, products of 8-bit numbers overflow on x86; this takes a slower, exact kernel there.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def wrapped(array: NDArray[Any]) -> Any:
+    """Return a value of onnxruntime with the memory of `array`, which must be contiguous."""
+    import onnxruntime
+
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+
+
+def _threads() -> int:
+    """Return the number of threads that OMP_NUM_THREADS allows, which torch obeys as well; 0: one per core."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(first) if first.isdecimal() else 0

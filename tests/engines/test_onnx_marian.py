@@ -1,0 +1,102 @@
+"""Marian on onnxruntime: the scores and texts of transformers with length controls, prefixes and many beams."""
+
+import numpy as np
+import pytest
+import torch
+from test_conformance import TEXTS, greedy
+from test_onnx import pair, trained_head
+
+from lengthwise import EncodingControl, Writer
+from lengthwise.engines import beam_cache
+from lengthwise.engines.base import LengthInputs
+
+CONTROLS = {
+    "encoding": lambda: EncodingControl(unit="chars", at_most=True, scale=0.5),
+    "units": lambda: EncodingControl(unit=("tokens", "words", "chars"), at_most=True, scale=0.5, end_index=1, gain=0.5),
+    "countdown head": trained_head,
+}
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_rows_with_a_length_control(name, sp_unigram):
+    reference, engine = pair("marian", sp_unigram, CONTROLS[name]())
+    assert (engine.units, engine.plain_without_length) == (reference.units, reference.plain_without_length)
+    assert engine.takes_limits_in("chars") == reference.takes_limits_in("chars")
+    prompts, most = [engine.prompt_ids(text) for text in TEXTS], len(engine.units) - 1
+    lengths = LengthInputs([9, 40, 17], [most, 0, most], [False, True, True], [0, 0, 0])
+    one, other = reference.prefill(prompts, lengths), engine.prefill(prompts, lengths)
+    for _ in range(6):
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
+        tokens = 4 + one.scores[:, 4:].argmax(1)  # no special ones
+        one.step(tokens), other.step(tokens)
+    order = torch.tensor([2, 0, 2])
+    one.select(order), other.select(order)
+    np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
+    texts = [[5, 9], [7, 8, 11, 6, 10], [12, 5, 2]]
+    found, expected = (one.score(prompts, texts, lengths) for one in (engine, reference))
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(found.token[row, : len(text)], expected.token[row, : len(text)], atol=1e-3)
+
+
+@pytest.mark.parametrize("how", [{}, {"candidates": 3, "seed": 1}, {"num_beams": 6, "candidates": 3}])
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_writer_writes_what_it_writes_with_transformers(name, how, sp_unigram):
+    reference, engine = pair("marian", sp_unigram, CONTROLS[name]())
+    expected, found = (Writer(one).write(TEXTS, "at most 40 chars", **how) for one in (reference, engine))
+    assert [one.text for one in found] == [one.text for one in expected]
+    assert [one.complete for one in found] == [one.complete for one in expected]
+    assert all(one.fits for one in found)
+
+
+def until(end, ids):
+    """The ids before the first end, or before padding, which ends a text of transformers."""
+    return ids[: min([*ids, one].index(one) for one in (end, 0))]
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_a_free_search_whose_rows_end_at_different_steps(beams, sp_unigram):
+    reference, engine = pair("marian", sp_unigram)
+    prompts = [engine.prompt_ids(text) for text in (*TEXTS, "The fox.", "Why?", "It is late, and the dog is at home.")]
+    texts = reference.search(prompts, max_new_tokens=20, options={"min_new_tokens": 20}).ids
+    reach = {token: {(*ids, token).index(token) for ids in texts} for token in texts[0]}
+    end = max(reach, key=lambda token: len(reach[token]))  # a token that rows write at different steps ends them
+    reference.model.generation_config.eos_token_id, engine.eos = end, [end]
+    how = {"max_new_tokens": 20, "beams": beams, "sequences": beams}
+    expected, found = (one.search(prompts, **how).ids for one in (reference, engine))
+    assert [until(end, ids) for ids in found] == [until(end, ids) for ids in expected]
+    assert len(reach[end]) > 1
+
+
+def test_columns_that_no_row_sees_are_removed(sp_unigram, monkeypatch):
+    monkeypatch.setattr(beam_cache.BeamCache.__init__, "__defaults__", (4,))
+    reference, engine = pair("marian", sp_unigram)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    how = {"max_new_tokens": 60, "beams": 6, "sequences": 3, "options": {"min_new_tokens": 40}, "scores": True}
+    expected, found = (one.search(prompts, **how) for one in (reference, engine))
+    assert found.ids == expected.ids
+    rows = engine.prefill(prompts, each=2)
+    for _ in range(30):
+        rows.select(np.array([1, 0, 2, 3, 4, 4]))
+        rows.step(np.asarray(rows.scores.argmax(1)))
+    assert rows._cache.used < 120  # of 180 that were appended
+    assert greedy(engine.prefill(prompts), 60).tolist() == greedy(reference.prefill(prompts), 60).tolist()
+
+
+def test_equal_sources_are_encoded_once(sp_unigram):
+    _, engine = pair("marian", sp_unigram)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    runs, encode = [], engine.graphs._encode
+    engine.graphs._encode = lambda prompts: (runs.append(len(prompts)), encode(prompts))
+    engine.score(prompts * 3, [[5, 9]] * 9)
+    engine.search(prompts, max_new_tokens=3, beams=2)
+    assert runs == [3]
+
+
+def test_what_it_refuses(sp_unigram):
+    with pytest.raises(ValueError, match="with kind difference; this one has ratio; use the engine transformers"):
+        pair("marian", sp_unigram, EncodingControl("ratio"))
+    with pytest.raises(ValueError, match="no encoding with scale frobenius"):
+        pair("marian", sp_unigram, EncodingControl(scale="frobenius"))
+    _, engine = pair("marian", sp_unigram)
+    with pytest.raises(ValueError, match="no option repetition_penalty"):
+        engine.search([[5, 2]], max_new_tokens=3, beams=2, options={"repetition_penalty": 1.2})
