@@ -1,9 +1,9 @@
-"""Do budgets hold without logits? A model behind an API, 40 prompts, three budgets: asked once, cut, and repaired.
+"""Do budgets hold without logits? A model behind an API, 40 prompts, three budgets: asked, cut, repaired.
 
-    python bench/endpoint.py [--url http://localhost:11434/v1 --name llama3.2] [--max-calls 8] [--prompts 40] [--json OUT]
+    python bench/endpoint.py [--url http://localhost:11434/v1 --name llama3.2] [--max-calls 8] [--json OUT]
 
-Prints the table of docs/endpoints.md. Without --url it starts an endpoint of its own on this machine: SmolLM2 as shipped,
-on onnxruntime, without budgets (plain sampling, n and max_tokens work). "Asked once" has the length in the prompt.
+Prints the table of docs/endpoints.md. Without --url it starts an endpoint of its own on this machine: SmolLM2 as
+shipped, on onnxruntime, without budgets (plain sampling). "Asked once" has the length in the prompt.
 "Cut" is the same text, cut at the maximum after a whole word. "Repaired" is `lengthwise write`.
 """
 
@@ -42,7 +42,7 @@ def serve_plain(model: str = "smollm2-plain") -> ThreadingHTTPServer:
         chat = engine.tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=True)
         each, limit = body.get("n", 1), min(body.get("max_tokens", 512), 512)
         seeds = [body.get("seed", next(count)) + 7919 * n for n in range(each)]
-        sampler = SeededSampler(seeds, limit, temperature=body.get("temperature", 0.8), top_p=body.get("top_p", 0.95))
+        sampler = SeededSampler(seeds, limit, temperature=body.get("temperature", 0.7), top_p=body.get("top_p", 0.9))
         rows = engine.prefill([chat["input_ids"]], each=each, max_new_tokens=limit)
         ids: list[list[int]] = [[] for _ in range(each)]
         ended = np.zeros(each, bool)
@@ -124,8 +124,8 @@ def main() -> None:
     url = options.url or f"http://127.0.0.1:{serve_plain().server_port}/v1"
     endpoint, prompts = Endpoint(options.name, url, timeout=600), PROMPTS[: options.prompts]
     writer = EndpointWriter(endpoint, max_calls=options.max_calls, concurrency=2)
-    print(f"lengthwise {lengthwise.__version__}, {options.name}, {len(prompts)} prompts, at most {options.max_calls} calls")
-    print("| budget | system | within % | complete % | both % | calls | tokens | mean length |\n|---|---|---|---|---|---|---|---|")
+    print(f"lengthwise {lengthwise.__version__}, {options.name}, {len(prompts)} prompts, {options.max_calls} calls")
+    print("| budget | system | within % | complete % | both % | calls | tokens | mean length |\n" + "|---" * 8 + "|")
     log = options.json.open("w") if options.json else None
     for budget in map(Budget.parse, options.budget or BUDGETS):
         systems: dict[str, list[dict[str, Any]]] = {}

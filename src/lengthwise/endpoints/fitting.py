@@ -25,13 +25,14 @@ TRIES = 2  # calls for the end of one beginning, before a shorter beginning is t
 MIN_END = 5  # words: the shortest end that is asked for
 SENTENCE = 15  # words
 MARGIN = 0.85  # of a maximum is asked for: models count badly
-CHARS_PER_WORD = {"words": 1.0, "chars-nospace": 5.0}  # units of an English word; 6 in the other units, with its space
+CHARS_PER_WORD, CHARS_PER_CJK_WORD = 6.0, 2.0  # with a space
 _UNIT_NAMES = {"chars": "characters", "chars-nospace": "characters without spaces", "cells": "columns"}
 _UNIT_NAMES |= {"graphemes": "characters", "tweet": "characters", "bytes": "bytes", "words": "words"}
 _PREAMBLE = re.compile(
     r"(?:sure|certainly|of course|okay|ok|here(?:'s| is| are)|text)\b[^\n]{0,120}:\s*\n+", re.IGNORECASE
 )
 _COUNT = re.compile(r"\s*[(\[](?:word count:? *|length:? *)?\d+ (?:words?|characters?|chars?)[)\]]\s*\Z", re.IGNORECASE)
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”')
 
 Messages = list[dict[str, str]]
@@ -60,7 +61,8 @@ class Fitting:
     def __init__(self, prompt: str, budget: Budget, system: str | None, ask: Ask, candidates: int = 1) -> None:
         self.prompt, self.budget, self.system, self.ask, self.candidates = prompt, budget, system, ask, candidates
         self.unit = unit_named(budget.unit)
-        self.per_word = CHARS_PER_WORD.get(budget.unit, 6.0)
+        in_chars = CHARS_PER_CJK_WORD if _CJK.search(prompt) else CHARS_PER_WORD
+        self.per_word = 1.0 if budget.unit == "words" else in_chars  # units
         self.found: list[Found] = []
         self.drafts: list[Found] = []
         self.beginnings: dict[str, str] = {"": ""}  # finished beginnings, each with the white space after it
@@ -142,7 +144,7 @@ class Fitting:
     def _max_tokens(self, aim: float) -> int | None:
         """Return twice the tokens that the text should need, so that a model that does not end costs no more."""
         words = aim / self.per_word
-        return 48 + math.ceil((4 if self.prompt.isascii() else 12) * words) if self.net else None
+        return 24 + math.ceil((3 if self.prompt.isascii() else 9) * words) if self.net else None
 
     def _messages(self, kept: str, aim: float) -> Messages:
         start: Messages = [{"role": "system", "content": self.system}] if self.system else []
@@ -157,14 +159,12 @@ class Fitting:
             plan = f"{counted} of {words} words in all" if sentences > 1 else f"one sentence of {words} words"
             ask = f"{self.prompt}\n\nLength: {limit}. Plan {plan}. Write only the text."
             return [*start, {"role": "user", "content": ask}]
-        more = f"{counted} more" if sentences > 1 else "one last sentence"
-        ask = f"End this text with {more} of {exact} {round(aim)} {unit}{in_words}. Write only what comes after it."
-        return [
-            *start,
-            {"role": "user", "content": self.prompt},
-            {"role": "assistant", "content": kept},
-            {"role": "user", "content": ask},
-        ]
+        more = f"the last {counted}" if sentences > 1 else "the last sentence"
+        ask = (
+            f"{self.prompt}\n\nThe answer so far:\n\n{kept}\n\n"
+            f"Write {more} for it, of {exact} {round(aim)} {unit}{in_words}. Write only what comes after it."
+        )
+        return [*start, {"role": "user", "content": ask}]
 
 
 def _bare(reply: str) -> str:
@@ -178,9 +178,7 @@ def _rest(reply: str, kept: str) -> str:
     """Return the part of a reply that comes after `kept`. Some models repeat the text that they are to continue."""
     if not kept:
         return reply
-    if reply.startswith(kept):
-        return reply[len(kept) :].strip()
-    start = 0
+    reply, start = reply.removeprefix(kept), 0
     for end in finished_ends(reply):  # repeated sentences at the start
         if reply[start:end].strip() not in kept:
             break
