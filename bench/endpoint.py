@@ -9,8 +9,9 @@ shipped, on onnxruntime, without budgets (plain sampling). "Asked once" has the 
 
 import argparse
 import json
+import queue
 import threading
-import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,53 +21,86 @@ import numpy as np
 import lengthwise
 from lengthwise.endpoints.client import Endpoint, EndpointError
 from lengthwise.endpoints.writer import MAX_CALLS, EndpointWriter
+from lengthwise.engines.sampling import sample, uniforms
 from lengthwise.evaluation.baselines import truncate
 from lengthwise.length.budget import Budget
 from lengthwise.length.sentences import finished
 from lengthwise.length.units import measure
 
 PROMPTS = Path(__file__).with_name("prompts.txt").read_text().splitlines()
+CONCURRENCY = 8
+SAMPLING: dict[str, Any] = {"temperature": 0.7, "top_p": 0.9, "top_k": None}  # of the endpoint
 BUDGETS = ["at most 280 chars", "60-80 words", "exactly 50 words"]
 ROW = "| {budget} | {system} | {within:.0f} | {complete:.0f} | {both:.0f} | {calls:.2f} | {tokens:.0f} | {length:.0f} |"
 
 
-def serve_plain(model: str = "smollm2-plain") -> ThreadingHTTPServer:
-    """Start an endpoint on a free port: plain sampling of a model that runs here, without budgets."""
-    from lengthwise.engines.sampling import SeededSampler
+class Sampler:
+    """Plain sampling of a model that runs here, without budgets. Requests that wait are sampled together."""
 
-    engine = lengthwise.load(model, engine="onnx").engine
-    lock, count = threading.Lock(), iter(range(10**9))
+    def __init__(self, model: str, max_rows: int = 32) -> None:
+        self.engine = lengthwise.load(model, engine="onnx").engine
+        self.max_rows, self.waiting = max_rows, queue.Queue[tuple[dict[str, Any], Future[Any]]]()
+        threading.Thread(target=self._work, daemon=True).start()
 
-    def sampled(body: dict[str, Any]) -> tuple[list[tuple[str, bool]], int]:
-        """Return the texts, whether the model ended each, and the number of tokens."""
-        chat = engine.tokenizer.apply_chat_template(body["messages"], add_generation_prompt=True, return_dict=True)
-        each, limit = body.get("n", 1), min(body.get("max_tokens", 512), 512)
-        seeds = [body.get("seed", next(count)) + 7919 * n for n in range(each)]
-        sampler = SeededSampler(seeds, limit, temperature=body.get("temperature", 0.7), top_p=body.get("top_p", 0.9))
-        rows = engine.prefill([chat["input_ids"]], each=each, max_new_tokens=limit)
-        ids: list[list[int]] = [[] for _ in range(each)]
-        ended = np.zeros(each, bool)
-        for step in range(limit):
-            tokens = sampler(rows.scores, step)
-            for n, token in enumerate(tokens.tolist()):
-                ended[n] |= token in engine.eos
-                if not ended[n]:
-                    ids[n].append(token)
-            if ended.all() or step + 1 == limit:
+    def __call__(self, body: dict[str, Any]) -> Any:
+        """Return the texts of a request, whether the model ended each, and the number of tokens."""
+        result: Future[Any] = Future()
+        self.waiting.put((body, result))
+        return result.result()
+
+    def _work(self) -> None:
+        while True:
+            batch = [self.waiting.get()]
+            while not self.waiting.empty() and sum(body.get("n", 1) for body, _ in batch) < self.max_rows:
+                batch.append(self.waiting.get())
+            try:
+                texts = iter(self._sample([body for body, _ in batch]))
+                for body, result in batch:
+                    result.set_result([next(texts) for _ in range(body.get("n", 1))])
+            except Exception as error:  # the handler of the request reports it
+                for _, result in batch:
+                    result.set_exception(error)
+
+    def _sample(self, bodies: list[dict[str, Any]]) -> list[tuple[str, bool, int]]:
+        template, eos = self.engine.tokenizer.apply_chat_template, self.engine.eos
+        prompts, limits, seeds = [], [], []
+        for body in bodies:
+            ids = template(body["messages"], add_generation_prompt=True, return_dict=True)["input_ids"]
+            for n in range(body.get("n", 1)):
+                prompts.append(ids)
+                limits.append(min(body.get("max_tokens", 512), 512))
+                seeds.append(body.get("seed", 0) + 7919 * n)
+        numbers = uniforms(seeds, max(limits))
+        rows = self.engine.prefill(prompts, max_new_tokens=max(limits))
+        texts: list[list[int]] = [[] for _ in prompts]
+        ended, live = [False] * len(prompts), list(range(len(prompts)))
+        for step in range(max(limits)):
+            drawn = {n: sample(rows.scores[k], numbers[n, step], **SAMPLING) for k, n in enumerate(live)}
+            for n, token in drawn.items():
+                ended[n] = token in eos
+                texts[n] += [] if ended[n] else [token]
+            going = [k for k, n in enumerate(live) if not ended[n] and len(texts[n]) < limits[n]]
+            if not going:
                 break
-            rows.step(tokens)
-        texts = [engine.tokenizer.decode(row, skip_special_tokens=True) for row in ids]
-        return list(zip(texts, ended.tolist(), strict=True)), sum(map(len, ids))
+            live = [live[k] for k in going]
+            rows.select(np.array(going))
+            rows.step(np.array([drawn[n] for n in live]))
+        decode = self.engine.tokenizer.decode
+        return [(decode(ids, skip_special_tokens=True), end, len(ids)) for ids, end in zip(texts, ended, strict=True)]
+
+
+def serve_plain(model: str = "smollm2-plain") -> ThreadingHTTPServer:
+    """Start an endpoint on a free port."""
+    sampler = Sampler(model)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with lock:
-                texts, tokens = sampled(body)
+            texts = sampler(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             choices = [
-                {"message": {"content": text}, "finish_reason": "stop" if end else "length"} for text, end in texts
+                {"message": {"content": text}, "finish_reason": "stop" if end else "length"} for text, end, _ in texts
             ]
-            data = json.dumps({"choices": choices, "usage": {"completion_tokens": tokens}}).encode()
+            usage = {"completion_tokens": sum(tokens for *_, tokens in texts)}
+            data = json.dumps({"choices": choices, "usage": usage}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -80,19 +114,30 @@ def serve_plain(model: str = "smollm2-plain") -> ThreadingHTTPServer:
     return server
 
 
-def asked_once(endpoint: Endpoint, prompts: list[str], budget: Budget) -> list[dict[str, Any]]:
+def systems(
+    endpoint: Endpoint, writer: EndpointWriter, prompts: list[str], budget: Budget, seed: int
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the texts of each system for the prompts."""
+    once = asked_once(endpoint, prompts, budget, seed)
+    written = writer.write(prompts, budget, seed=seed)
+    if failed := [one.error for one in written if one.error]:
+        raise EndpointError(failed[0])
+    cut = [row | {"text": truncate(row["text"], budget)} for row in once]
+    repaired = [{"text": one.text, "calls": one.calls, "tokens": one.tokens} for one in written]
+    return {"asked once": once, "asked once, cut": cut, "repaired": repaired}
+
+
+def asked_once(endpoint: Endpoint, prompts: list[str], budget: Budget, seed: int) -> list[dict[str, Any]]:
     """Return one text for each prompt; the length is in the prompt, as usual practice has it."""
-    wish, rows = str(budget).replace("chars", "characters"), []
-    for seed, prompt in enumerate(prompts):
-        answer = endpoint.ask([{"role": "user", "content": f"{prompt} Answer in {wish}."}], max_tokens=512, seed=seed)
-        [reply] = answer.replies
-        rows.append({"text": reply.text, "ended": reply.ended, "calls": 1, "tokens": answer.tokens})
-    return rows
+    wish = str(budget).replace("chars", "characters")
 
+    def ask(place: int) -> dict[str, Any]:
+        message = {"role": "user", "content": f"{prompts[place]} Answer in {wish}."}
+        answer = endpoint.ask([message], max_tokens=512, seed=seed + place)
+        return {"text": answer.replies[0].text, "calls": 1, "tokens": answer.tokens}
 
-def cut(rows: list[dict[str, Any]], budget: Budget) -> list[dict[str, Any]]:
-    """Return the same texts, cut at the maximum after a whole word."""
-    return [row | {"text": truncate(row["text"], budget)} for row in rows]
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
+        return list(pool.map(ask, range(len(prompts))))
 
 
 def report(budget: Budget, name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -118,33 +163,25 @@ def main() -> None:
     parser.add_argument("--max-calls", type=int, default=MAX_CALLS)
     parser.add_argument("--prompts", type=int, default=40)
     parser.add_argument("--budget", action="append", help="only this budget; can be repeated")
-    parser.add_argument("--only", choices=["asked once", "repaired"])
     parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
     options = parser.parse_args()
     url = options.url or f"http://127.0.0.1:{serve_plain().server_port}/v1"
     endpoint, prompts = Endpoint(options.name, url, timeout=600), PROMPTS[: options.prompts]
-    writer = EndpointWriter(endpoint, max_calls=options.max_calls, concurrency=2)
+    writer = EndpointWriter(endpoint, max_calls=options.max_calls, concurrency=CONCURRENCY)
     print(f"lengthwise {lengthwise.__version__}, {options.name}, {len(prompts)} prompts, {options.max_calls} calls")
-    print("| budget | system | within % | complete % | both % | calls | tokens | mean length |\n" + "|---" * 8 + "|")
     log = options.json.open("w") if options.json else None
-    for budget in map(Budget.parse, options.budget or BUDGETS):
-        systems: dict[str, list[dict[str, Any]]] = {}
-        if options.only != "repaired":
-            systems["asked once"] = asked_once(endpoint, prompts, budget)
-            systems["asked once, cut"] = cut(systems["asked once"], budget)
-        if options.only != "asked once":
-            began = time.perf_counter()
-            written = writer.write(prompts, budget, seed=0)
-            if failed := [one.error for one in written if one.error]:
-                raise EndpointError(failed[0])
-            name = "repaired" if not options.only else f"repaired ({time.perf_counter() - began:.0f} s)"
-            systems[name] = [{"text": w.text, "calls": w.calls, "tokens": w.tokens} for w in written]
-        for name, rows in systems.items():
-            print(ROW.format(**report(budget, name, rows)), flush=True)
-            if log:
-                for prompt, row in zip(prompts, rows, strict=True):
+    results: dict[tuple[Budget, str], list[dict[str, Any]]] = {}
+    for start in range(0, len(prompts), CONCURRENCY):  # in parts, so that an interrupted run leaves rows of all budgets
+        part = prompts[start : start + CONCURRENCY]
+        for budget in map(Budget.parse, options.budget or BUDGETS):
+            for name, rows in systems(endpoint, writer, part, budget, start).items():
+                results.setdefault((budget, name), []).extend(rows)
+                for prompt, row in zip(part, rows, strict=True):
                     row = {"budget": str(budget), "system": name, "prompt": prompt, **row}
-                    log.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    print(json.dumps(row, ensure_ascii=False), file=log, flush=True) if log else None
+    print("| budget | system | within % | complete % | both % | calls | tokens | mean length |\n" + "|---" * 8 + "|")
+    for (budget, name), rows in results.items():
+        print(ROW.format(**report(budget, name, rows)))
 
 
 if __name__ == "__main__":

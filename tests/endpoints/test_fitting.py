@@ -90,15 +90,17 @@ def test_a_text_that_is_too_long_loses_its_last_sentences():
 
 def test_the_last_sentence_is_repaired_first():
     start = "The sea is wide. It is blue and deep."
-    ask, seen = scripted(f"{start} It is full of fish and of old ships.", ["It is cold.", "It is full of fish today."])
-    found = fit(ask, "exactly 15 words")
-    assert found.best.text == f"{start} It is full of fish today."
+    ask, seen = scripted(f"{start} It is old.", ["It is cold.", "It is full of fish and of many ships."])
+    found = fit(ask, "exactly 18 words")
+    assert found.best.text == f"{start} It is full of fish and of many ships."
     assert found.best.complete
     assert len(seen) == 2
     messages, n, _ = seen[1]
-    assert start in messages[-1]["content"]
-    assert "old ships" not in messages[-1]["content"]
-    assert "exactly 6 words" in messages[-1]["content"] or "exactly 5 words" in messages[-1]["content"]
+    assert [message["content"] for message in messages] == [
+        "Describe the sea.",
+        start,
+        "Continue with one last sentence of exactly 9 words.",
+    ]
     assert n == 4
 
 
@@ -111,12 +113,15 @@ def test_a_short_text_is_lengthened():
 
 def test_a_paragraph_break_before_the_end_is_kept():
     first = "The sea is wide and blue.\n\nIt is cold, and deep, and old, and full of fish."
-    ask, _ = scripted(first, "Many ships cross it now.")
-    assert fit(ask, "exactly 11 words").best.text == "The sea is wide and blue.\n\nMany ships cross it now."
+    ask, _ = scripted(first, "Many old ships cross it at night in fog.")
+    assert (
+        fit(ask, "exactly 15 words").best.text
+        == "The sea is wide and blue.\n\nMany old ships cross it at night in fog."
+    )
 
 
 def test_text_without_spaces_is_joined_without_one():
-    ask, _ = scripted("海は広い。" * 6, "船が夜の海を渡る様子はいい。")
+    ask, _ = scripted("海は広い。" * 6, "船が夜の海を渡る様子はとてもいい。")
     best = fit(ask, "42-46 chars", prompt="海について書いて。").best
     assert best.fits
     assert " " not in best.text
@@ -125,16 +130,18 @@ def test_text_without_spaces_is_joined_without_one():
 @pytest.mark.parametrize(
     "reply",
     [
-        "The sea is wide and blue. Many ships cross it now.",  # the whole text again
-        "The sea is wide and blue. The sea is wide and blue. Many ships cross it now.",
-        "Here is the last sentence:\n\nMany ships cross it now.",
-        '"Many ships cross it now."',
-        "Many ships cross it now. (5 words)",
+        "The sea is wide and blue. Many old ships cross it at night in fog.",  # the whole text again
+        "The sea is wide and blue. The sea is wide and blue. Many old ships cross it at night in fog.",
+        "Here is the last sentence:\n\nMany old ships cross it at night in fog.",
+        '"Many old ships cross it at night in fog."',
+        "Many old ships cross it at night in fog. (9 words)",
     ],
 )
 def test_what_models_put_around_an_ending_is_removed(reply):
     ask, _ = scripted("The sea is wide and blue. It is.", reply)
-    assert fit(ask, "exactly 11 words").best.text == "The sea is wide and blue. Many ships cross it now."
+    assert (
+        fit(ask, "exactly 15 words").best.text == "The sea is wide and blue. Many old ships cross it at night in fog."
+    )
 
 
 def test_a_text_that_the_net_cut_is_asked_for_without_it():

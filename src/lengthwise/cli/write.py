@@ -36,6 +36,7 @@ def write(
     engine: options.Engine = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
+    explain: options.Explain = False,
     max_calls: Annotated[int | None, integer("Calls of an API for one text at most. [default: 8]")] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -51,6 +52,7 @@ def write(
     n uses the seed --seed + n - 1, so its text does not depend on other lines.
     A model behind an API is asked, measured and asked again for the part that does not fit; its key is read from
     LENGTHWISE_API_KEY or OPENAI_API_KEY.
+    With --explain, nothing is written: one sentence says how the length compares with the model's own texts.
     Exit code 3: a text does not fit; the best one is printed nevertheless.
     """
     from ..length.budget import as_budget
@@ -62,6 +64,11 @@ def write(
     for given in (prompt, system or ""):
         terminal.decode(given.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
+    if explain:
+        if prompt == "-":
+            raise terminal.UsageError("--explain is for one prompt; give it in place of -")
+        terminal.print_explanation(model, "write", budget, prompt, as_json)
+        return
     terminal.warn_if_file(prompt)
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}

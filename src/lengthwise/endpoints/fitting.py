@@ -22,7 +22,7 @@ from .client import Reply
 
 ENDINGS = 4  # replies of a call for another end: the prompt is paid once, and the ends are short
 TRIES = 2  # calls for the end of one beginning, before a shorter beginning is tried
-MIN_END = 5  # words: the shortest end that is asked for
+MIN_END = 8  # words: the shortest end that is asked for
 SENTENCE = 15  # words
 MARGIN = 0.85  # of a maximum is asked for: models count badly
 CHARS_PER_WORD, CHARS_PER_CJK_WORD = 6.0, 2.0  # with a space
@@ -67,7 +67,8 @@ class Fitting:
         self.drafts: list[Found] = []
         self.beginnings: dict[str, str] = {"": ""}  # finished beginnings, each with the white space after it
         self.tried: Counter[str] = Counter()
-        self.lengths: list[tuple[float, float]] = []  # (asked for, received) of each reply
+        # log(received / asked for) of each reply: to a request with a beginning, and to one without
+        self.gains: dict[bool, list[float]] = {True: [], False: []}
         self.net = True  # send max_tokens
 
     @property
@@ -99,7 +100,7 @@ class Fitting:
                 continue
             received = self.unit.measure(rest)
             if reply.ended:
-                self.lengths.append((aim, received))
+                self.gains[bool(kept)].append(math.log(received / aim))
             elif received < aim:
                 self.net = False  # the text has more tokens than expected
             best = self._measure(kept, rest, reply.ended)
@@ -136,9 +137,7 @@ class Fitting:
         """Return how many units to ask for after `kept`: the target, corrected by how replies missed theirs so far."""
         target = self.budget.target * (MARGIN if self.budget.is_limit else 1.0) - self.unit.measure(kept)
         target = max(target, MIN_END * self.per_word if kept else 1.0)
-        if not self.lengths:
-            return target
-        gain = median(math.log(max(received, 1) / asked) for asked, received in self.lengths[-8:])
+        gain = median(self.gains[bool(kept)][-8:] or [0.0])
         return target / math.exp(min(max(gain, -0.7), 0.7))  # at most doubled or halved
 
     def _max_tokens(self, aim: float) -> int | None:
@@ -157,14 +156,19 @@ class Fitting:
         limit = str(self.budget).replace(self.budget.unit, unit).replace("~", "about ")
         if not kept:
             plan = f"{counted} of {words} words in all" if sentences > 1 else f"one sentence of {words} words"
-            ask = f"{self.prompt}\n\nLength: {limit}. Plan {plan}. Write only the text."
+            # A corrected number contradicts the limit, so only the first request names the limit.
+            length = f"Plan {plan}." if self.found else f"Length: {limit}. Plan {plan}."
+            ask = f"{self.prompt}\n\n{length} Write only the text."
             return [*start, {"role": "user", "content": ask}]
-        more = f"the last {counted}" if sentences > 1 else "the last sentence"
-        ask = (
-            f"{self.prompt}\n\nThe answer so far:\n\n{kept}\n\n"
-            f"Write {more} for it, of {exact} {round(aim)} {unit}{in_words}. Write only what comes after it."
-        )
-        return [*start, {"role": "user", "content": ask}]
+        more = f"{counted} more" if sentences > 1 else "one last sentence"
+        # Short on purpose: small models talk about longer instructions instead of following them.
+        ask = f"Continue with {more} of {exact} {round(aim)} {unit}{in_words}."
+        return [
+            *start,
+            {"role": "user", "content": self.prompt},
+            {"role": "assistant", "content": kept},
+            {"role": "user", "content": ask},
+        ]
 
 
 def _bare(reply: str) -> str:
