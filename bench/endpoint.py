@@ -82,8 +82,9 @@ class Sampler:
             going = [k for k, n in enumerate(live) if not ended[n] and len(texts[n]) < limits[n]]
             if not going:
                 break
-            live = [live[k] for k in going]
-            rows.select(np.array(going))
+            if len(going) < len(live):  # a selection copies the KV cache
+                live = [live[k] for k in going]
+                rows.select(np.array(going))
             rows.step(np.array([drawn[n] for n in live]))
         decode = self.engine.tokenizer.decode
         return [(decode(ids, skip_special_tokens=True), end, len(ids)) for ids, end in zip(texts, ended, strict=True)]

@@ -74,7 +74,11 @@ def write(
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}
     remote = model.startswith("openai:")
-    _check_options(remote, {"--beams": beams > 1, "--device": device, "--dtype": dtype}, {"--max-calls": max_calls})
+    _check_options(
+        remote,
+        {"--beams": beams > 1, "--device": device, "--dtype": dtype, "--engine": engine},
+        {"--max-calls": max_calls},
+    )
     lines = StdinLines() if prompt == "-" else None  # stdin is read while the model loads
     writer: Writer | EndpointWriter
     if remote:
