@@ -1,7 +1,6 @@
 """Texts from an endpoint: rows, calls, retries and errors, over HTTP."""
 
 import threading
-import time
 
 import pytest
 
@@ -74,13 +73,25 @@ def test_no_more_rows_than_allowed_run_together():
         with lock:
             inside[0] += 1
             most[0] = max(most[0], inside[0])
-        time.monotonic()
+        threading.Event().wait(0.01)
         with lock:
             inside[0] -= 1
         return chat("Fine.")
 
     write(answer, ROWS, load={"concurrency": 2})
     assert most[0] <= 2
+
+
+def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
+    monkeypatch.setattr(client.Endpoint, "ask", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write(lambda body, number: chat("Fine."), ROWS)
+
+
+def test_progress_counts_rows():
+    seen = []
+    write(lambda body, number: chat("Fine."), ROWS, progress=seen.append)
+    assert sum(seen) == len(ROWS)
 
 
 def test_a_bad_row_does_not_harm_the_others():

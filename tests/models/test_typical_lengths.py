@@ -75,6 +75,17 @@ def test_units_that_were_not_measured_are_named(measured):
     assert "only in chars and words" in str(verdict("at most 12 bytes", text(20)))
 
 
+def test_a_model_can_carry_its_lengths(tmp_path):
+    add("toy", "translate", "free", [(text(20), text(25))] * 30, tmp_path / "model")
+    assert verdict("at most 12 chars", text(20)).texts == 0
+    assert explain(str(tmp_path / "model"), "translate", Budget.parse("at most 12 chars"), text(20)).texts == 30
+
+
+def test_shorter_texts_are_compared_with_the_shortest():
+    add("toy", "shorten", "shortest", [(text(50), text(20 + n)) for n in range(30)])
+    assert "below the 5th percentile" in str(verdict("at most 15 chars", text(50), "shorten"))
+
+
 def test_an_unknown_model_has_no_lengths():
     assert "0 texts of toy" in str(verdict("at most 12 chars", text(20)))
     assert "shortest" not in verdict("at most 12 chars", text(20)).as_json()

@@ -3,10 +3,12 @@
 An error in one row does not affect the others, unless it would be the same for all: a refused key, an unknown model.
 """
 
+import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..generation.generator import Written
@@ -79,16 +81,14 @@ class EndpointWriter:
             calls = _Calls(
                 self.endpoint, self.max_calls, {**generation, "seed": None if seed is None else seed + place}
             )
-            written = self._write(prompts[place], asked[place], system, candidates, calls, broken)
+            return self._write(prompts[place], asked[place], system, candidates, calls, broken)
+
+        results: dict[int, EndpointText] = {}
+        for place, written in _in_threads(one, len(prompts), self.concurrency):
+            results[place] = written
             if progress:
                 progress(1)
-            return written
-
-        pool = ThreadPoolExecutor(self.concurrency)
-        try:
-            return list(pool.map(one, range(len(prompts))))
-        finally:  # after Ctrl-C, no further row begins
-            pool.shutdown(wait=False, cancel_futures=True)
+        return [results[place] for place in range(len(prompts))]
 
     def _write(
         self, text: str, budget: str | Budget, system: str | None, candidates: int, calls: "_Calls", broken: list[str]
@@ -169,3 +169,36 @@ class _Calls:
                 continue
             self.tokens += answer.tokens
             return answer.replies
+
+
+def _in_threads(work: Callable[[int], EndpointText], count: int, threads: int) -> Iterator[tuple[int, EndpointText]]:
+    """Yield each number below `count` with its result, as soon as it is there.
+
+    Daemon threads, not a pool of `concurrent.futures`: after Ctrl-C that would wait for the calls that are under way.
+    """
+    places: SimpleQueue[int] = SimpleQueue()
+    done: SimpleQueue[tuple[int, EndpointText | BaseException]] = SimpleQueue()
+    for place in range(count):
+        places.put(place)
+
+    def run() -> None:
+        with suppress(Empty):
+            while True:
+                place = places.get_nowait()
+                try:
+                    done.put((place, work(place)))
+                except BaseException as error:  # raised in the caller's thread
+                    done.put((place, error))
+
+    for _ in range(min(threads, count)):
+        threading.Thread(target=run, daemon=True).start()
+    try:
+        for _ in range(count):
+            place, result = done.get()
+            if isinstance(result, BaseException):
+                raise result
+            yield place, result
+    finally:  # no further row begins
+        with suppress(Empty):
+            while True:
+                places.get_nowait()

@@ -65,7 +65,8 @@ def explain(model: str, task: Task, budget: Budget, source: str) -> Verdict:
         return Verdict(str(budget), model, budget.unit, 0, verdict=verdict)
     rows = read(model, task)
     length = measure(source, budget.unit) if task != "write" else None
-    free = _lengths(rows["free"][budget.unit], length)
+    # A shortener without a budget changes nothing, so its usual lengths are the shortest that were found.
+    free = _lengths(rows["shortest" if task == "shorten" else "free"][budget.unit], length)
     shortest = min(_lengths(rows["shortest"][budget.unit], length), default=None)
     if len(free) < FEWEST:
         verdict = f"{len(free)} texts of {model} for such a source were measured, too few to say; see `data lengths`"
@@ -108,17 +109,18 @@ def _quantile(ordered: list[int], share: float) -> int:
 
 
 def add(model: str, task: Task, kind: Kind, texts: Iterable[tuple[str, str]], folder: Path | None = None) -> None:
-    """Add the lengths of (source, text) pairs to those of the model, in the user's cache or in `folder`.
+    """Add the lengths of (source, text) pairs to those of the model, in the user's cache or in the model's `folder`.
 
     The cache keeps the last ones. If it cannot be written, nothing happens: the texts matter more than their lengths.
     """
     pairs = [(source, text) for source, text in texts if source.strip() and text.strip()]
     if not pairs:
         return
-    file = _file(model, task, folder or cache_dir() / "lengths")
+    cached = _cached(model, task)
+    file = folder / f"lengths.{task}.json" if folder else cached
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(file.with_suffix(".lock")):
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(cached.with_suffix(".lock")):
             rows = _read(file)
             for unit in UNITS:
                 found = [(measure(source, unit), measure(text, unit)) for source, text in pairs]
@@ -128,12 +130,13 @@ def add(model: str, task: Task, kind: Kind, texts: Iterable[tuple[str, str]], fo
 
 def read(model: str, task: Task) -> Rows:
     """Return the lengths that are shipped for the model and those in the user's cache."""
-    shipped, own = _read(BUNDLED / model / f"lengths.{task}.json"), _read(_file(model, task, cache_dir() / "lengths"))
+    # BUNDLED / model is the model's own folder if its name is an absolute path.
+    shipped, own = _read(BUNDLED / model / f"lengths.{task}.json"), _read(_cached(model, task))
     return {kind: {unit: shipped[kind][unit] + own[kind][unit] for unit in UNITS} for kind in shipped}
 
 
-def _file(model: str, task: Task, folder: Path) -> Path:
-    return folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '-', model).strip('-.')}.{task}.json"
+def _cached(model: str, task: Task) -> Path:
+    return cache_dir() / "lengths" / f"{re.sub(r'[^A-Za-z0-9.-]+', '-', model).strip('-.')}.{task}.json"
 
 
 def _read(file: Path) -> Rows:

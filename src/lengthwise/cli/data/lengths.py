@@ -16,7 +16,9 @@ def lengths(
     model: options.Model = "smollm2",
     to: Annotated[str, option("The model is a translator into this language.", "LANG", "--to")] = "",
     source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
-    out: Annotated[Path | None, option("The folder for the JSON file. [default: the user's cache]", "FOLDER")] = None,
+    out: Annotated[
+        Path | None, option("The model's folder, for the JSON file. [default: the user's cache]", "FOLDER")
+    ] = None,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
