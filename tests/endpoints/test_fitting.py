@@ -144,6 +144,17 @@ def test_what_models_put_around_an_ending_is_removed(reply):
     )
 
 
+@pytest.mark.parametrize("text", ["Here are two tips:\n\nSleep. Eat.", "Sleep well.\n\nHere is the answer:\n\nEat."])
+def test_what_belongs_to_the_text_stays(text):
+    ask, _ = scripted(text)
+    assert fit(ask, "at most 60 chars").best.text == text
+
+
+def test_a_text_of_no_width_is_no_failure():
+    ask, _ = scripted("\u200d", "The sea.")
+    assert fit(ask, "2-20 cells").best.text == "The sea."
+
+
 def test_a_text_that_the_net_cut_is_asked_for_without_it():
     ask, seen = scripted(Reply("", False), Reply("The sea is", False), "The sea is wide and blue today.")
     found = fit(ask, "5-9 words")

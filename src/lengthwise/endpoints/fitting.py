@@ -29,7 +29,9 @@ CHARS_PER_WORD, CHARS_PER_CJK_WORD = 6.0, 2.0  # with a space
 _UNIT_NAMES = {"chars": "characters", "chars-nospace": "characters without spaces", "cells": "columns"}
 _UNIT_NAMES |= {"graphemes": "characters", "tweet": "characters", "bytes": "bytes", "words": "words"}
 _PREAMBLE = re.compile(
-    r"(?:sure|certainly|of course|okay|ok|here(?:'s| is| are)|text)\b[^\n]{0,120}:\s*\n+", re.IGNORECASE
+    r"\A(?:sure|certainly|of course|okay|ok|here(?:'s| is| are))\b"
+    r"[^\n]{0,80}\b(?:words?|characters|sentences?|text|answer|response|version|ending|continuation)\b[^\n]{0,80}:\s*\n+",
+    re.IGNORECASE,
 )
 _COUNT = re.compile(r"\s*[(\[](?:word count:? *|length:? *)?\d+ (?:words?|characters?|chars?)[)\]]\s*\Z", re.IGNORECASE)
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -100,7 +102,7 @@ class Fitting:
                 continue
             received = self.unit.measure(rest)
             if reply.ended:
-                self.gains[bool(kept)].append(math.log(received / aim))
+                self.gains[bool(kept)].append(math.log(max(received, 1) / aim))
             elif received < aim:
                 self.net = False  # the text has more tokens than expected
             best = self._measure(kept, rest, reply.ended)
