@@ -16,8 +16,9 @@ ROOT = HERE.parent
 PACKAGE = ROOT / "src/lengthwise"
 # From top to bottom: a room imports only from rooms above it.
 ROOMS = (
-    *("length", "formats", "constraint", "controls", "models", "engines", "scoring", "generation", "translation"),
-    *("shortening", "corpora", "distill", "training", "metrics", "evaluation", "server", "cli", "integrations"),
+    *("length", "formats", "constraint", "controls", "models", "engines", "scoring", "generation", "endpoints"),
+    *("translation", "shortening", "corpora", "distill", "training", "metrics", "evaluation", "server", "cli"),
+    "integrations",
 )
 WIDTH = "100"
 

@@ -26,7 +26,7 @@ _NAMES = {
         "PromptControl",
     ],
     "models.checkpoint": ["save"],
-    "generation.load": ["load"],
+    "endpoints.load": ["load"],
     "generation.generator": ["Writer", "Written"],
     "shortening.shortener": ["Shortened", "Shortener", "shorten"],
 }
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
         PromptControl,
     )
     from .controls.attach import attach, detach
+    from .endpoints.load import load
     from .generation.generator import Writer, Written
-    from .generation.load import load
     from .length.budget import Budget, about, at_least, at_most, between, exactly, ratio
     from .length.units import UNITS, measure
     from .models.checkpoint import save

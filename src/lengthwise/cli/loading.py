@@ -15,6 +15,7 @@ from . import options
 from .terminal import UsageError, console
 
 if TYPE_CHECKING:
+    from ..endpoints.writer import EndpointWriter
     from ..generation.generator import Writer
 
 
@@ -29,6 +30,8 @@ def load(
     """Return a writer for the model called `name`. `engine`: None chooses it by model and device."""
     from ..generation.load import ENGINES, default_engine, load
 
+    if name.startswith("openai:"):
+        raise UsageError(f"only `lengthwise write` can use a model behind an API; got --model {name}")
     if dtype not in (None, *options.DTYPES):
         raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
     engine = engine or default_engine(name, device, **({"dtype": dtype} if dtype else {}))
@@ -44,6 +47,14 @@ def load(
 
             given = {"dtype": getattr(torch, dtype)} if dtype else {}
         return load(name, engine=engine, device=device, fitted=fitted, **given)
+
+
+def load_endpoint(name: str, max_calls: int | None) -> "EndpointWriter":
+    """Return a writer for the model behind an API that is called openai:NAME@URL."""
+    from ..endpoints.client import Endpoint
+    from ..endpoints.writer import MAX_CALLS, EndpointWriter
+
+    return EndpointWriter(Endpoint.named(name), max_calls=max_calls or MAX_CALLS)
 
 
 def folder(name: str) -> Path:

@@ -37,6 +37,7 @@ _ENGINE_HELP = "What runs the model: onnx (on a CPU, without torch) or transform
 _ENGINE_DEFAULT = "[default: onnx on a CPU for models with a short name and exported ones, else transformers]"
 Engine = Annotated[str | None, option(_ENGINE_HELP + _ENGINE_DEFAULT, "NAME")]
 Beams = Annotated[int, integer("Beam size.")]
+Explain = Annotated[bool, flag("--explain", "Only say where the length lies among the model's usual ones.")]
 Candidates = Annotated[int, integer("Generate N candidates and keep the best one.")]
 Seed = Annotated[int, integer("Seed for sampling.", 0)]
 System = Annotated[str | None, option("System prompt: instructions before the prompt.")]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from ..generation.generator import Written
+    from ..length.budget import Budget
+    from ..models.typical_lengths import Task
 
 TOO_LONG, BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
@@ -79,6 +81,17 @@ def print_verdict(one: "Written", dim: bool) -> None:
         print_message(one.error or verdict(one))
     elif sys.stdout.isatty():
         console().print(verdict(one), style="dim")
+
+
+def print_explanation(model: str, task: "Task", budget: "Budget", source: str, as_json: bool) -> None:
+    """Print where the budget lies among the lengths of what the model writes for such a source."""
+    from ..models.typical_lengths import explain
+
+    found = explain(model, task, budget, source)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        print(found, flush=True)
 
 
 def print_json(value: Any) -> None:

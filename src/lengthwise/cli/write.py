@@ -1,7 +1,7 @@
 """`lengthwise write`: write a text for one prompt, or for each line of stdin, within a length."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,20 +13,21 @@ import typer
 from ..generation.options import is_sampling
 from . import options, terminal
 from .input_lines import StdinLines
-from .loading import load
-from .options import argument, option
+from .loading import load, load_endpoint
+from .options import argument, integer, option
 
 if TYPE_CHECKING:
+    from ..endpoints.writer import EndpointWriter
     from ..generation.generator import Writer, Written
     from ..length.budget import Budget
 
-Write = Callable[..., "list[Written]"]  # Writer.write with all options but the seed
+Write = Callable[..., "Sequence[Written]"]  # Writer.write with all options but the seed
 
 
 def write(
     prompt: Annotated[str, argument("The prompt; - reads prompts from stdin, one per line.")],
     length: Annotated[str, option("Required: 'at most 280 chars', '40-60 words', 'exactly 50 words', ...")] = "",
-    model: options.Model = "smollm2",
+    model: Annotated[str, option(f"{options.MODEL_HELP} Behind an API: openai:NAME@URL.")] = "smollm2",
     candidates: options.Candidates = 1,
     temperature: Annotated[float | None, option("Sampling temperature; 0 decodes greedily.", "T", min=0)] = None,
     seed: options.Seed = 0,
@@ -35,6 +36,8 @@ def write(
     engine: options.Engine = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
+    explain: options.Explain = False,
+    max_calls: Annotated[int | None, integer("Calls of an API for one text at most. [default: 8]")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Write a text that fits.
@@ -42,10 +45,14 @@ def write(
     \b
     lengthwise write "Describe a lighthouse." --length "at most 280 chars"
     lengthwise write - --length "40-60 words" --candidates 4 < prompts.txt > texts.jsonl
+    lengthwise write "Describe a lighthouse." --length "40-60 words" --model openai:llama3.2@http://localhost:11434/v1
 
     One prompt gives a text, or a JSON object with --json. Prompts from stdin give one JSON object per line, in input
     order. Prompts that arrive together are written in one batch. With sampling, each prompt is written alone, and line
     n uses the seed --seed + n - 1, so its text does not depend on other lines.
+    A model behind an API is asked, measured and asked again for the part that does not fit; its key is read from
+    LENGTHWISE_API_KEY or OPENAI_API_KEY.
+    With --explain, nothing is written: one sentence says how the length compares with the model's own texts.
     Exit code 3: a text does not fit; the best one is printed nevertheless.
     """
     from ..length.budget import as_budget
@@ -57,24 +64,49 @@ def write(
     for given in (prompt, system or ""):
         terminal.decode(given.encode("utf-8", "surrogateescape"), "an argument")
     budget = as_budget(length)
+    if explain:
+        if prompt == "-":
+            raise terminal.UsageError("--explain is for one prompt; give it in place of -")
+        terminal.print_explanation(model, "write", budget, prompt, as_json)
+        return
     terminal.warn_if_file(prompt)
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}
+    remote = model.startswith("openai:")
+    _check_options(
+        remote,
+        {"--beams": beams > 1, "--device": device, "--dtype": dtype, "--engine": engine},
+        {"--max-calls": max_calls},
+    )
     lines = StdinLines() if prompt == "-" else None  # stdin is read while the model loads
-    writer = load(model, device, dtype=dtype, engine=engine)
-    _warn_of_window(writer, budget)
+    writer: Writer | EndpointWriter
+    if remote:
+        writer = load_endpoint(model, max_calls)
+    else:
+        writer = load(model, device, dtype=dtype, engine=engine)
+        _warn_of_window(writer, budget)
     call: Write = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
     if lines is None:
-        with terminal.console().status("writing") as status, _token_count(writer.model, status):
+        module = getattr(writer, "model", None)
+        with terminal.console().status("writing") as status, _token_count(module, status):
             [written] = call([prompt], seed=seed)
         all_fit = _show(prompt, written, as_json)
     else:
         # One line per call: the seed of a text depends on its index in the call, and calls on when lines arrive.
-        size = 1 if sampling else max(1, writer.batch_size // max(candidates, beams))
+        # An endpoint gives line n the same seed in any call.
+        size = 1 if sampling and not remote else max(1, writer.batch_size // max(candidates, beams))
         all_fit = _write_lines(call, lines, size, seed)
     if not all_fit:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+
+
+def _check_options(remote: bool, local_only: dict[str, Any], remote_only: dict[str, Any]) -> None:
+    """Raise if an option is given that the kind of model does not have."""
+    for name, value in (local_only if remote else remote_only).items():
+        if value:
+            kind = "runs here" if remote else "is behind an API (--model openai:NAME@URL)"
+            raise terminal.UsageError(f"{name} is for a model that {kind}")
 
 
 def _warn_of_window(writer: "Writer", budget: "Budget") -> None:

@@ -4,13 +4,13 @@ This file combines requests (prompts, limits, batches), decoding (engine and har
 streaming. An error in one row does not affect the others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from ..engines.base import Engine
-from ..length.budget import Budget
+from ..length.budget import Budget, with_budgets
 from ..length.meter import Meter
 from ..protocols import Tokenizer
 from .decoding import Decoder
@@ -138,12 +138,7 @@ class Writer:
         progress: Callable[[int], None] | None = None,
     ) -> list[Any]:
         """Return a result for each text: `make` requests, `write` them in batches, and set `error` where that fails."""
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        if isinstance(budgets, bytes | Mapping) or not isinstance(budgets, str | Budget | Iterable):
-            raise TypeError(f"a budget is a text such as 'at most 75 chars', or a Budget; got {budgets!r}")
-        asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
+        texts, asked = with_budgets(texts, budgets)
         results: dict[int, Any] = {}
         requests: list[Request] = []
         for place, (text, budget) in enumerate(zip(texts, asked, strict=True)):

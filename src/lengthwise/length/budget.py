@@ -6,7 +6,7 @@ A budget is a value that reads as English: `at_most(75, "chars")`, or the same a
 import difflib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Integral, Real
@@ -169,6 +169,19 @@ def as_budget(value: str | Budget) -> Budget:
     if isinstance(value, str):
         return Budget.parse(value)
     raise TypeError(f"a budget is a Budget or a string; got {value!r}; {_FORMS}")
+
+
+def with_budgets(
+    texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget]
+) -> tuple[list[str], list[str | Budget]]:
+    """Return the texts and a budget for each; a caller may give one text, and one budget for all."""
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if isinstance(budgets, bytes | Mapping) or not isinstance(budgets, str | Budget | Iterable):
+        raise TypeError(f"a budget is a text such as 'at most 75 chars', or a Budget; got {budgets!r}")
+    asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
+    if len(asked) != len(texts):
+        raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
+    return texts, asked
 
 
 def _given(n: Any, form: str) -> Any:

@@ -2,7 +2,7 @@
 
 import typer
 
-from . import answers, check, debian, prompts, translations
+from . import answers, check, debian, lengths, prompts, translations
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
 
@@ -17,10 +17,14 @@ def data(context: typer.Context) -> None:
     lengthwise data prompts prompts.jsonl --topics topics.txt --templates templates.txt
     lengthwise data answers prompts.jsonl answers.jsonl
     lengthwise data translations sources.jsonl translations.jsonl --model opus/en-fr --reverse opus/fr-en
+    lengthwise data lengths sentences.txt --model en-it --to it
     """
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
-for command in (debian.debian, prompts.prompts, answers.answers, translations.translations, check.check):
+for command in (
+    *(debian.debian, prompts.prompts, answers.answers, translations.translations, check.check),
+    lengths.lengths,
+):
     app.command()(command)

@@ -1,0 +1,1 @@
+"""Models behind an OpenAI-compatible API: texts that fit without logits."""

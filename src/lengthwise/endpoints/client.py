@@ -1,0 +1,222 @@
+"""Client: one call of an OpenAI-compatible endpoint, from messages to replies.
+
+Every fault becomes an `EndpointError` that says whether another call can succeed. A call is one HTTP request; whoever
+makes calls also counts them and repeats them. Knows no lengths.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+DEFAULT_URL = "https://api.openai.com/v1"
+KEYS = ("LENGTHWISE_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set
+MAX_BYTES = 8_000_000  # of a response: an endpoint may ignore max_tokens
+BACKOFF = 1.0  # seconds before a failed call is repeated, if the endpoint names no time
+MAX_SHOWN = 200  # characters of an endpoint's message in an error
+_NAME = re.compile(r"openai:(?P<model>[^\s@]+|\S+(?=@http))(?:@(?P<url>https?://\S+))?")
+_THINKING = re.compile(r"\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+# Parameters that some endpoints refuse, and the name that they may have instead. Without them a call still works.
+_OPTIONAL = {"max_tokens": "max_completion_tokens", "max_completion_tokens": None}
+_OPTIONAL |= dict.fromkeys(("n", "seed", "temperature", "top_p"))
+
+
+class EndpointError(RuntimeError):
+    """A call that failed. `wait`: seconds after which it may succeed, or None. `fatal`: all other calls will fail."""
+
+    def __init__(self, message: str, *, wait: float | None = None, fatal: bool = False) -> None:
+        super().__init__(message)
+        self.wait, self.fatal = wait, fatal
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A text that the model wrote. `ended`: the model ended it; it was not cut."""
+
+    text: str
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The replies of one call, and the tokens that the endpoint counted for them (0 if it counts none)."""
+
+    replies: list[Reply]
+    tokens: int
+
+
+def is_endpoint(name: str) -> bool:
+    """Return whether `name` has the form of a model behind an API, openai:NAME@URL."""
+    return name.startswith("openai:")
+
+
+class Endpoint:
+    """The model `model` at `url`. It may be used by several threads. The key is in no attribute that is printed."""
+
+    def __init__(self, model: str, url: str = DEFAULT_URL, *, key: str | None = None, timeout: float = 120.0) -> None:
+        try:
+            import httpx2
+        except ImportError:
+            raise ImportError("models behind an API need httpx2; install it: pip install 'lengthwise[api]'") from None
+        self.model, self.url, self.timeout = model, url.rstrip("/").removesuffix("/chat/completions"), timeout
+        self.renamed: dict[str, str | None] = {}  # parameters that this endpoint refused
+        self._key = (next(filter(None, map(os.environ.get, KEYS)), "") if key is None else key).strip()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise ValueError(f"the API key has characters that no header can carry; check {' or '.join(KEYS)}")
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._errors = httpx2.TimeoutException, httpx2.HTTPError
+        try:
+            if httpx2.URL(self.url).userinfo:
+                raise ValueError(f"the URL must not contain a password; put the key into {KEYS[0]}")
+            # Reading the system's certificates takes a third of a second; plain http needs none.
+            secure = not self.url.startswith("http://")
+            self._client = httpx2.Client(headers=headers, timeout=timeout, verify=secure)
+        except httpx2.InvalidURL as error:
+            raise ValueError(f"cannot read {url!r} as a URL: {error}") from None
+
+    @classmethod
+    def named(cls, name: str, **options: Any) -> "Endpoint":
+        """Return the endpoint called openai:NAME@URL; the default URL is $OPENAI_BASE_URL, or that of OpenAI."""
+        found = _NAME.fullmatch(name)
+        if found is None:
+            example = "openai:llama3.2@http://localhost:11434/v1"
+            raise ValueError(f"a model behind an API is given as openai:NAME@URL, such as {example}; got {name!r}")
+        return cls(found["model"], found["url"] or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL, **options)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Answer:
+        """Return the replies to `messages`, from one HTTP request; `options` that are None are left out."""
+        body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        for name, value in options.items():
+            while name in self.renamed:
+                name = self.renamed[name] or ""
+            if name and value is not None:
+                body[name] = value
+        timed_out, failed = self._errors
+        try:
+            status, headers, text = self._post(body)
+        except timed_out:
+            raise EndpointError(f"{self.url} did not answer within {self.timeout:g} s", wait=BACKOFF) from None
+        except failed as error:
+            raise EndpointError(f"cannot reach {self.url}: {self._clean(str(error))}", wait=BACKOFF) from None
+        if status != 200:
+            raise self._refusal(status, headers, text, body)
+        return self._answer(text, body)
+
+    def _post(self, body: dict[str, Any]) -> tuple[int, Mapping[str, str], str]:
+        began, data = time.monotonic(), bytearray()
+        with self._client.stream("POST", f"{self.url}/chat/completions", json=body) as response:
+            for part in response.iter_bytes():
+                data += part
+                if len(data) > MAX_BYTES:
+                    raise EndpointError(f"{self.url} sent more than {MAX_BYTES:,} bytes for one call")
+                if time.monotonic() - began > self.timeout:  # httpx limits the time between two parts only
+                    raise EndpointError(f"{self.url} did not finish within {self.timeout:g} s", wait=BACKOFF)
+            return response.status_code, response.headers, data.decode("utf-8", "replace")
+
+    # ---- errors
+
+    def _clean(self, message: str) -> str:
+        """Return an endpoint's message in one short line, without the key, which some endpoints repeat."""
+        line = " ".join((message.replace(self._key, "***") if self._key else message).split())
+        return line if len(line) <= MAX_SHOWN else line[: MAX_SHOWN - 1] + "…"
+
+    def _refusal(self, status: int, headers: Mapping[str, str], text: str, body: dict[str, Any]) -> EndpointError:
+        said = self._clean(_message(text))
+        what = f"{self.url} answered {status}" + (f": {said}" if said else "")
+        if status in (401, 403):
+            have = "the key was refused" if self._key else f"no key is set; put it into {KEYS[0]} or {KEYS[1]}"
+            return EndpointError(f"{what} ({have})", fatal=True)
+        if status in (404, 405) or 300 <= status < 400:
+            base = self.url if self.url.endswith("/v1") else f"{self.url}/v1"
+            return EndpointError(f"{what} (is there a model {self.model!r}, and is the URL {base}?)", fatal=True)
+        if status in (400, 422):
+            refused = [name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", text)]
+            if refused:  # the next call is made without it
+                self.renamed[refused[0]] = _OPTIONAL[refused[0]]
+                return EndpointError(what, wait=0.0)
+        if status in (408, 409, 425, 429) or status >= 500:
+            wait = _retry_after(headers)
+            return EndpointError(what + (f"; it asks to wait {wait:g} s" if wait > BACKOFF else ""), wait=wait)
+        return EndpointError(what)
+
+    # ---- answers
+
+    def _answer(self, text: str, body: dict[str, Any]) -> Answer:
+        try:
+            found = _merged(text) if text.lstrip().startswith(("data:", ":", "event:")) else json.loads(text)
+            if found.get("error") and not found.get("choices"):
+                raise EndpointError(f"{self.url} answered with an error: {self._clean(_message(text))}", wait=BACKOFF)
+            choices = [(_content(one), one.get("finish_reason")) for one in found["choices"]]
+            tokens = int((found.get("usage") or {}).get("completion_tokens") or 0)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            seen = self._clean(text[:80])
+            message = (
+                f"{self.url} sent no answer of the OpenAI API, but {seen!r}" if seen else f"{self.url} sent nothing"
+            )
+            raise EndpointError(message, wait=BACKOFF) from None
+        if not choices:
+            raise EndpointError(f"{self.url} sent an answer without choices", wait=BACKOFF)
+        limit = body.get("max_tokens") or body.get("max_completion_tokens")
+        # Some endpoints always say "stop".
+        used_up = limit is not None and len(choices) == 1 and tokens >= limit
+        return Answer([Reply(content, reason in ("stop", None) and not used_up) for content, reason in choices], tokens)
+
+
+def _content(choice: dict[str, Any]) -> str:
+    """Return the text of a choice without reasoning, which some endpoints send in front of it."""
+    content = choice["message"].get("content") or ""
+    if isinstance(content, list):
+        content = "".join(part.get("text") or "" for part in content)
+    return _THINKING.sub("", content, count=1).strip() if _THINKING.match(content) else str(content).strip()
+
+
+def _merged(stream: str) -> dict[str, Any]:
+    """Return the answer that a stream of events makes up. Some proxies stream although nobody asked for it."""
+    texts: dict[int, str] = {}
+    reasons: dict[int, Any] = {}
+    whole: dict[str, Any] = {}
+    for line in stream.splitlines():
+        if not line.startswith("data:") or (data := line.removeprefix("data:").strip()) == "[DONE]":
+            continue
+        event = json.loads(data)
+        whole |= {name: event[name] for name in ("usage", "error") if event.get(name)}
+        for choice in event.get("choices") or []:
+            place = choice.get("index", 0)
+            texts[place] = texts.get(place, "") + ((choice.get("delta") or {}).get("content") or "")
+            reasons[place] = choice.get("finish_reason") or reasons.get(place)
+    # A stream without a reason has been interrupted.
+    choices = [
+        {"message": {"content": text}, "finish_reason": reasons[place] or "length"} for place, text in texts.items()
+    ]
+    return {**whole, "choices": choices}
+
+
+def _message(text: str) -> str:
+    """Return the message of an error's body: that of the OpenAI API, or the body itself."""
+    try:
+        found = json.loads(text)
+        error = found.get("error", found) if isinstance(found, dict) else found
+        return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+    except ValueError:
+        return re.sub(r"<[^>]*>", " ", text)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds of the header Retry-After, a number or a date; `BACKOFF` without one."""
+    given = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds())
+    except (TypeError, ValueError):  # a date without a time zone cannot be subtracted
+        return BACKOFF

@@ -1,0 +1,196 @@
+"""Fitting: a text within a budget without logits. Ask with a counted plan, measure, ask for another end.
+
+There is one kind of request: continue a beginning to the end of the text, in so many units. The first call has no
+beginning. If no reply has an end within the budget, the longest beginning that leaves room for a sentence is kept, and
+the model writes another end for it ("last sentence first"); where that fails, a shorter beginning. Replies are measured
+and cut only after a finished sentence. Knows neither HTTP nor threads: `ask` makes the calls.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from ..generation.endings import Ending
+from ..length.budget import Budget
+from ..length.sentences import finished, finished_ends
+from ..length.units import unit_named
+from .client import Reply
+
+ENDINGS = 4  # replies of a call for another end: the prompt is paid once, and the ends are short
+TRIES = 2  # calls for the end of one beginning, before a shorter beginning is tried
+MIN_END = 8  # words: the shortest end that is asked for
+SENTENCE = 15  # words
+MARGIN = 0.85  # of a maximum is asked for: models count badly
+CHARS_PER_WORD, CHARS_PER_CJK_WORD = 6.0, 2.0  # with a space
+_UNIT_NAMES = {"chars": "characters", "chars-nospace": "characters without spaces", "cells": "columns"}
+_UNIT_NAMES |= {"graphemes": "characters", "tweet": "characters", "bytes": "bytes", "words": "words"}
+_PREAMBLE = re.compile(
+    r"\A(?:sure|certainly|of course|okay|ok|here(?:'s| is| are))\b"
+    r"[^\n]{0,80}\b(?:words?|characters|sentences?|text|answer|response|version|ending|continuation)\b[^\n]{0,80}:\s*\n+",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(r"\s*[(\[](?:word count:? *|length:? *)?\d+ (?:words?|characters?|chars?)[)\]]\s*\Z", re.IGNORECASE)
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”')
+
+Messages = list[dict[str, str]]
+Ask = Callable[[Messages, int, int | None], list[Reply]]  # (messages, replies, max_tokens) -> replies
+
+
+@dataclass(frozen=True)
+class Found(Ending):
+    """A text with its length. `whole`: the reply was not cut after one of its sentences."""
+
+    whole: bool = True
+
+    def quality(self, budget: Budget) -> tuple[Any, ...]:
+        """Return a key, greater is better: it fits, it is complete, it is whole, it is near the target."""
+        fits, complete, near = self.rank(budget)
+        return fits, complete, self.whole, near
+
+    def good(self, budget: Budget) -> bool:
+        """Return whether no further call is worth its price. A short rest of a long reply is not."""
+        return self.fits and self.complete and (self.whole or not budget.is_limit or 2 * self.length >= budget.target)
+
+
+class Fitting:
+    """The search for one text. `found` has every text seen, `drafts` the best one of each reply to the first call."""
+
+    def __init__(self, prompt: str, budget: Budget, system: str | None, ask: Ask, candidates: int = 1) -> None:
+        self.prompt, self.budget, self.system, self.ask, self.candidates = prompt, budget, system, ask, candidates
+        self.unit = unit_named(budget.unit)
+        in_chars = CHARS_PER_CJK_WORD if _CJK.search(prompt) else CHARS_PER_WORD
+        self.per_word = 1.0 if budget.unit == "words" else in_chars  # units
+        self.found: list[Found] = []
+        self.drafts: list[Found] = []
+        self.beginnings: dict[str, str] = {"": ""}  # finished beginnings, each with the white space after it
+        self.tried: Counter[str] = Counter()
+        # log(received / asked for) of each reply: to a request with a beginning, and to one without
+        self.gains: dict[bool, list[float]] = {True: [], False: []}
+        self.net = True  # send max_tokens
+
+    @property
+    def best(self) -> Found | None:
+        return max(self.found, key=lambda one: one.quality(self.budget), default=None)
+
+    @property
+    def others(self) -> list[Found]:
+        """The other drafts, the best first."""
+        ranked = sorted(self.drafts, key=lambda one: one.quality(self.budget), reverse=True)
+        return [one for one in ranked if one is not self.best][: self.candidates - 1]
+
+    def run(self, calls_left: Callable[[], bool]) -> None:
+        """Make calls until a good text is found or no call is left."""
+        while calls_left() and not (self.best and self.best.good(self.budget)):
+            self.step(self._next_beginning())
+
+    def step(self, kept: str) -> None:
+        """Make one call: ask for the text after `kept`, and measure what comes."""
+        aim, first = self._aim(kept), not self.found
+        self.tried[kept] += 1
+        replies = self.ask(
+            self._messages(kept, aim), max(self.candidates, ENDINGS) if kept else self.candidates, self._max_tokens(aim)
+        )
+        for reply in replies:
+            rest = _rest(_bare(reply.text), kept)
+            if not rest:
+                self.net = self.net and reply.ended  # a reasoning model may use up max_tokens before its text begins
+                continue
+            received = self.unit.measure(rest)
+            if reply.ended:
+                self.gains[bool(kept)].append(math.log(max(received, 1) / aim))
+            elif received < aim:
+                self.net = False  # the text has more tokens than expected
+            best = self._measure(kept, rest, reply.ended)
+            self.drafts += [best] if first else []
+
+    # ---- measuring
+
+    def _measure(self, kept: str, rest: str, ended: bool) -> Found:
+        """Add the text `kept` + `rest` and its finished beginnings to what was found, and return the best of them."""
+        text = kept + self.beginnings[kept] + rest if kept else rest
+        ends = [end for end in finished_ends(text) if end > len(kept)]
+        seen = [self._found(text, complete=finished(text) or (ended and not kept), whole=ended)]
+        for end in ends:
+            if end < len(text):
+                seen.append(self._found(text[:end], complete=True, whole=False))
+            after = text[end : len(text) - len(text[end:].lstrip())]
+            self.beginnings.setdefault(text[:end], after or _space_after(text[:end]))
+        self.found += seen
+        return max(seen, key=lambda one: one.quality(self.budget))
+
+    def _found(self, text: str, complete: bool, whole: bool) -> Found:
+        length = self.unit.measure(text)
+        return Found(text, length, 0, self.budget.fits(length), complete, whole)
+
+    # ---- the plan
+
+    def _next_beginning(self) -> str:
+        """Return the beginning to continue: the one tried least that leaves the least room, but room for a sentence."""
+        room = {kept: self.budget.target - self.unit.measure(kept) for kept in self.beginnings}
+        roomy = [kept for kept in room if room[kept] >= MIN_END * self.per_word] or [""]
+        return min(roomy, key=lambda kept: (self.tried[kept] // TRIES, room[kept]))
+
+    def _aim(self, kept: str) -> float:
+        """Return how many units to ask for after `kept`: the target, corrected by how replies missed theirs so far."""
+        target = self.budget.target * (MARGIN if self.budget.is_limit else 1.0) - self.unit.measure(kept)
+        target = max(target, MIN_END * self.per_word if kept else 1.0)
+        gain = median(self.gains[bool(kept)][-8:] or [0.0])
+        return target / math.exp(min(max(gain, -0.7), 0.7))  # at most doubled or halved
+
+    def _max_tokens(self, aim: float) -> int | None:
+        """Return twice the tokens that the text should need, so that a model that does not end costs no more."""
+        words = aim / self.per_word
+        return 24 + math.ceil((3 if self.prompt.isascii() else 9) * words) if self.net else None
+
+    def _messages(self, kept: str, aim: float) -> Messages:
+        start: Messages = [{"role": "system", "content": self.system}] if self.system else []
+        words = max(1, round(aim / self.per_word))
+        sentences = max(1, round(words / SENTENCE))
+        counted = f"{sentences} sentence{'s' * (sentences > 1)}"
+        unit = _UNIT_NAMES[self.budget.unit]
+        exact = "exactly" if self.budget.low == self.budget.high else "about"
+        in_words = "" if self.budget.unit == "words" else f", that is about {words} words"
+        limit = str(self.budget).replace(self.budget.unit, unit).replace("~", "about ")
+        if not kept:
+            plan = f"{counted} of {words} words in all" if sentences > 1 else f"one sentence of {words} words"
+            # A corrected number contradicts the limit, so only the first request names the limit.
+            length = f"Plan {plan}." if self.found else f"Length: {limit}. Plan {plan}."
+            ask = f"{self.prompt}\n\n{length} Write only the text."
+            return [*start, {"role": "user", "content": ask}]
+        more = f"{counted} more" if sentences > 1 else "one last sentence"
+        # Short on purpose: small models talk about longer instructions instead of following them.
+        ask = f"Continue with {more} of {exact} {round(aim)} {unit}{in_words}."
+        return [
+            *start,
+            {"role": "user", "content": self.prompt},
+            {"role": "assistant", "content": kept},
+            {"role": "user", "content": ask},
+        ]
+
+
+def _bare(reply: str) -> str:
+    """Return the reply without what some models put around a text: an announcement, quotation marks, a word count."""
+    text = _COUNT.sub("", _PREAMBLE.sub("", reply.strip(), count=1)).strip()
+    quoted = _QUOTED.fullmatch(text)
+    return (quoted[1] or quoted[2]).strip() if quoted else text
+
+
+def _rest(reply: str, kept: str) -> str:
+    """Return the part of a reply that comes after `kept`. Some models repeat the text that they are to continue."""
+    if not kept:
+        return reply
+    reply, start = reply.removeprefix(kept), 0
+    for end in finished_ends(reply):  # repeated sentences at the start
+        if reply[start:end].strip() not in kept:
+            break
+        start = end
+    return reply[start:].strip()
+
+
+def _space_after(text: str) -> str:
+    return "" if text[-1] in "。！？」』" else " "

@@ -1,0 +1,22 @@
+"""Load a model by name: `openai:NAME@URL` is behind an API, any other name runs here."""
+
+from typing import Any
+
+from ..generation.generator import Writer
+from .client import Endpoint, is_endpoint
+from .writer import EndpointWriter
+
+
+def load(name: str, **options: Any) -> Writer | EndpointWriter:
+    """Return a writer for the model called `name`.
+
+    `openai:NAME@URL`: the model NAME of an OpenAI-compatible endpoint, with the options `max_calls` and `concurrency`
+    of `EndpointWriter`, and `timeout` in seconds. The key is read from $LENGTHWISE_API_KEY or $OPENAI_API_KEY. Any
+    other name: see `lengthwise.generation.load.load`.
+    """
+    if not is_endpoint(name):
+        from ..generation.load import load as load_local
+
+        return load_local(name, **options)
+    timeout = {"timeout": options.pop("timeout")} if "timeout" in options else {}
+    return EndpointWriter(Endpoint.named(name, **timeout), **options)

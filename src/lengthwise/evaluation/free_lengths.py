@@ -1,0 +1,28 @@
+"""Free lengths: texts of a model without a budget, and as short as it can make them, for `--explain`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..generation.unconstrained import UnconstrainedWriter
+
+if TYPE_CHECKING:
+    from ..generation.generator import Writer
+    from ..translation.translator import Translator
+
+Pairs = list[tuple[str, str]]  # (source, text)
+SHORTEST = "at most 0.5x"  # a length that few translations reach, so that the shortest is searched for
+MAX_TOKENS = 512
+
+
+def answers(writer: "Writer", prompts: Sequence[str]) -> Pairs:
+    """Return the model's own answers to the prompts, without those that did not end within 512 tokens."""
+    free = UnconstrainedWriter(writer, receives_length=False, token_limit=lambda request: MAX_TOKENS)
+    found = free.write(prompts, f"at most {MAX_TOKENS} tokens")
+    return [(prompt, one.text) for prompt, one in zip(prompts, found, strict=True) if not (one.error or one.runaway)]
+
+
+def translations(translator: "Translator", sources: Sequence[str]) -> tuple[Pairs, Pairs]:
+    """Return translations without a budget, and the shortest complete ones that are found."""
+    free = [(one.source, one.text) for one in translator.translate(sources) if not one.error]
+    tight = translator.translate(sources, SHORTEST)
+    return free, [(one.source, one.text) for one in tight if not one.error and one.complete and one.intact]
