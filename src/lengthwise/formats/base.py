@@ -64,6 +64,14 @@ class Place(NamedTuple):
     line: int
 
 
+class Edit(NamedTuple):
+    """Characters `start` to `end` of the document are replaced by `text`, which is written as it is."""
+
+    start: int
+    end: int
+    text: str
+
+
 @dataclass(frozen=True)
 class Limit:
     """How long a text may be: `low` to `high` (None: no maximum) of `unit`, in at most `lines` lines.
