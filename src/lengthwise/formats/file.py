@@ -71,23 +71,23 @@ def splice(file: StringFile, texts: Mapping[Entry, str], edits: Sequence[Edit] =
     `edits`: other changes, such as a flag of an entry. They must not overlap with each other or with the texts.
     """
     document = file.document
-    changes = [_written(file, entry, text) for entry, text in texts.items() if text != entry.text]
+    changes = [written(file, entry, text) for entry, text in texts.items() if text != entry.text]
     parts, at = [], 0
-    for start, end, written in sorted([*changes, *edits]):
+    for start, end, new in sorted([*changes, *edits]):
         if start < at:
             raise ValueError(f"{file.path}: two texts for the same place, line {document.line(start)}")
-        parts += [document.text[at:start], written]
+        parts += [document.text[at:start], new]
         at = end
     return document.bom + "".join([*parts, document.text[at:]]).encode(document.encoding)
 
 
-def _written(file: StringFile, entry: Entry, text: str) -> Edit:
-    """Return the change that puts a text into the place of an entry."""
-    written = file.format.encode(text, entry, file.document).join(entry.around)
+def written(file: StringFile, entry: Entry, text: str) -> Edit:
+    """Return the change that puts a text into the place of an entry, or raise if the file cannot hold it."""
+    new = file.format.encode(text, entry, file.document).join(entry.around)
     try:
-        written.encode(file.document.encoding)
+        new.encode(file.document.encoding)
     except UnicodeEncodeError as error:
-        lost, encoding = written[error.start], file.document.encoding
+        lost, encoding = new[error.start], file.document.encoding
         reason = f"{lost!r} in the text of {entry.id!r} cannot be written in {encoding}; convert the file"
         raise FormatError(file.path, entry.place.line, reason) from None
-    return Edit(entry.place.start, entry.place.end, written)
+    return Edit(entry.place.start, entry.place.end, new)

@@ -20,6 +20,7 @@ class Task:
     `target`: the language to translate to; None: the texts are shortened in their own language, `source`.
     `length`: a limit that replaces all others. `rules`: those of lengthwise.toml. `style`: the limits of subtitles.
     `again`: texts that have a translation are translated again, unless they are approved.
+    `min_limit`: a length relative to the source allows at least this length.
     """
 
     target: str | None
@@ -28,6 +29,7 @@ class Task:
     rules: Sequence[Rule] = ()
     style: Style | None = None
     again: bool = False
+    min_limit: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""Plural forms of languages, from CLDR (by Babel) and from the formula in the header of a gettext catalogue."""
+
+import gettext
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .base import CATEGORIES, Document
+
+# A form that only numbers from 10,000 on have, such as `many` of Italian for 1,000,000, is not asked for: few files
+# have it, and programs use `other` in its place.
+_NUMBERS = range(10_000)
+_FORMULA = re.compile(r'"Plural-Forms:[^"]*?nplurals=\s*(\d+)\s*;\s*plural=([^";]*)')
+
+
+def _locale(language: str) -> Any:
+    try:
+        from babel import Locale, UnknownLocaleError
+    except ImportError:
+        raise ValueError("plural forms need Babel: pip install 'lengthwise[files]'") from None
+    try:
+        return Locale.parse(language.replace("-", "_"))
+    except (UnknownLocaleError, ValueError):
+        raise ValueError(
+            f"CLDR has no plural rules for the language {language!r}; give a code such as it or pt_BR"
+        ) from None
+
+
+def category_of(language: str, ordinal: bool = False) -> Callable[[int], str]:
+    """Return the function that gives the category of a number: 1 → one."""
+    locale = _locale(language)
+    return locale.ordinal_form if ordinal else locale.plural_form
+
+
+def categories(language: str, ordinal: bool = False) -> dict[str, int]:
+    """Return the categories that a language uses, each with a number that has it; 1 for a singular.
+
+    >>> categories("pl")
+    {'one': 1, 'few': 2, 'many': 5, 'other': 5}
+    """
+    rule = category_of(language, ordinal)
+    found = _smallest(rule)
+    found.setdefault("other", next((n for n in (*range(5, 100), 2) if rule(n) != "one"), 2))
+    return {name: found[name] for name in CATEGORIES if name in found}
+
+
+def _smallest(rule: Callable[[int], Any]) -> dict[Any, int]:
+    """Return each form with the smallest number that has it. 1 stands for a singular: a form that 2 does not have."""
+    found: dict[Any, int] = {rule(1): 1} if rule(1) != rule(2) else {}
+    for number in (*_NUMBERS[2:], 0):
+        found.setdefault(rule(number), number)
+    return found
+
+
+def gettext_forms(language: str) -> str:
+    """Return the value of Plural-Forms: 'nplurals=2; plural=(n != 1);'."""
+    locale = _locale(language)
+    from babel.messages.plurals import get_plural
+
+    return str(get_plural(locale).plural_forms)
+
+
+def numbered_forms(document: Document, language: str) -> dict[str, int]:
+    """Return the forms of a catalogue, each with a number that has it, by its header or its language."""
+    found = _FORMULA.search(document.text)
+    if found is None:
+        found = re.match(r"nplurals=(\d+); plural=([^;]*)", gettext_forms(language))
+        assert found is not None
+    try:
+        rule = gettext.c2py(found[2].strip())
+    except ValueError as error:
+        raise document.error(found.start(), f"Plural-Forms cannot be read: {error}") from None
+    smallest = _smallest(rule)
+    return {str(form): smallest.get(form, 2) for form in range(int(found[1]))}
