@@ -16,8 +16,10 @@ class Capitals:
         if self.stop_after is not None and len(self.calls) >= self.stop_after:
             raise KeyboardInterrupt
         self.calls.append(list(zip(texts, map(str, budgets), strict=True)))
-        return [SimpleNamespace(text=self.one(text, budget), complete=True, note=None, error=None)
-                for text, budget in zip(texts, budgets, strict=True)]
+        return [
+            SimpleNamespace(text=self.one(text, budget), complete=True, note=None, error=None)
+            for text, budget in zip(texts, budgets, strict=True)
+        ]
 
     def one(self, text, budget):
         if text in self.words:

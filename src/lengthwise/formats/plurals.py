@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .base import CATEGORIES, Document
+from .base import CATEGORIES
 
 # A form that only numbers from 10,000 on have, such as `many` of Italian for 1,000,000, is not asked for: few files
 # have it, and programs use `other` in its place.
-_NUMBERS = range(10_000)
-_FORMULA = re.compile(r'"Plural-Forms:[^"]*?nplurals=\s*(\d+)\s*;\s*plural=([^";]*)')
+# 5 comes first, because translators write small numbers as words.
+_NUMBERS = (*range(5, 20), 2, 3, 4, *range(20, 10_000), 0)
+_FORMULA = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=([^;]*)")
 
 
 def _locale(language: str) -> Any:
@@ -39,15 +40,15 @@ def categories(language: str, ordinal: bool = False) -> dict[str, int]:
     {'one': 1, 'few': 2, 'many': 5, 'other': 5}
     """
     rule = category_of(language, ordinal)
-    found = _smallest(rule)
-    found.setdefault("other", next((n for n in (*range(5, 100), 2) if rule(n) != "one"), 2))
+    found = _examples(rule)
+    found.setdefault("other", 5)  # of fractions
     return {name: found[name] for name in CATEGORIES if name in found}
 
 
-def _smallest(rule: Callable[[int], Any]) -> dict[Any, int]:
-    """Return each form with the smallest number that has it. 1 stands for a singular: a form that 2 does not have."""
+def _examples(rule: Callable[[int], Any]) -> dict[Any, int]:
+    """Return each form with a number that has it. 1 stands for a singular: a form that 2 does not have."""
     found: dict[Any, int] = {rule(1): 1} if rule(1) != rule(2) else {}
-    for number in (*_NUMBERS[2:], 0):
+    for number in _NUMBERS:
         found.setdefault(rule(number), number)
     return found
 
@@ -60,15 +61,17 @@ def gettext_forms(language: str) -> str:
     return str(get_plural(locale).plural_forms)
 
 
-def numbered_forms(document: Document, language: str) -> dict[str, int]:
-    """Return the forms of a catalogue, each with a number that has it, by its header or its language."""
-    found = _FORMULA.search(document.text)
+def numbered_forms(formula: str) -> dict[str, int]:
+    """Return the forms of a value of Plural-Forms, each with a number that has it; 1 for a singular.
+
+    >>> numbered_forms("nplurals=2; plural=(n != 1);")
+    {'0': 1, '1': 5}
+    """
+    found = _FORMULA.search(formula)
     if found is None:
-        found = re.match(r"nplurals=(\d+); plural=([^;]*)", gettext_forms(language))
-        assert found is not None
+        raise ValueError(f"Plural-Forms is 'nplurals=2; plural=(n != 1);' or the like; got {formula!r}")
     try:
-        rule = gettext.c2py(found[2].strip())
+        examples = _examples(gettext.c2py(found[2].strip()))
     except ValueError as error:
-        raise document.error(found.start(), f"Plural-Forms cannot be read: {error}") from None
-    smallest = _smallest(rule)
-    return {str(form): smallest.get(form, 2) for form in range(int(found[1]))}
+        raise ValueError(f"Plural-Forms cannot be read: {error}; got {formula!r}") from None
+    return {str(form): examples.get(form, 5) for form in range(int(found[1]))}

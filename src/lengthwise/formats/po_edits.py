@@ -3,10 +3,12 @@ r"""Edits of gettext catalogues beside their texts: the fuzzy flag with a commen
 import re
 
 from .base import Document, Edit, Entry
-from .plurals import gettext_forms
+from .plurals import gettext_forms, numbered_forms
 
 COMMENT = "# lengthwise: "
 _HEADER = re.compile(r"(?P<comments>(?:^#[^\r\n]*(?:\r\n?|\n))*)^msgid \"\"[ \t]*(?:\r\n?|\n)msgstr ", re.MULTILINE)
+_LANGUAGE = re.compile(r'"Language:[ \t]*([^\\"]*?)\\n"')
+_FORMS = re.compile(r'"Plural-Forms:[ \t]*([^"]*?)\\n"')
 _FLAGS = re.compile(r"#,.*\bfuzzy\b")
 
 
@@ -79,14 +81,10 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
     end = re.compile(r"(?:\r\n?|\n)(?!\")").search(document.text, header.end())
     limits = header.end(), end.start() if end else len(document.text)
     edits: list[Edit] = []
-    language = re.compile(r'"Language:[ \t]*([^\\"]*)\\n"').search(document.text, *limits)
-    if language is None:
-        ours = True
-    elif re.split("[-_@]", language[1])[0] not in ("", source):
-        ours = re.split("[-_@]", language[1])[0] == re.split("[-_@]", target)[0]
-    else:
-        ours = True
-        edits.append(Edit(language.start(), language.end(), f'"Language: {target}\\n"'))
+    language = _LANGUAGE.search(document.text, *limits)
+    named = _primary(language[1]) if language else _primary(target)
+    if language and named in ("", source):
+        edits.append(Edit(*language.span(1), target))
     charset = re.compile(r"charset=(CHARSET)\b").search(document.text, *limits)
     if charset:
         edits.append(Edit(*charset.span(1), "UTF-8" if document.encoding == "utf-8" else document.encoding))
@@ -94,14 +92,31 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
         rest = _without_fuzzy(fuzzy[0].rstrip("\r\n"))
         at = header.start() + fuzzy.start()
         edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
-    if "msgid_plural" in document.text and (ours or charset):
-        edits += _plural_forms(document, target, limits)
+    if "msgid_plural" in document.text and named in ("", source, _primary(target)):
+        edits += _plural_forms(document, source, target, limits)
     return edits
 
 
-def _plural_forms(document: Document, target: str, limits: tuple[int, int]) -> list[Edit]:
-    found = re.compile(r'"Plural-Forms:[ \t]*([^"]*?)\\n"').search(document.text, *limits)
-    forms = f'"Plural-Forms: {gettext_forms(target)}\\n"'
+def _primary(language: str) -> str:
+    """'pt_BR' → 'pt'"""
+    return re.split("[-_@]", language)[0]
+
+
+def formula(document: Document, source: str, target: str) -> str:
+    """Return the value of Plural-Forms: that of the header, or the target's if it is missing or of the source."""
+    found, language = _FORMS.search(document.text), _LANGUAGE.search(document.text)
+    if found is None or "nplurals=INTEGER" in found[1] or (language and _primary(language[1]) == source):
+        return gettext_forms(target)
+    return found[1]
+
+
+def _plural_forms(document: Document, source: str, target: str, limits: tuple[int, int]) -> list[Edit]:
+    found, forms = _FORMS.search(document.text, *limits), formula(document, source, target)
     if found is None:
-        return [Edit(limits[1], limits[1], document.line_end + forms)]
-    return [] if re.search(r"nplurals=\s*\d", found[1]) else [Edit(*found.span(), forms)]
+        return [Edit(limits[1], limits[1], f'{document.line_end}"Plural-Forms: {forms}\\n"')]
+    if forms == found[1]:
+        return []
+    number = len(numbered_forms(forms))
+    empty = re.compile(r'(?:\r\n?|\n)msgstr\[(\d+)\][ \t]*""[ \t]*(?=[\r\n]|\Z)(?!(?:\r\n?|\n)[ \t]*")')
+    extra = [Edit(*one.span(), "") for one in empty.finditer(document.text) if int(one[1]) >= number]
+    return [Edit(*found.span(1), forms), *extra]

@@ -20,8 +20,10 @@ from .plan import Answers, Request
 _ATOM = re.compile(rf"{CODE.pattern}|<(?P<tag>xliff:g)\b[^<>]*>.*?</(?P=tag)>", re.DOTALL)
 # What stands for the number in a text with plural forms.
 _NUMBER = re.compile(
-    r"%(?:\d+\$)?(?:ll?|h|z)?[dui](?![a-z])|%n\b|%L?1\b|%\{count\}|\{\{\s*count\s*\}\}|\{#\}|%\(\w+\)d|\{count\}|\{n\}"
+    r"%(?:\d+\$)?(?:ll?|h|z)?[dui](?![a-z])|%n\b|%L?1\b|%\{count\}|\{\{\s*count\s*\}\}|\{#[\w.-]*\}|%\(\w+\)d|\{count\}|\{n\}"
 )
+
+_SIGN = re.compile(r"\{#[\w.-]*\}")  # how the number sign of an ICU message is sent, with the name of its argument
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
     bare, mnemonic = (body, "") if context.markup else mnemonics.take_out(body, context.marks)
     masked, codes = _mask(bare) if context.markup else (bare, {})
-    visible = shown(text if seen is None else seen, context.markup).strip()
+    visible = shown(_SIGN.sub("#", text) if seen is None else seen, context.markup).strip()
     budget = room(context.limits(visible), masked, visible, context.beside)
     if context.shortens and (budget is None or budget.fits(UNITS[budget.unit].measure(masked))):
         return unchanged(text)
@@ -110,17 +112,19 @@ def _mask(text: str) -> tuple[str, dict[str, str]]:
 
 
 def sampled(text: str, number: int, context: Context) -> Draft:
-    """Return the draft of a plural form for this number: its text is translated with the number in it.
+    """Return the draft of a plural form for this number: the text is translated with the number in it.
 
-    So "5 files" becomes "5 plików", and then "%d plików". If the number does not come back, the text is translated with
-    its placeholder.
+    So "%d files" becomes "5 files", "5 plików" and "%d plików". A number tells the form and the grammar; a placeholder
+    tells neither. If the number is not in the translation, the text is translated with its placeholder.
     """
     places = _NUMBER.findall(text)
-    usual = plain(text, context)
+    usual = plain(text, context, seen=_SIGN.sub("#", text))
     if len(places) != 1 or not usual.requests:
         return usual
-    with_number = plain(text.replace(places[0], str(number)), context, seen=text)
-    form = re.compile(rf"(?<![\d.,]){number}(?![\d.,]*\d)")
+    form, example = re.compile(rf"(?<![\d.,]){number}(?![\d.,]*\d)"), text.replace(places[0], str(number))
+    if len(form.findall(example)) != 1:
+        return usual
+    with_number = plain(example, context, seen=_SIGN.sub("#", text))
 
     def build(answers: Answers) -> Built:
         built = with_number.build(answers)

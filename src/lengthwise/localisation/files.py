@@ -33,7 +33,11 @@ class FileTranslator(Protocol):
 class FileShortener(Protocol):
     """What is needed of a shortener."""
 
-    def shorten(self, texts: Sequence[str], budgets: Sequence[Budget], **options: Any) -> Sequence[Any]: ...
+    model: Any
+    writer: Any
+
+    @property
+    def shorten(self) -> Callable[..., Sequence[Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ def shorten_file(
         found = shortener.shorten([one.text for one in requests], budgets, **given)
         return [Answer(one.text, one.complete, one.note, one.error) for one in found]
 
-    return _localise(path, out, ask, {"shorten": given}, task, encoding, progress)
+    settings = {"model": shortener.model.name, "writer": shortener.writer.name, **given}
+    return _localise(path, out, ask, settings, task, encoding, progress)
 
 
 def plan_file(file: StringFile, task: Task, out: Path) -> Plan:

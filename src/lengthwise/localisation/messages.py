@@ -19,8 +19,9 @@ from .drafts import Built, Context, Draft, plain, sampled, unchanged
 from .plan import Answers
 
 MAX_VARIANTS = 24  # branches of a message with several arguments; with more, its pieces are translated as they are
-_ORDINAL = re.compile(r"\{#\}\w{0,3}")  # "#st" is no text to translate
+_ORDINAL = re.compile(r"\{#[^{}]*\}\w{0,3}")  # "#st" is no text to translate
 _AS_NUMBER = re.compile(r"\{[\w.-]+, number\}")  # how `write` names the number of another plural
+_USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of forms that the target does not have
 Forms = Callable[[bool], dict[str, int]]  # the plural forms of the target, for ordinal numbers or not, with an example
 
 
@@ -101,11 +102,17 @@ def _with_forms(part: Text | Argument | Choice, forms: Forms) -> Text | Argument
         other = next(n for n, branch in enumerate(branches) if branch.selector == "other")
         for form in (form for form in wanted if form not in have):
             head = branches[other].head.replace("other", form)
-            example = Argument("#", f"{part.name}={wanted[form]}")
-            copy = _replaced(branches[other].message, Argument("#", part.name), example)
-            branches.insert(other, Branch(head, copy))
+            branches.insert(other, Branch(head, branches[other].message))
             other += 1
+        branches = [_with_example(part.name, branch, wanted) for branch in branches]
     return replace(part, branches=tuple(branches))
+
+
+def _with_example(name: str, branch: Branch, forms: dict[str, int]) -> Branch:
+    """Return the branch of a plural with a number that has this form beside each number sign."""
+    selector = branch.selector
+    number = int(selector[1:]) if selector[0] == "=" else forms.get(selector, _USUAL.get(selector, 5))
+    return replace(branch, message=_replaced(branch.message, Argument("#", name), Argument("#", f"{name}={number}")))
 
 
 def _replaced(message: Message, old: Argument, new: Argument) -> Message:
@@ -149,20 +156,24 @@ def _leaves(message: Message, context: Context, beside: str) -> Iterator[tuple[s
             if _ORDINAL.fullmatch(text.strip()):
                 yield text, unchanged(text)
             else:
-                yield text, plain(text, own, text.replace("{#}", "#")) if number is None else sampled(text, number, own)
+                yield text, plain(text, own) if number is None else sampled(text, number, own)
 
 
 def _string(run: Message) -> tuple[str, int | None]:
-    """Return a run as a text with placeholders, {#} for a number sign, and the number that it is an example of."""
+    """Return a run as a text with placeholders, {#n} for the number of n, and the number that it is an example of."""
     number, parts = None, []
     for part in run:
         if isinstance(part, Argument) and part.owner:
             example = part.owner.partition("=")[2]
             number = int(example) if example else number
-            parts.append("{#}")
+            parts.append(_sign(part))
         elif not isinstance(part, Choice):
             parts.append(part.text if isinstance(part, Text) else part.raw)
     return "".join(parts), number
+
+
+def _sign(part: Argument) -> str:
+    return f"{{#{part.owner.partition('=')[0]}}}"
 
 
 def _rebuilt(message: Message, built: Iterator[Built], owner: str) -> Message:
@@ -180,7 +191,7 @@ def _rebuilt(message: Message, built: Iterator[Built], owner: str) -> Message:
 
 def _as_message(text: str, run: Message) -> Iterator[Text | Argument]:
     """Yield the parts of a new text: the arguments of the run that it replaces, and the text between them."""
-    arguments = {"{#}" if part.owner else part.raw: part for part in run if isinstance(part, Argument)}
+    arguments = {_sign(part) if part.owner else part.raw: part for part in run if isinstance(part, Argument)}
     form = "|".join(map(re.escape, sorted(arguments, key=len, reverse=True)))
     for n, piece in enumerate(re.split(f"({form})", text) if form else [text]):
         if n % 2:

@@ -16,6 +16,7 @@ from ..formats.file import written
 from ..formats.icu import has_choices, longest
 from ..formats.limits import countable
 from ..formats.plurals import categories, numbered_forms
+from ..formats.po_edits import formula
 from ..formats.rules import limits_for
 from ..length.units import measure
 from .drafts import Context, Draft, plain, sampled, shown
@@ -142,12 +143,14 @@ class _Planner:
             return
         have = {entry.form: entry for entry in entries}
         other = have["other"]
-        for form, example in categories(self.task.target).items():
+        examples = categories(self.task.target)
+        for form in examples:
             if form not in have and other.text.strip() and "fixed" not in other.flags:
-                yield self._sampled(other, other.text, example, form)
+                yield self._sampled(other, other.text, examples[form], form)
         for entry in entries:
             if entry.form in sources:
-                yield self._item(entry, sources[entry.form])
+                example = examples.get(entry.form, {"zero": 0, "one": 1, "two": 2}.get(entry.form, 5))
+                yield self._sampled(entry, sources[entry.form], example)
 
     def _numbered(self, entries: list[Entry], sources: dict[str, str]) -> Iterator[Item]:
         """Yield the forms of gettext and Qt, which have numbers. A form of the number 1 has the singular as source."""
@@ -157,13 +160,11 @@ class _Planner:
             examples = {str(n): example for n, example in enumerate(_integer_forms(self.task.target).values())}
             singular, plural = singular.replace("(s)", ""), plural.replace("(s)", "s")
         else:
-            examples = numbered_forms(self.file.document, self.task.target)
+            examples = numbered_forms(formula(self.file.document, self.task.source, self.task.target))
         for entry in entries:
-            if entry.form in sources:
-                example = examples.get(entry.form, 2)
-                source = singular if example == 1 else plural
-                several = example != 1 and len(examples) > 2
-                yield self._sampled(entry, source, example) if several else self._item(entry, source)
+            if entry.form in sources and entry.form in examples:
+                source = singular if examples[entry.form] == 1 else plural
+                yield self._sampled(entry, source, examples[entry.form])
         for form in (form for form in examples if form not in {entry.form for entry in entries}):
             yield self._sampled(entries[-1], plural, examples[form], form)
 
@@ -209,8 +210,8 @@ class _Planner:
         faults: dict[str, tuple[Entry, list[str]]] = {}
         for item, row in zip(items, rows, strict=True):
             _, notes = faults.setdefault(item.entry.message, (item.entry, []))
-            if row.changed and not row.fits:
-                notes.append(f"{row.length} {row.unit}, {row.limit}")
+            if row.changed and not (row.fits and row.complete):
+                notes.append(row.note or "not complete")
         changed = {item.entry.message for item, row in zip(items, rows, strict=True) if row.changed}
         unchanged = {item.entry.message for item, row in zip(items, rows, strict=True) if not row.changed}
         edits: list[Edit] = []
@@ -301,8 +302,7 @@ class _Result:
         unit = limit.unit if limit and countable(limit) else "chars"
         new = self._new.get(_key(item))
         length = 0 if error or new is None else measure(longest(new.shown).strip(), unit)
-        if findings:
-            said.insert(0, findings[0].message)
+        said[:0] = [findings[0].message] if findings else [] if complete or error else ["not complete"]
         return Row(
             item.id,
             item.entry.place.line,
