@@ -3,14 +3,15 @@
 import gettext
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from .base import CATEGORIES
 
-# A form that only numbers from 10,000 on have, such as `many` of Italian for 1,000,000, is not asked for: few files
-# have it, and programs use `other` in its place.
+# A form that only large numbers have, such as `many` of Italian for 1,000,000, is not asked for: few files have it, and
+# programs use `other` in its place. All other rules depend on the last two digits.
 # 5 comes first, because translators write small numbers as words.
-_NUMBERS = (*range(5, 20), 2, 3, 4, *range(20, 10_000), 0)
+_NUMBERS = (*range(5, 20), 2, 3, 4, *range(20, 202), 0)
 _FORMULA = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=([^;]*)")
 
 
@@ -33,6 +34,7 @@ def category_of(language: str, ordinal: bool = False) -> Callable[[int], str]:
     return locale.ordinal_form if ordinal else locale.plural_form
 
 
+@cache
 def categories(language: str, ordinal: bool = False) -> dict[str, int]:
     """Return the categories that a language uses, each with a number that has it; 1 for a singular.
 
@@ -53,6 +55,13 @@ def _examples(rule: Callable[[int], Any]) -> dict[Any, int]:
     return found
 
 
+@cache
+def integer_forms(language: str) -> dict[str, int]:
+    """Return the categories that whole numbers have, in the order in which Qt numbers its forms."""
+    rule = category_of(language)
+    return {form: example for form, example in categories(language).items() if rule(example) == form}
+
+
 def gettext_forms(language: str) -> str:
     """Return the value of Plural-Forms: 'nplurals=2; plural=(n != 1);'."""
     locale = _locale(language)
@@ -61,6 +70,7 @@ def gettext_forms(language: str) -> str:
     return str(get_plural(locale).plural_forms)
 
 
+@cache
 def numbered_forms(formula: str) -> dict[str, int]:
     """Return the forms of a value of Plural-Forms, each with a number that has it; 1 for a singular.
 
