@@ -15,6 +15,9 @@ _ARGUMENT = re.compile(
 )
 _BRANCH = re.compile(r"\s*(?P<selector>=\d+|[\w-]+)\s*\{")
 _CLOSE = re.compile(r"\s*\}")
+_OUTSIDE, _IN_PLURAL = (
+    re.compile(rf"''|'(?P<quoted>[{special}][^']*(?:''[^']*)*)(?:'|\Z)|[^{{}}]") for special in ("{}", "{}#")
+)
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,7 @@ def parse(text: str) -> Message:
 def _parse(text: str, at: int, owner: str) -> tuple[Message, int]:
     """Return the message from `at` to the brace that closes it, and where that is. `owner`: the plural around it."""
     parts: list[Text | Argument | Choice] = []
-    piece = re.compile(
-        r"''|'[{}#][^']*(?:''[^']*)*(?:'|\Z)|[^{}]" if owner else r"''|'[{}][^']*(?:''[^']*)*(?:'|\Z)|[^{}]"
-    )
+    literal = _IN_PLURAL if owner else _OUTSIDE
     while at < len(text) and text[at] != "}":
         if argument := _ARGUMENT.match(text, at):
             choice, at = _choice(text, argument, owner)
@@ -93,10 +94,10 @@ def _parse(text: str, at: int, owner: str) -> tuple[Message, int]:
             parts.append(Argument("#", owner))
             at += 1
         else:
-            found = piece.match(text, at)
+            found = literal.match(text, at)
             assert found is not None
-            quoted = found[0] != "''" and len(found[0]) > 1
-            new = found[0].strip("'").replace("''", "'") if quoted else "'" if found[0] == "''" else found[0]
+            quoted = found["quoted"]
+            new = quoted.replace("''", "'") if quoted else "'" if found[0] == "''" else found[0]
             if parts and isinstance(parts[-1], Text):
                 new = parts.pop().text + new  # type: ignore[union-attr]
             parts.append(Text(new))
@@ -151,9 +152,15 @@ def write(message: Message, *, doubled: bool = False, owner: str = "") -> str:
 
 def quote(text: str, in_plural: bool = False, doubled: bool = False) -> str:
     """Return literal text as messages write it. An apostrophe is doubled where it would quote, or if asked for."""
-    special = r"[{}#]+" if in_plural else r"[{}]+"
-    text = text.replace("'", "''") if doubled else re.sub(rf"'(?='|{special}|\Z)", "''", text)
-    return re.sub(special, lambda found: f"'{found[0]}'", text)
+
+    def replace(run: re.Match[str]) -> str:
+        rest = run[0].lstrip("'")
+        before = "''" * (len(run[0]) - len(rest))
+        if rest:
+            return before + "'" + rest.replace("'", "''") + "'"
+        return "'" if before == "''" and not doubled and run.end() < len(text) else before
+
+    return re.sub("['{}#]+" if in_plural else "['{}]+", replace, text)
 
 
 def longest(text: str, length: Callable[[str], int] = len) -> str:

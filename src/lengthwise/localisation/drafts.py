@@ -94,10 +94,17 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         new = answer.text.strip()
         for stand_in, code in codes.items():
             new = new.replace(stand_in, code)
+        new = new if context.shortens else _capitalised(new, bare)
         notes = (answer.note,) if answer.note else ()
         return Built(head + mnemonics.put_back(new, mnemonic) + tail, answer.complete, notes)
 
     return Draft((request,), build)
+
+
+def _capitalised(text: str, source: str) -> str:
+    """Return the text with a capital first letter if the source has one, unless a word of the source comes first."""
+    first = text.split(maxsplit=1)[0]
+    return text[0].upper() + text[1:] if source[0].isupper() and first not in source.split() else text
 
 
 def _mask(text: str) -> tuple[str, dict[str, str]]:

@@ -27,6 +27,11 @@ class NewText:
     entry: Entry | None = None
     findings: Sequence[Finding] = ()
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the text differs from the one in the file, or could not be built."""
+        return not self.item.kept and (self.built.error is not None or self.built.text != self.item.entry.text)
+
     def row(self) -> Row:
         """Return the line of the report."""
         item, built, findings = self.item, self.built, self.findings

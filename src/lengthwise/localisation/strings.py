@@ -40,7 +40,8 @@ def _finish(
         edits += file.format.label(file.document, task.source, task.target) if items else []
     kept = sum(item.kept for item in items)
     notes = [f"{kept:,} translations that were there before were kept"] if kept else []
-    return Outcome(new_file.texts, [one.row() for one in new if not one.item.kept], edits, notes)
+    reported = [one for one, draft in zip(new, drafts, strict=True) if draft.requests or one.is_new]
+    return Outcome(new_file.texts, [one.row() for one in reported], edits, notes)
 
 
 def _tighter(new: NewText, draft: Draft) -> Draft:
