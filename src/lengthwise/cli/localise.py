@@ -116,20 +116,23 @@ def run(found: list[Pair], work: Work, words: tuple[str, str], as_json: bool) ->
 def _report(pair: Pair, done: "Localised") -> int:
     """Print the texts that do not fit, and the counts. Return how many do not fit or were not written."""
     rows, bad = done.outcome.rows, done.outcome.misfits
-    if bad:
-        print(_table(bad), file=sys.stderr, flush=True)
+    if listed := [row for row in rows if not (row.fits and row.changed and row.complete)]:
+        print(_table(listed), file=sys.stderr, flush=True)
     for note in done.outcome.notes:
         terminal.print_message(note)
     fitting = sum(row.changed and row.fits for row in rows)
     counts = [f"{fitting:,} of {len(rows):,} texts are new and fit" if rows else "no text is to be changed"]
-    over, lost = sum(row.changed and not row.fits for row in rows), sum(not row.changed for row in rows)
-    counts += [f"{over:,} do not fit"] if over else []
-    counts += [f"{lost:,} could not be written"] if lost else []
-    counts += (
-        [f"{sum(not row.complete for row in rows):,} are not complete"] if not all(row.complete for row in rows) else []
+    counts += _count(sum(row.changed and not row.fits for row in rows), "does not fit", "do not fit")
+    counts += _count(sum(not row.changed for row in rows), "was not written", "were not written")
+    counts += _count(
+        sum(row.changed and row.fits and not row.complete for row in rows), "is not complete", "are not complete"
     )
     terminal.print_message(f"{pair.out}: {', '.join(counts)}")
     return len(bad)
+
+
+def _count(number: int, one: str, several: str) -> list[str]:
+    return [f"{number:,} {one if number == 1 else several}"] if number else []
 
 
 def _table(rows: "list[Row]") -> str:
