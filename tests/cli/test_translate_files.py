@@ -55,9 +55,8 @@ def test_a_file_with_a_text_that_does_not_fit(cli, fake, po, tmp_path):
 
 
 def test_json_rows(cli, fake, po, tmp_path):
-    code, stdout, _ = cli(
-        "translate", po, "--to", "it", "--out", tmp_path / "x.po", "--length", "at most 1.5x", "--json"
-    )
+    out = tmp_path / "x.po"
+    code, stdout, _ = cli("translate", po, "--to", "it", "--out", out, "--length", "at most 1.5x", "--json")
     rows = [json.loads(line) for line in stdout.splitlines()]
     assert code == 0
     assert rows[0] == {

@@ -11,29 +11,31 @@ from .items import Item, Items
 from .new_file import NewFile, NewText
 from .plan import Answers, Outcome, Plan, Task, unique
 
-TIGHTER = 0.85  # of the room, for a text that fits it but does not wrap into the rows of a display
+TIGHTER = (0.85, 0.7)  # of the room, in later rounds, for a text that does not wrap into the rows of a display
 
 
 def plan_strings(file: StringFile, task: Task, out: Path) -> Plan:
     """Return the plan of a string file that will be written to `out`."""
     items = list(Items(file, task, out).find())
-    return _plan(file, task, items, [item.make(item.context) for item in items], last=False)
+    return _plan(file, task, items, [item.make(item.context) for item in items], 0)
 
 
-def _plan(file: StringFile, task: Task, items: list[Item], drafts: list[Draft], last: bool) -> Plan:
+def _plan(file: StringFile, task: Task, items: list[Item], drafts: list[Draft], rounds: int) -> Plan:
+    """Return the plan of a round, after this number of rounds."""
     requests = unique(request for draft in drafts for request in draft.requests)
-    return Plan(requests, partial(_finish, file, task, items, drafts, last))
+    return Plan(requests, partial(_finish, file, task, items, drafts, rounds))
 
 
 def _finish(
-    file: StringFile, task: Task, items: list[Item], drafts: list[Draft], last: bool, answers: Answers
+    file: StringFile, task: Task, items: list[Item], drafts: list[Draft], rounds: int, answers: Answers
 ) -> Outcome | Plan:
     """Return what the answers change, or a plan with tighter budgets for some of the texts."""
     new_file = NewFile(file)
     new = new_file.build(items, drafts, answers)
-    tighter = drafts if last else [_tighter(one, draft) for one, draft in zip(new, drafts, strict=True)]
-    if any(draft is not before for draft, before in zip(tighter, drafts, strict=True)):
-        return _plan(file, task, items, tighter, last=True)
+    if rounds < len(TIGHTER):
+        tighter = [_tighter(one, draft, TIGHTER[rounds]) for one, draft in zip(new, drafts, strict=True)]
+        if any(draft is not before for draft, before in zip(tighter, drafts, strict=True)):
+            return _plan(file, task, items, tighter, rounds + 1)
     edits = new_file.edits
     if task.target:
         edits += _states(file, new)
@@ -44,14 +46,14 @@ def _finish(
     return Outcome(new_file.texts, [one.row() for one in reported], edits, notes)
 
 
-def _tighter(new: NewText, draft: Draft) -> Draft:
+def _tighter(new: NewText, draft: Draft, share: float) -> Draft:
     """Return another draft for a text that is outside a limit which its budget did not express; else the same draft."""
     over = [one.limit for one in new.findings if one.kind != "too-short" and countable(one.limit)]
     if not over or not draft.requests or (len(new.item.limits) == 1 and not over[0].wraps):
         return draft
     limit = over[0]
     if limit.each_line and limit.high:
-        limit = replace(limit, high=max(1, int(limit.high * TIGHTER)))
+        limit = replace(limit, high=max(1, int(limit.high * share)))
     return new.item.make(replace(new.item.context, limits=lambda source: [limit]))
 
 
