@@ -261,6 +261,9 @@ def test_qt_sources_with_an_optional_s(tmp_path):
     _, _, translator = translate(tmp_path, "it.ts", text)
     assert "1 file" in translator.asked
     assert "5 files" in translator.asked
+    three = text.replace("<numerusform></numerusform>", "<numerusform></numerusform>" * 2, 1)
+    new, _, _ = translate(tmp_path, "it.ts", three)
+    assert "<numerusform></numerusform>" not in new
 
 
 def test_a_form_that_cannot_be_added_is_told(tmp_path):
@@ -342,3 +345,22 @@ def test_shortening_changes_only_what_is_too_long(tmp_path):
     assert (new["a"], new["b"]) == ("Save", "Save all")
     assert new["c"] == "{n, plural, one {# file} other {# very l}}"
     assert all(row.fits for row in done.outcome.rows)
+
+
+def test_alternatives_are_translated_one_by_one(tmp_path):
+    text = '{"a": "One file|{{ n }} files", "b": "Menu | File"}'
+    new, _, translator = translate(tmp_path, "en.json", text)
+    assert json.loads(new) == {"a": "ONE FILE|{{ n }} FILES", "b": "MENU | FILE"}
+    assert translator.asked == ["One file", "{{ n }} files", "Menu | File"]
+
+
+def test_stray_braces_of_the_model_are_removed(tmp_path):
+    words = {"Week {{ n }}": "Settimana {{{ n }}", "A { b": "A { c"}
+    new, _, _ = translate(tmp_path, "en.json", '{"a": "Week {{ n }}", "b": "A { b"}', words=words)
+    assert json.loads(new) == {"a": "Settimana {{ n }}", "b": "A { c"}
+
+
+def test_a_capital_letter_stays(tmp_path):
+    words = {"Privacy policy": "politica", "iPhone only": "iPhone", "all": "tutto"}
+    new, _, _ = translate(tmp_path, "en.json", '{"a": "Privacy policy", "b": "iPhone only", "c": "all"}', words=words)
+    assert list(json.loads(new).values()) == ["Politica", "iPhone", "tutto"]

@@ -13,7 +13,7 @@ from ..formats.limits import countable
 from ..formats.xliff import CODE
 from ..length.budget import Budget
 from ..length.units import UNITS
-from ..translation.placeholders import changed_placeholders, translatable
+from ..translation.placeholders import changed_placeholders, split_placeholders, translatable
 from . import mnemonics
 from .plan import Answers, Request
 
@@ -23,6 +23,7 @@ _NUMBER = re.compile(
     r"%(?:\d+\$)?(?:ll?|h|z)?[dui](?![a-z])|%n\b|%L?1\b|%\{count\}|\{\{\s*count\s*\}\}|\{#[\w.-]*\}|%\(\w+\)d|\{count\}|\{n\}"
 )
 
+_CHOICE = re.compile(r"(?<=\S)\|(?=\S)")
 _SIGN = re.compile(r"\{#[\w.-]*\}")  # how the number sign of an ICU message is sent, with the name of its argument
 
 
@@ -75,6 +76,9 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
     body = text.strip()
     if not translatable(_ATOM.sub(" ", body) if context.markup else body):
         return unchanged(text)
+    parts = _CHOICE.split(text)
+    if len(parts) > 1 and not context.limits(body):
+        return _choices(parts, context)
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
     bare, mnemonic = (body, "") if context.markup else mnemonics.take_out(body, context.marks)
     masked, codes = _mask(bare) if context.markup else (bare, {})
@@ -88,10 +92,10 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         answer = answers[request]
         if answer.error or not answer.text.strip():
             return Built(text, False, (), answer.error or "the model returned an empty text")
-        if lost := changed_placeholders(masked, answer.text):
+        new = _without_stray_braces(answer.text.strip(), masked)
+        if lost := changed_placeholders(masked, new):
             named = ", ".join(codes.get(mark, mark) for mark in lost)
             return Built(text, False, (), f"placeholders were lost or doubled: {named}")
-        new = answer.text.strip()
         for stand_in, code in codes.items():
             new = new.replace(stand_in, code)
         new = new if context.shortens else _capitalised(new, bare)
@@ -99,6 +103,27 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         return Built(head + mnemonics.put_back(new, mnemonic) + tail, answer.complete, notes)
 
     return Draft((request,), build)
+
+
+def _choices(parts: list[str], context: Context) -> Draft:
+    """Return the draft of a text with alternatives, as Symfony and Laravel write plurals: 'one file|%count% files'."""
+    drafts = [plain(part, context) for part in parts]
+
+    def build(answers: Answers) -> Built:
+        built = [draft.build(answers) for draft in drafts]
+        error = next((one.error for one in built if one.error), None)
+        notes = tuple(note for one in built for note in one.notes)
+        return Built("|".join(one.text for one in built), all(one.complete for one in built), notes, error)
+
+    return Draft(tuple(request for draft in drafts for request in draft.requests), build)
+
+
+def _without_stray_braces(text: str, source: str) -> str:
+    """Return the text without braces outside placeholders, if the source has none there: models write '{{{ name }}'."""
+    if any("{" in piece or "}" in piece for piece, is_placeholder in split_placeholders(source) if not is_placeholder):
+        return text
+    pieces = split_placeholders(text)
+    return "".join(piece if is_placeholder else re.sub(r"[{}]", "", piece) for piece, is_placeholder in pieces)
 
 
 def _capitalised(text: str, source: str) -> str:

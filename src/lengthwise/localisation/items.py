@@ -151,7 +151,8 @@ class Items:
         """Yield the forms of gettext and Qt, which have numbers. A form of the number 1 has the singular as source."""
         singular, plural = entries[0].source or "", entries[-1].source or ""
         if self.file.format.name == "qt":
-            examples = {str(n): example for n, example in enumerate(integer_forms(target).values())}
+            examples = {entry.form: 5 for entry in entries}  # a file may have more forms, such as `many` of Italian
+            examples |= {str(n): example for n, example in enumerate(integer_forms(target).values())}
             singular, plural = singular.replace("(s)", ""), plural.replace("(s)", "s")
         else:
             examples = numbered_forms(formula(self.file.document, self.task.source, target))
