@@ -91,7 +91,9 @@ def encode(text: str, entry: Entry, document: Document) -> str:
         written = _double_quoted(text)
     else:
         written = text
-    if not _reads_back(written, text, in_flow=block is None):
+    # A value that could not be between braces is not; its new text need not fit there, and needs no quotes for it.
+    in_flow = block is None and _reads_back(raw, entry.text, in_flow=True)
+    if not _reads_back(written, text, in_flow):
         written = _double_quoted(text)
     return written.replace("\n", document.line_end)
 
@@ -117,7 +119,7 @@ def _reads_back(written: str, text: str, in_flow: bool) -> bool:
         values += [yaml.load(f"{{k: {written}}}\n", _loader())] if in_flow else []
     except (yaml.YAMLError, ValueError):  # ValueError: a date that does not exist
         return False
-    return all(value == {"k": text} and ("\n" not in written or not in_flow) for value in values)
+    return all(value == {"k": text} and ("\n" not in written or written[0] in "|>") for value in values)
 
 
 def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edit]:
