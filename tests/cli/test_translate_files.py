@@ -113,6 +113,7 @@ def test_rules_and_limits_of_the_project(cli, fake, po, tmp_path, monkeypatch):
         (["translate", "Text", "--to", "it", "--in-place"], "are for string files"),
         (["translate", "it.po", "--to", "it", "--in-place", "--out", "x.po"], "give it or --out, not both"),
         (["translate", "it.po", "--to", "it", "--in-place", "--length", "at most 9 tokens"], "not measured in tokens"),
+        (["translate", "it.po", "--to", "it", "--out", "x.json"], "files are not converted"),
         (["shorten", "Text", "--length", "9", "--out", "x"], "are for string files"),
         (["shorten", "it.po", "--length", "9,12", "--out", "x.po"], "give one --length"),
         (["translate", ".", "--to", "it", "--out", "other"], "no string or subtitle file is in the folder"),

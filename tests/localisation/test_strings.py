@@ -364,3 +364,10 @@ def test_a_capital_letter_stays(tmp_path):
     words = {"Privacy policy": "politica", "iPhone only": "iPhone", "all": "tutto"}
     new, _, _ = translate(tmp_path, "en.json", '{"a": "Privacy policy", "b": "iPhone only", "c": "all"}', words=words)
     assert list(json.loads(new).values()) == ["Politica", "iPhone", "tutto"]
+
+
+def test_apostrophes_of_message_formats(tmp_path):
+    words = {"Can't open {0}": "L'ha {0}", "Don't": "L'ora", "It's {0}": "L'è {0}"}
+    text = "a=Can''t open {0}\nb=Don't\nc=It''s {0}\n"
+    new, _, _ = translate(tmp_path, "m.properties", text, words=words)
+    assert new == "a=L''ha {0}\nb=L'ora\nc=L''\\u00e8 {0}\n"

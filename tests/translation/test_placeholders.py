@@ -15,6 +15,8 @@ from translation.fakes import texts
          ["{name}", "{0}", "${x}", "{{y}}", "#{z}", "{n, plural, one {# file} other {# files}}"]),
         ("$name$ $(ARG1) $[office] $1 $HOME", ["$name$", "$(ARG1)", "$[office]", "$1", "$HOME"]),
         ('Go <a href="x">there</a> &amp; <br/>\\n', ['<a href="x">', "</a>", "&amp;", "<br/>", "\\n"]),
+        ("%2$#@groups@, %1$@s %+1.3fmm %@", ["%2$#@groups@", "%1$@", "%+1.3f", "%@"]),
+        ("$t(menu.file) @:menu.file @.lower:a %<n>d", ["$t(menu.file)", "@:menu.file", "@.lower:a", "%<n>d"]),
         ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
         ("100% done, 50% of it, 5 % discount, 0% is little", []),
         ("$5.20 and $12, 3 < 4 > 2, AT&T; F<=f", []),

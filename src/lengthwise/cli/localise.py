@@ -54,7 +54,7 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str) -> list[P
 
     Each file is read once here, so that a broken one is found before a model is loaded.
     """
-    from ..formats import files_in, read
+    from ..formats import files_in, formats_of, read
 
     if in_place and out:
         raise terminal.UsageError("--in-place writes to FILE itself; give it or --out, not both")
@@ -66,6 +66,8 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str) -> list[P
     if not path.is_dir():
         if target.is_dir():
             raise terminal.UsageError(f"--out {target} is a folder; name a file to write")
+        if not {one.name for one in formats_of(path)} & {one.name for one in formats_of(target)}:
+            raise terminal.UsageError(f"--out {target} has another format than {path}; files are not converted")
         read(path, encoding=encoding or None)
         return [Pair(path, target)]
     found = [Pair(file, target / file.relative_to(path)) for file in files_in(path)]

@@ -142,7 +142,7 @@ def write(message: Message, *, doubled: bool = False, owner: str = "") -> str:
         if isinstance(part, Text):
             parts.append(quote(part.text, bool(owner), doubled))
         elif isinstance(part, Argument):
-            parts.append(f"{{{part.owner}, number}}" if part.owner and part.owner != owner else part.raw)
+            parts.append(f"{{{part.owner}, number}}" if part.raw == "#" and part.owner != owner else part.raw)
         else:
             inside = part.name if part.counts else owner
             forms = (f"{one.head}{{{write(one.message, doubled=doubled, owner=inside)}}}" for one in part.branches)

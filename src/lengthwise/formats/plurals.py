@@ -2,6 +2,7 @@
 
 import gettext
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -53,6 +54,14 @@ def _examples(rule: Callable[[int], Any]) -> dict[Any, int]:
     for number in _NUMBERS:
         found.setdefault(rule(number), number)
     return found
+
+
+@cache
+def exact_forms(language: str, ordinal: bool = False) -> frozenset[str]:
+    """Return the categories that a single number has, such as `one` of Italian, but not of Russian (1, 21, 31 ...)."""
+    rule = category_of(language, ordinal)
+    numbers = Counter(map(rule, {1, *_NUMBERS}))
+    return frozenset(form for form, count in numbers.items() if count == 1)
 
 
 @cache

@@ -92,7 +92,7 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
         rest = _without_fuzzy(fuzzy[0].rstrip("\r\n"))
         at = header.start() + fuzzy.start()
         edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
-    if "msgid_plural" in document.text and named in ("", source, _primary(target)):
+    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, _primary(target)):
         edits += _plural_forms(document, source, target, limits)
     return edits
 

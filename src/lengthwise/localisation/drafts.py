@@ -49,8 +49,8 @@ class Draft:
 class Context:
     """What is known about the text: its limits, given the source as a reader sees it, and how its file writes texts.
 
-    `marks`: the marks of mnemonics. `shortens`: only texts that do not fit are asked for. `doubled`: the apostrophes of
-    ICU messages are written twice. `beside`: the length of what is shown with the text.
+    `marks`: the marks of mnemonics. `shortens`: only texts that do not fit are asked for. `doubled`: apostrophes are
+    written twice, as in Java's MessageFormat. `beside`: other text that is shown with it, and counts.
     """
 
     limits: Callable[[str], Sequence[Limit]]
@@ -80,6 +80,7 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
     if len(parts) > 1 and not context.limits(body):
         return _choices(parts, context)
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    body = body.replace("''", "'") if context.doubled else body
     bare, mnemonic = (body, "") if context.markup else mnemonics.take_out(body, context.marks)
     masked, codes = _mask(bare) if context.markup else (bare, {})
     visible = shown(_SIGN.sub("#", text) if seen is None else seen, context.markup).strip()
@@ -99,8 +100,9 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         for stand_in, code in codes.items():
             new = new.replace(stand_in, code)
         new = new if context.shortens else _capitalised(new, bare)
-        notes = (answer.note,) if answer.note else ()
-        return Built(head + mnemonics.put_back(new, mnemonic) + tail, answer.complete, notes)
+        new = mnemonics.put_back(new, mnemonic)
+        new = new.replace("'", "''") if context.doubled else new
+        return Built(head + new + tail, answer.complete, (answer.note,) if answer.note else ())
 
     return Draft((request,), build)
 
@@ -143,13 +145,14 @@ def _mask(text: str) -> tuple[str, dict[str, str]]:
     return _ATOM.sub(replace, text), codes
 
 
-def sampled(text: str, number: int, context: Context) -> Draft:
+def sampled(text: str, number: int, context: Context, place: str | None = None) -> Draft:
     """Return the draft of a plural form for this number: the text is translated with the number in it.
 
     So "%d files" becomes "5 files", "5 plików" and "%d plików". A number tells the form and the grammar; a placeholder
-    tells neither. If the number is not in the translation, the text is translated with its placeholder.
+    tells neither. If the number is not in the translation, the text is translated with its placeholder. `place`: the
+    placeholder of the number, if it is known.
     """
-    places = _NUMBER.findall(text)
+    places = _NUMBER.findall(text) if place is None else [place] * text.count(place)
     usual = plain(text, context, seen=_SIGN.sub("#", text))
     if len(places) != 1 or not usual.requests:
         return usual

@@ -4,6 +4,7 @@ Texts that are fixed, approved or final stay. So do texts that have a translatio
 file with one language, the translations are in the file that will be replaced: those are kept.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +24,7 @@ from .plan import Task
 _FINISHED = frozenset({"fixed", "approved", "final"})
 _NO_ICU = ("qt", "stringsdict", "store", "text")  # formats of programs that do not use ICU messages
 _NUMBERED = ("po", "qt")  # formats whose plural forms have numbers
+_DOUBLED = re.compile(r"\w''\w")  # it''s
 _USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of plural forms that the target does not have
 
 
@@ -102,15 +104,14 @@ class Items:
     def _item(self, entry: Entry, source: str) -> Item:
         context = self._context(entry, source)
         if has_choices(source) and self.file.format.name not in _NO_ICU:
-            forms = None if self.task.target is None else partial(categories, self.task.target)
-            return Item(entry, entry, source, context, lambda own: message_draft(source, own, forms))
+            return Item(entry, entry, source, context, lambda own: message_draft(source, own, self.task.target))
         return Item(entry, entry, source, context, lambda own: plain(source, own))
 
     def _context(self, entry: Entry, source: str) -> Context:
         name = self.file.format.name
-        in_java = name == "properties" and ("''" in source or "{0}" in source)
+        doubled = _DOUBLED.search(source) is not None or (name == "properties" and "{0" in source)
         limits = partial(self._limits, entry)
-        return Context(limits, entry.markup, MARKS.get(name, ""), self.task.target is None, in_java)
+        return Context(limits, entry.markup, MARKS.get(name, ""), self.task.target is None, doubled)
 
     def _limits(self, entry: Entry, source: str) -> Sequence[Limit]:
         """Return the limits of an entry: of --length, else of lengthwise.toml, else of its file."""

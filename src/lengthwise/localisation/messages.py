@@ -9,11 +9,12 @@ If there is no other text, the message keeps its form. Plural arguments get the 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 from ..formats.icu import Argument, Branch, Choice, Message, Text, parse, write
+from ..formats.plurals import categories, exact_forms
 from ..translation.placeholders import translatable
 from .drafts import Built, Context, Draft, plain, sampled, unchanged
 from .plan import Answers
@@ -22,20 +23,18 @@ MAX_VARIANTS = 24  # branches of a message with several arguments; with more, it
 _ORDINAL = re.compile(r"\{#[^{}]*\}\w{0,3}")  # "#st" is no text to translate
 _AS_NUMBER = re.compile(r"\{[\w.-]+, number\}")  # how `write` names the number of another plural
 _USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of forms that the target does not have
-Forms = Callable[[bool], dict[str, int]]  # the plural forms of the target, for ordinal numbers or not, with an example
 
 
-def message_draft(text: str, context: Context, forms: Forms | None) -> Draft:
-    """Return the draft of an ICU message. `forms`: None if the language stays."""
+def message_draft(text: str, context: Context, target: str | None) -> Draft:
+    """Return the draft of an ICU message. `target`: the language to translate to, or None."""
     try:
         tree = _with_context(parse(text))
-        if forms is not None:
-            tree = tuple(_with_forms(part, forms) for part in tree)
+        if target is not None:
+            tree = tuple(_with_forms(part, target) for part in tree)
     except ValueError as error:
         reason = f"not an ICU message: {error}"
         return Draft((), lambda answers: Built(text, False, (), reason))
-    leaves = list(_leaves(tree, context, ""))
-    doubled = context.doubled or "''" in text
+    leaves = list(_leaves(tree, replace(context, doubled=False), ""))
 
     def build(answers: Answers) -> Built:
         built = [draft.build(answers) for _, draft in leaves]
@@ -43,7 +42,7 @@ def message_draft(text: str, context: Context, forms: Forms | None) -> Draft:
             return Built(text, False, (), error)
         if all(one.text == run for one, (run, _) in zip(built, leaves, strict=True)):
             return Built(text)
-        new = write(_rebuilt(tree, iter(built), ""), doubled=doubled)
+        new = write(_rebuilt(tree, iter(built), ""), doubled=context.doubled)
         if _shape(parse(new)) != _shape(tree):
             return Built(text, False, (), "the translation is not the same ICU message")
         notes = tuple(dict.fromkeys(note for one in built for note in one.notes))
@@ -91,14 +90,19 @@ def _joined(parts: Message) -> Message:
     return tuple(found)
 
 
-def _with_forms(part: Text | Argument | Choice, forms: Forms) -> Text | Argument | Choice:
-    """Return a plural argument with a branch for each form of the target. New ones begin as copies of `other`."""
+def _with_forms(part: Text | Argument | Choice, target: str) -> Text | Argument | Choice:
+    """Return a plural argument with a branch for each form of the target. New ones begin as copies of `other`.
+
+    A form of a single number, such as `one` of Italian, is not added if the message has a branch =1.
+    """
     if not isinstance(part, Choice):
         return part
-    branches = [replace(one, message=tuple(_with_forms(p, forms) for p in one.message)) for one in part.branches]
+    branches = [replace(one, message=tuple(_with_forms(p, target) for p in one.message)) for one in part.branches]
     if part.counts:
-        wanted = forms(part.kind == "selectordinal")
+        ordinal = part.kind == "selectordinal"
+        wanted = categories(target, ordinal)
         have = {branch.selector for branch in branches}
+        have |= {form for form in exact_forms(target, ordinal) if f"={wanted[form]}" in have}
         other = next(n for n, branch in enumerate(branches) if branch.selector == "other")
         for form in (form for form in wanted if form not in have):
             head = branches[other].head.replace("other", form)
@@ -109,10 +113,13 @@ def _with_forms(part: Text | Argument | Choice, forms: Forms) -> Text | Argument
 
 
 def _with_example(name: str, branch: Branch, forms: dict[str, int]) -> Branch:
-    """Return the branch of a plural with a number that has this form beside each number sign."""
+    """Return the branch of a plural with a number that has this form beside each # and each {name}."""
     selector = branch.selector
     number = int(selector[1:]) if selector[0] == "=" else forms.get(selector, _USUAL.get(selector, 5))
-    return replace(branch, message=_replaced(branch.message, Argument("#", name), Argument("#", f"{name}={number}")))
+    message = branch.message
+    for old in (Argument("#", name), Argument(f"{{{name}}}")):
+        message = _replaced(message, old, Argument(old.raw, f"{name}={number}"))
+    return replace(branch, message=message)
 
 
 def _replaced(message: Message, old: Argument, new: Argument) -> Message:
@@ -151,29 +158,33 @@ def _leaves(message: Message, context: Context, beside: str) -> Iterator[tuple[s
             for branch in run.branches:
                 yield from _leaves(branch.message, context, around)
         else:
-            text, number = _string(run)
+            text, numbers = _string(run)
             own = replace(context, beside=around)
             if _ORDINAL.fullmatch(text.strip()):
                 yield text, unchanged(text)
+            elif len(numbers) == 1:
+                [(sign, number)] = numbers.items()
+                yield text, sampled(text, number, own, sign)
             else:
-                yield text, plain(text, own) if number is None else sampled(text, number, own)
+                yield text, plain(text, own)
 
 
-def _string(run: Message) -> tuple[str, int | None]:
-    """Return a run as a text with placeholders, {#n} for the number of n, and the number that it is an example of."""
-    number, parts = None, []
+def _string(run: Message) -> tuple[str, dict[str, int]]:
+    """Return a run as a text with placeholders, {#n} for the number sign of n, and examples for the numbers in it."""
+    numbers: dict[str, int] = {}
+    parts: list[str] = []
     for part in run:
         if isinstance(part, Argument) and part.owner:
-            example = part.owner.partition("=")[2]
-            number = int(example) if example else number
+            if example := part.owner.partition("=")[2]:
+                numbers[_sign(part)] = int(example)
             parts.append(_sign(part))
         elif not isinstance(part, Choice):
             parts.append(part.text if isinstance(part, Text) else part.raw)
-    return "".join(parts), number
+    return "".join(parts), numbers
 
 
 def _sign(part: Argument) -> str:
-    return f"{{#{part.owner.partition('=')[0]}}}"
+    return f"{{#{part.owner.partition('=')[0]}}}" if part.raw == "#" else part.raw
 
 
 def _rebuilt(message: Message, built: Iterator[Built], owner: str) -> Message:
@@ -209,5 +220,5 @@ def _shape(message: Message) -> list[object]:
             branches = [(branch.selector, _shape(branch.message)) for branch in part.branches]
             found.append((part.name, part.kind, branches))
         elif isinstance(part, Argument):
-            found.append("#" if part.owner or _AS_NUMBER.fullmatch(part.raw) else part.raw)
+            found.append("#" if part.raw == "#" or _AS_NUMBER.fullmatch(part.raw) else part.raw)
     return sorted(found, key=repr)

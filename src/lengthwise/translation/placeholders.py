@@ -14,6 +14,7 @@ _PLACEHOLDER = regex.compile(
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     r"|(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"  # a Windows path
     r"|[$#%]?(?P<brace>\{(?:[^{}]|(?&brace))*\})"
+    r"|\$t\([^()]*\)|@(?:\.\w+)?:(?:\([\w.]+\)|\w+(?:\.\w+)*)|%<\w+>[-+0-9.]*[a-zA-Z]"  # i18next, Vue, Ruby
     r"|\$\([\w.]+\)|\$\[[\w.]+\]|\$[A-Za-z_]\w*\$?|\$\d+\$|\$\d(?!\d|[.,]\d|\s*(?:million|billion|m\b|bn\b))"
     r"|%(?:\d+\$)?#@\w+@|(?<!\d)%@|%\d+\$@|%\d+\$[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcsSp]"
     r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]"
