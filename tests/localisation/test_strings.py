@@ -348,10 +348,10 @@ def test_shortening_changes_only_what_is_too_long(tmp_path):
 
 
 def test_alternatives_are_translated_one_by_one(tmp_path):
-    text = '{"a": "One file|{{ n }} files", "b": "Menu | File"}'
+    text = '{"a": "One file|{{ n }} files", "b": "Menu | File", "c": "Hi {{ x|upper }}"}'
     new, _, translator = translate(tmp_path, "en.json", text)
-    assert json.loads(new) == {"a": "ONE FILE|{{ n }} FILES", "b": "MENU | FILE"}
-    assert translator.asked == ["One file", "{{ n }} files", "Menu | File"]
+    assert json.loads(new) == {"a": "ONE FILE|{{ n }} FILES", "b": "MENU | FILE", "c": "HI {{ x|upper }}"}
+    assert translator.asked == ["One file", "{{ n }} files", "Menu | File", "Hi {{ x|upper }}"]
 
 
 def test_stray_braces_of_the_model_are_removed(tmp_path):

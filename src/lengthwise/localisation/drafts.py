@@ -5,6 +5,7 @@ translated become one placeholder each. What was taken out is put back afterward
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from ..formats.limits import countable
 from ..formats.xliff import CODE
 from ..length.budget import Budget
 from ..length.units import UNITS
-from ..translation.placeholders import changed_placeholders, split_placeholders, translatable
+from ..translation.placeholders import changed_placeholders, count_placeholders, split_placeholders, translatable
 from . import mnemonics
 from .plan import Answers, Request
 
@@ -76,8 +77,7 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
     body = text.strip()
     if not translatable(_ATOM.sub(" ", body) if context.markup else body):
         return unchanged(text)
-    parts = _CHOICE.split(text)
-    if len(parts) > 1 and not context.limits(body):
+    if (parts := _alternatives(text)) and not context.limits(body):
         return _choices(parts, context)
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
     body = body.replace("''", "'") if context.doubled else body
@@ -105,6 +105,13 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         return Built(head + new + tail, answer.complete, (answer.note,) if answer.note else ())
 
     return Draft((request,), build)
+
+
+def _alternatives(text: str) -> list[str]:
+    """Return the parts of a text with alternatives, or nothing if it has none; {{ name|filter }} is a placeholder."""
+    parts = _CHOICE.split(text)
+    whole = sum(map(count_placeholders, parts), Counter()) == count_placeholders(text)
+    return parts if len(parts) > 1 and whole else []
 
 
 def _choices(parts: list[str], context: Context) -> Draft:
