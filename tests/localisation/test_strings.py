@@ -237,6 +237,8 @@ def test_the_plural_forms_of_the_target(tmp_path):
     dictionary = FILES["a.stringsdict"][0].replace("<string/>", "<string>%d files</string>")
     new, _, _ = translate(tmp_path, "a.stringsdict", dictionary, "pl", words)
     assert "<key>few</key>\n\t\t\t<string>%d pliki</string>" in new
+    arabic, _, _ = translate(tmp_path, "ar.xml", FILES["strings.xml"][0], "ar")
+    assert re.findall(r'quantity="(\w+)"', arabic) == ["one", "zero", "two", "few", "many", "other"]
 
 
 def test_plural_forms_of_gettext_follow_the_header(tmp_path):
@@ -261,6 +263,10 @@ def test_qt_sources_with_an_optional_s(tmp_path):
     _, _, translator = translate(tmp_path, "it.ts", text)
     assert "1 file" in translator.asked
     assert "5 files" in translator.asked
+    with_others = text.replace("%n file(s)", "%n file(s) of %1")
+    new, _, translator = translate(tmp_path, "it.ts", with_others)
+    assert "5 files of %1" in translator.asked
+    assert "<numerusform>%n FILES OF %1</numerusform>" in new
     three = text.replace("<numerusform></numerusform>", "<numerusform></numerusform>" * 2, 1)
     new, _, _ = translate(tmp_path, "it.ts", three)
     assert "<numerusform></numerusform>" not in new

@@ -16,6 +16,7 @@ from translation.fakes import texts
         ("$name$ $(ARG1) $[office] $1 $HOME", ["$name$", "$(ARG1)", "$[office]", "$1", "$HOME"]),
         ('Go <a href="x">there</a> &amp; <br/>\\n', ['<a href="x">', "</a>", "&amp;", "<br/>", "\\n"]),
         ("%2$#@groups@, %1$@s %+1.3fmm %@", ["%2$#@groups@", "%1$@", "%+1.3f", "%@"]),
+        ("%n of %Ln, %L1", ["%n", "%Ln", "%L1"]),
         ("$t(menu.file) @:menu.file @.lower:a %<n>d", ["$t(menu.file)", "@:menu.file", "@.lower:a", "%<n>d"]),
         ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
         ("100% done, 50% of it, 5 % discount, 0% is little", []),

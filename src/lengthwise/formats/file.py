@@ -68,12 +68,13 @@ def find_entries(document: Document, format: Format) -> StringFile:
 def splice(file: StringFile, texts: Mapping[Entry, str], edits: Sequence[Edit] = ()) -> bytes:
     """Return the bytes of the file with new texts for some entries. An entry whose text is the same is not touched.
 
-    `edits`: other changes, such as a flag of an entry. They must not overlap with each other or with the texts.
+    `edits`: other changes, such as a flag of an entry. They must not overlap with each other or with the texts; those
+    at the same place are made in their order.
     """
     document = file.document
     changes = [written(file, entry, text) for entry, text in texts.items() if text != entry.text]
     parts, at = [], 0
-    for start, end, new in sorted([*changes, *edits]):
+    for start, end, new in sorted([*changes, *edits], key=lambda edit: edit[:2]):
         if start < at:
             raise ValueError(f"{file.path}: two texts for the same place, line {document.line(start)}")
         parts += [document.text[at:start], new]

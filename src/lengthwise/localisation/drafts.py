@@ -21,7 +21,7 @@ from .plan import Answers, Request
 _ATOM = re.compile(rf"{CODE.pattern}|<(?P<tag>xliff:g)\b[^<>]*>.*?</(?P=tag)>", re.DOTALL)
 # What stands for the number in a text with plural forms.
 _NUMBER = re.compile(
-    r"%(?:\d+\$)?(?:ll?|h|z)?[dui](?![a-z])|%n\b|%L?1\b|%\{count\}|\{\{\s*count\s*\}\}|\{#[\w.-]*\}|%\(\w+\)d|\{count\}|\{n\}"
+    r"%(?:\d+\$)?(?:ll?|h|z)?[dui](?![a-z])|%L?n\b|%L?1\b|%\{count\}|\{\{\s*count\s*\}\}|\{#[\w.-]*\}|%\(\w+\)d|\{count\}|\{n\}"
 )
 
 _CHOICE = re.compile(r"(?<=\S)\|(?=\S)")
@@ -160,6 +160,7 @@ def sampled(text: str, number: int, context: Context, place: str | None = None) 
     placeholder of the number, if it is known.
     """
     places = _NUMBER.findall(text) if place is None else [place] * text.count(place)
+    places = [one for one in places if one in ("%n", "%Ln")] or places  # Qt has other numbers beside it
     usual = plain(text, context, seen=_SIGN.sub("#", text))
     if len(places) != 1 or not usual.requests:
         return usual

@@ -17,7 +17,7 @@ _PLACEHOLDER = regex.compile(
     r"|\$t\([^()]*\)|@(?:\.\w+)?:(?:\([\w.]+\)|\w+(?:\.\w+)*)|%<\w+>[-+0-9.]*[a-zA-Z]"  # i18next, Vue, Ruby
     r"|\$\([\w.]+\)|\$\[[\w.]+\]|\$[A-Za-z_]\w*\$?|\$\d+\$|\$\d(?!\d|[.,]\d|\s*(?:million|billion|m\b|bn\b))"
     r"|%(?:\d+\$)?#@\w+@|(?<!\d)%@|%\d+\$@|%\d+\$[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?[diouxXeEfFgGcsSp]"
-    r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]"
+    r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]|(?<!\d)%L?n\b|%L\d+"
     r"|%\([\w.]+\)[-+#0-9.]*[a-zA-Z]|%[A-Z][A-Z_]+%?|(?<!\d)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?"
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
     rf"|{_TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}"
