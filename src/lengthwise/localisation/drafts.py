@@ -110,8 +110,9 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
 def _alternatives(text: str) -> list[str]:
     """Return the parts of a text with alternatives, or nothing if it has none; {{ name|filter }} is a placeholder."""
     parts = _CHOICE.split(text)
-    whole = sum(map(count_placeholders, parts), Counter()) == count_placeholders(text)
-    return parts if len(parts) > 1 and whole else []
+    if len(parts) == 1:
+        return []
+    return parts if sum(map(count_placeholders, parts), Counter()) == count_placeholders(text) else []
 
 
 def _choices(parts: list[str], context: Context) -> Draft:
