@@ -377,3 +377,13 @@ def test_apostrophes_of_message_formats(tmp_path):
     text = "a=Can''t open {0}\nb=Don't\nc=It''s {0}\n"
     new, _, _ = translate(tmp_path, "m.properties", text, words=words)
     assert new == "a=L''ha {0}\nb=L'ora\nc=L''\\u00e8 {0}\n"
+
+
+def test_a_shortened_text_keeps_its_state_unless_it_needs_a_review(tmp_path):
+    path, out = tmp_path / "it.po", tmp_path / "out.po"
+    entry = '\nmsgid "{0}"\nmsgstr "{0} {1}"\n'
+    path.write_text(HEADER.format("it") + entry.format("a", "bcd") + entry.format("b", "very long text"))
+    shorten_file(path, out, Capitals(), Task(None, length=limited("at most 8 chars")))
+    assert out.read_text() == path.read_text().replace('"b very long text"', '"b very l"').replace(
+        'msgid "b"', '# lengthwise: not complete\n#, fuzzy\nmsgid "b"'
+    )

@@ -36,10 +36,9 @@ def _finish(
         tighter = [_tighter(one, draft, TIGHTER[rounds]) for one, draft in zip(new, drafts, strict=True)]
         if any(draft is not before for draft, before in zip(tighter, drafts, strict=True)):
             return _plan(file, task, items, tighter, rounds + 1)
-    edits = new_file.edits
-    if task.target:
-        edits += _states(file, new)
-        edits += file.format.label(file.document, task.source, task.target) if items else []
+    edits = [*new_file.edits, *_states(file, task, new)]
+    if task.target and items:
+        edits += file.format.label(file.document, task.source, task.target)
     kept = sum(item.kept for item in items)
     notes = [f"{kept:,} translations that were there before were kept"] if kept else []
     reported = [one for one, draft in zip(new, drafts, strict=True) if draft.requests or one.is_new]
@@ -57,8 +56,11 @@ def _tighter(new: NewText, draft: Draft, share: float) -> Draft:
     return new.item.make(replace(new.item.context, limits=lambda source: [limit]))
 
 
-def _states(file: StringFile, new: list[NewText]) -> list[Edit]:
-    """Return the edits of the state of each message that has a new text: it is translated, or needs a review."""
+def _states(file: StringFile, task: Task, new: list[NewText]) -> list[Edit]:
+    """Return the edits of the state of each message that has a new text: it is translated, or needs a review.
+
+    A shortened text keeps its state, unless it needs a review.
+    """
     if file.format.mark is None:
         return []
     messages: dict[Entry, list[NewText]] = {}
@@ -68,6 +70,6 @@ def _states(file: StringFile, new: list[NewText]) -> list[Edit]:
     for forms in messages.values():
         rows = [one.row() for one in forms]
         faults = [row.note or "" for row in rows if not (row.fits and row.complete)]
-        if any(row.changed for row in rows):
+        if any(row.changed for row in rows) and (faults or task.target):
             edits += file.format.mark(file.document, forms[0].item.entry, faults[0] if faults else None)
     return edits
