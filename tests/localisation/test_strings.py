@@ -387,3 +387,8 @@ def test_a_shortened_text_keeps_its_state_unless_it_needs_a_review(tmp_path):
     assert out.read_text() == path.read_text().replace('"b very long text"', '"b very l"').replace(
         'msgid "b"', '# lengthwise: not complete\n#, fuzzy\nmsgid "b"'
     )
+
+
+def test_a_file_without_words_keeps_its_language(tmp_path):
+    text = '{"@@locale": "en", "a": "%s: {x}", "b": "2.0"}'
+    assert translate(tmp_path, "app.arb", text)[0] == text

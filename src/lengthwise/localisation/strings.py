@@ -36,12 +36,12 @@ def _finish(
         tighter = [_tighter(one, draft, TIGHTER[rounds]) for one, draft in zip(new, drafts, strict=True)]
         if any(draft is not before for draft, before in zip(tighter, drafts, strict=True)):
             return _plan(file, task, items, tighter, rounds + 1)
-    edits = [*new_file.edits, *_states(file, task, new)]
-    if task.target and items:
-        edits += file.format.label(file.document, task.source, task.target)
     kept = sum(item.kept for item in items)
     notes = [f"{kept:,} translations that were there before were kept"] if kept else []
     reported = [one for one, draft in zip(new, drafts, strict=True) if draft.requests or one.is_new]
+    edits = [*new_file.edits, *_states(file, task, new)]
+    if task.target and (reported or kept):
+        edits += file.format.label(file.document, task.source, task.target)
     return Outcome(new_file.texts, [one.row() for one in reported], edits, notes)
 
 
