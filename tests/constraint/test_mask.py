@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from enum import Enum
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -234,80 +232,6 @@ def test_rows_are_selected_and_forked(byte_bpe):
         constraint.update(tokens)
         for n, one in enumerate(alone):
             one.update(tokens[n : n + 1])
-
-
-# ---- as vLLM's LogitsProcessor
-
-
-class Direction(Enum):
-    UNIDIRECTIONAL = 0
-    SWAP = 1
-
-
-class Server:
-    """A fake of vLLM's batch, beside one constraint for each request alone."""
-
-    def __init__(self, meter, width):
-        self.meter, self.width, self.generator = meter, width, torch.Generator().manual_seed(4)
-        self.constraint = LengthConstraint(meter, [], [], eos=[2])
-        self.batch = []  # of each place: the output tokens and the constraint of the request alone
-
-    def change(self, *, removed=(), added=(), moved=(), size):
-        new = {}
-        for place, length_limits in added:
-            parameters = SimpleNamespace(
-                max_tokens=50, extra_args={"length_limits": length_limits} if length_limits else None
-            )
-            alone = length_limits and LengthConstraint(self.meter, *([n] for n in length_limits), eos=[2], limit=[50])
-            new[place] = (parameters, [])
-            self.batch[place : place + 1] = [(new[place][1], alone)]
-        self.constraint.update_state(
-            SimpleNamespace(
-                batch_size=size,
-                removed=removed,
-                added=[(place, parameters, [5, 6], output) for place, (parameters, output) in new.items()],
-                moved=[(*both, Direction[kind]) for *both, kind in moved],
-            )
-        )
-        for source, target, kind in moved:
-            self.batch[target], self.batch[source] = self.batch[source], self.batch[target]
-            if kind == "UNIDIRECTIONAL":
-                self.batch[source] = None
-        self.batch = self.batch[:size]
-
-    def step(self):
-        scores = noise(self.generator, len(self.batch), self.width)
-        before = scores.clone()
-        kept = self.constraint.apply(scores)
-        assert torch.equal(scores, before)
-        for place, (output, alone) in enumerate(self.batch):
-            row = slice(place, place + 1)
-            assert torch.equal(kept[row], alone.apply(scores[row]) if alone else scores[row])
-            output.append(int(torch.multinomial(kept[place].softmax(0), 1, generator=self.generator)))
-            if alone:
-                alone.update(np.array(output[-1:]))
-
-
-@pytest.mark.parametrize("unit", ["chars", "words", "graphemes"])
-def test_requests_come_go_and_move_as_in_vllm(byte_bpe, unit):
-    server = Server(Meter(byte_bpe, unit), len(byte_bpe))
-    server.change(added=[(0, [10, 40]), (1, None), (2, [0, 25])], size=3)
-    server.step()
-    server.constraint.update_state(None)  # the batch is the same, the outputs have grown
-    server.step()
-    server.change(added=[(3, [30, None])], size=4)
-    server.step()
-    server.change(moved=[(0, 3, "SWAP"), (1, 2, "SWAP")], size=4)
-    server.step()
-    server.change(removed=[1], moved=[(3, 1, "UNIDIRECTIONAL")], size=3)
-    server.step()
-    server.change(removed=[0], added=[(0, [5, 9])], size=3)
-    server.step()
-    server.change(removed=[0, 1], moved=[(2, 0, "UNIDIRECTIONAL")], size=1)
-    server.step()
-    server.change(removed=[0], added=[(0, None)], size=1)
-    server.step()
-    assert not server.constraint.is_argmax_invariant()
 
 
 def test_torch_is_not_imported():

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,8 +10,9 @@ import torch
 from families import tiny
 from lengthwise import CountdownHead, Writer, attach
 from lengthwise.engines.transformers import TransformersEngine
-from lengthwise.generation.decoding import _Choice, spelled
+from lengthwise.generation.decoding import spelled
 from lengthwise.generation.options import decoding_options
+from lengthwise.generation.token_choice import TokenChoice
 from lengthwise.length.meter import Meter
 from lengthwise.scoring.reverse import ReverseModel
 
@@ -38,7 +40,7 @@ def engine(byte_bpe):
 
 
 def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken(engine):
-    choice = _Choice(engine, Ban([0], []), None, None)
+    choice = TokenChoice(engine, Ban([0], []), None)
     assert choice(torch.tensor([[5.0, 3.0, 1.0]] * 2)).tolist() == [1, 0]
     found = choice.token_scores
     assert found.agreement.flatten().tolist() == pytest.approx([math.exp(-2), 1.0])
@@ -47,14 +49,14 @@ def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken(engi
 
 
 def test_a_forced_end_has_no_agreement_where_nothing_was_allowed(engine):
-    choice = _Choice(engine, Ban([0, 1, 2]), None, None)
+    choice = TokenChoice(engine, Ban([0, 1, 2]), None)
     assert choice(torch.tensor([[5.0, 3.0, -9.0]])).tolist() == [2]
     assert choice.token_scores.agreement.item() == pytest.approx(math.exp(-14))
     assert choice.done
 
 
 def test_a_row_that_has_ended_is_padded(engine):
-    choice = _Choice(engine, Ban([], []), None, None)
+    choice = TokenChoice(engine, Ban([], []), None)
     assert choice(torch.tensor([[0.0, 1.0, 5.0], [0.0, 5.0, 1.0]])).tolist() == [2, 1]
     assert not choice.done
     assert choice(torch.tensor([[0.0, 5.0, 1.0], [0.0, 1.0, 5.0]])).tolist() == [engine.pad, 2]
@@ -86,7 +88,7 @@ def test_a_closed_listener_ends_the_search(engine):
     """The text was abandoned: no more than a few tokens are written."""
 
     class Reader:
-        closed, calls = False, 0
+        closed, calls, shown = False, 0, 0
 
         def put(self, ids, agreement):
             self.calls += 1
@@ -94,8 +96,8 @@ def test_a_closed_listener_ends_the_search(engine):
 
     for how in ({}, {"max_time": 3600.0}):
         writer, reader = Writer(engine), Reader()
-        request = writer.requests.make(0, "The dog.", "exactly 60 words")
-        writer.decoder.drafts([request], 1, decoding_options(1, 0, how), listener=reader)
+        request = replace(writer.requests.make(0, "The dog.", "exactly 60 words"), listener=reader)
+        writer.decoder.drafts([request], 1, decoding_options(1, 0, how))
         assert reader.calls < 8
 
 
@@ -179,3 +181,48 @@ def test_the_text_grows_with_its_tokens(byte_bpe):
     assert text == "Où est-il ? 日本"
     assert reach == sorted(reach)
     assert (len(reach), reach[-1]) == (len(ids), len(text))
+
+
+def test_each_row_of_a_batch_has_its_own_listener(engine):
+    """One row is abandoned after three tokens; another is streamed, and has the text that it has alone."""
+
+    class Leaver:
+        closed, shown = False, 0
+
+        def put(self, ids, agreement):
+            self.closed = len(ids) == 3
+
+    writer, options, parts = Writer(engine), decoding_options(1, 0, {}), []
+    left, kept = (writer.requests.make(n, "The dog.", "at most 60 words") for n in range(2))
+    streamer = writer.streamer(kept, options, parts.append)
+    leaver = Leaver()
+    rows = [replace(left, listener=leaver), replace(kept, listener=streamer)]
+    drafts = writer.decoder.drafts(rows, 1, options)
+    assert len(drafts[0][0].ids) == 3
+    assert len(drafts[1][0].ids) > 3
+    leaver.closed = False
+    written = writer.write_batch(rows, 1, options)
+    assert written[1].text.startswith("".join(parts[: len(parts) // 2]))  # streamed twice
+    assert written[1].text == writer.write("The dog.", "at most 60 words")[0].text
+
+
+def test_rows_that_have_ended_are_dropped(engine):
+    """A batch of short and long texts takes fewer rows with every half that ends, and each text is its own."""
+    writer, seen = Writer(engine), []
+    prefill = engine.prefill
+
+    def watched(*args, **options):
+        rows = prefill(*args, **options)
+        step = rows.step
+        rows.step = lambda tokens: seen.append(len(tokens)) or step(tokens)
+        return rows
+
+    engine.prefill = watched
+    budgets = ["at most 10 chars", "exactly 12 chars", "at most 3 words", "exactly 60 words"]
+    together = writer.write(["The dog."] * 4, budgets, finish=False)
+    del engine.prefill
+    assert set(seen) >= {4, 1}
+    assert seen == sorted(seen, reverse=True)
+    assert all(one.fits for one in together)
+    alone = [writer.write("The dog.", budget, finish=False)[0] for budget in budgets]
+    assert [one.text for one in together] == [one.text for one in alone]

@@ -26,6 +26,24 @@ def test_every_budget_of_a_mixed_batch_is_kept_in_order(writer):
     assert all(w.fits and w.error is None and w.model == "tiny" for w in written)
 
 
+@pytest.mark.parametrize("how", [{}, {"num_beams": 2}, {"temperature": 1.2, "seed": 5}])
+def test_units_share_a_batch(writer, how):
+    """Rows of several units are decoded together, and each has the text that it has alone."""
+    budgets = ["at most 60 chars", "exactly 8 words", "12-20 tokens", "at most 40 bytes"]
+    batches = []
+    decode = writer.decoder.drafts
+    writer.decoder.drafts = lambda requests, *a, **b: batches.append(len(requests)) or decode(requests, *a, **b)
+    try:
+        together = writer.write(["The dog."] * 4, budgets, **how)
+    finally:
+        del writer.decoder.drafts
+    assert batches[0] == 4
+    assert [one.unit for one in together] == ["chars", "words", "tokens", "bytes"]
+    assert all(one.fits for one in together)
+    if "seed" not in how:  # a row's seed depends on its place
+        assert [one.text for one in together] == [writer.write("The dog.", one, **how)[0].text for one in budgets]
+
+
 def test_a_limit_that_no_tensor_holds(byte_bpe):
     told = Writer(attach(tiny("llama", byte_bpe), EncodingControl(unit="chars"), byte_bpe), byte_bpe)
     for how in ({}, {"num_beams": 2}, {"candidates": 2}):

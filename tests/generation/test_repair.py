@@ -210,7 +210,9 @@ def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
     meter = Meter(byte_bpe, "chars")
     ids = byte_bpe(" ".join([SAID] * 3))["input_ids"]
     exactly = Budget.parse("exactly 4000 chars")
-    streamer = SentenceStreamer(meter, exactly, lambda text, tokens: len(text), lambda ids, agreement: agreement)
+    streamer = SentenceStreamer(
+        meter, exactly, lambda text, tokens: len(text), lambda ids, agreement: agreement, lambda part: None
+    )
     shown = set()
     for n in range(1, len(ids) + 1):
         streamer.put(ids[: n - 1], [1.0] * (n - 1))

@@ -16,7 +16,22 @@ import typer
 
 from ..errors import ModelNotFound, without_torch
 from ..version import __version__
-from . import check, contrast, data, demo, evaluate, export, measure, models, score, shorten, train, translate, write
+from . import (
+    check,
+    contrast,
+    data,
+    demo,
+    evaluate,
+    export,
+    measure,
+    models,
+    score,
+    serve,
+    shorten,
+    train,
+    translate,
+    write,
+)
 from .options import flag
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_message, usage_message
 
@@ -80,6 +95,10 @@ def lengthwise(
         print(context.get_help())
 
 
-for module in (write, translate, shorten, check, demo, measure, models, export, train, evaluate, score, contrast):
+COMMANDS = (
+    *(write, translate, shorten, check, serve, demo, measure, models),
+    *(export, train, evaluate, score, contrast),
+)
+for module in COMMANDS:
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))  # the function of the same name
 app.add_typer(data.app, name="data")

@@ -62,8 +62,6 @@ class LengthConstraint:
         self._costs = token_costs_of(meter, finish)
         self._landing, self._shortest = _LANDING.get(meter.unit.name, (64, 20))
         self._tables: dict[Any, _Tables] = {}
-        self._places: list[int] | None = None  # rows of the scores that are constrained; None: all
-        self._outputs: list[list[int]] = [[] for _ in range(rows)]  # vLLM's output tokens of each row
 
     # ---- one step
 
@@ -72,14 +70,6 @@ class LengthConstraint:
 
         Near the maximum, full stops get a bonus, or a penalty where the text may not end after them.
         """
-        if self._places is None:
-            return self._masked(scores)
-        kept = scores + 0
-        if self._places:
-            kept[self._places] = self._masked(scores[self._places])
-        return kept
-
-    def _masked(self, scores: Array) -> Array:
         tables = self._tables_for(scores)
         lib, at, low = tables.lib, self.state, self.low
         best, ends = lib.amax(scores, 1), scores[:, tables.eos]  # (rows,), (rows, ends)
@@ -186,49 +176,12 @@ class LengthConstraint:
         rows = to_numpy(rows).astype(np.int64)  # an empty list becomes an array of floats
         self.low, self.high, self.limit = self.low[rows], self.high[rows], self.limit[rows]
         self.state.select(rows)
-        self._outputs = [self._outputs[row] for row in rows]
 
     def add(self, low: Limits, high: Limits, limit: Limits, written: Sequence[Sequence[int]]) -> None:
         """Append rows, described as for the constructor."""
         pairs = (self.low, low), (self.high, high), (self.limit, limit)
         self.low, self.high, self.limit = (np.concatenate([old, _numbers(new)]) for old, new in pairs)
         self.state.add(written)
-        self._outputs += [[] for _ in written]
-
-    # ---- vLLM's LogitsProcessor
-
-    def is_argmax_invariant(self) -> bool:
-        """Return False: the mask can change the likeliest token."""
-        return False
-
-    def update_state(self, batch_update: Any) -> None:
-        """Apply a vLLM batch update: remove, add and move requests, then append the new tokens of every row.
-
-        A request with `extra_args={"length_limits": [low, high]}` in its sampling parameters is constrained, with
-        `max_tokens` as its limit; others are not. vLLM appends to the list of output tokens that comes with an added
-        request. `batch_update` is None if the batch has not changed.
-        """
-        if batch_update is not None:
-            places = range(len(self.low)) if self._places is None else self._places
-            row_at = {place: row for row, place in enumerate(places)}
-            for place in batch_update.removed:
-                row_at.pop(place, None)
-            for place, parameters, _, output in batch_update.added:
-                row_at.pop(place, None)
-                if limits := (parameters.extra_args or {}).get("length_limits"):
-                    row_at[place] = len(self.low)
-                    self.add(limits[:1], limits[1:], [parameters.max_tokens], [[]])
-                    self._outputs[-1] = output
-            for source, target, direction in batch_update.moved:
-                moved, replaced = row_at.pop(source, None), row_at.pop(target, None)
-                if moved is not None:
-                    row_at[target] = moved
-                if replaced is not None and direction.name == "SWAP":
-                    row_at[source] = replaced
-            self._places = sorted(row_at)
-            self.select([row_at[place] for place in self._places])
-        while behind := [n for n, output in enumerate(self._outputs) if len(output) > self.state.tokens[n]]:
-            self.update(np.array([self._outputs[n][self.state.tokens[n]] for n in behind]), behind)
 
 
 class _Tables:

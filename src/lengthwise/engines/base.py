@@ -97,16 +97,19 @@ class Engine(Protocol):
 
     def prompt_ids(self, text: str, system: str | None = None) -> list[int]:
         """Return the token ids of `text` in the form this model was trained on: a chat template, or encoder input."""
-        if self.encoder_decoder:
-            if system:
-                raise ValueError("a translation model takes no system text")
-            return self.tokenizer(text)["input_ids"]
-        if not self.tokenizer.chat_template:
-            return self.tokenizer(f"{system}\n\n{text}" if system else text)["input_ids"]
         messages = [{"role": "system", "content": system}] if system else []
-        messages.append({"role": "user", "content": text})
+        return self.chat_ids([*messages, {"role": "user", "content": text}])
+
+    def chat_ids(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """Return the token ids of a conversation, up to where the model's next message begins."""
+        if self.encoder_decoder:
+            if len(messages) > 1:
+                raise ValueError("a translation model takes no system text and no conversation")
+            return self.tokenizer(messages[0]["content"])["input_ids"]
+        if not self.tokenizer.chat_template:
+            return self.tokenizer("\n\n".join(message["content"] for message in messages))["input_ids"]
         try:
-            chat = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+            chat = self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=True)
         except Exception as error:  # a template is a program that comes with the model, and fails in its own ways
             raise ValueError(f"the model's chat template raised an error for this prompt: {error}") from error
         return chat["input_ids"]

@@ -37,6 +37,10 @@ class SeededSampler:
     ) -> None:
         self.uniforms, self.temperature, self.top_p, self.top_k = uniforms(seeds, steps), temperature, top_p, top_k
 
+    def select(self, rows: NDArray[np.int64]) -> None:
+        """Keep these rows in this order."""
+        self.uniforms = self.uniforms[rows]
+
     def __call__(self, scores: Array, step: int) -> Array:
         """Return the tokens of this step, counted from 0: (rows,)."""
         uniform = self.uniforms[:, step]

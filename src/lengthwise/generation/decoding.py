@@ -8,19 +8,19 @@ and `repair.py` chooses what is decoded again.
 import codecs
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array, converter, library, to_numpy
 from ..constraint.mask import LengthConstraint
+from ..constraint.mixed import MixedConstraint
 from ..engines.base import Engine, LengthInputs
 from ..engines.sampling import SeededSampler
 from ..length.meter import Meter
 from ..scoring.completeness import (
     TokenScores,
-    agreement,
     can_judge_without_length,
     judged_without_length,
     neutral_lengths,
@@ -30,38 +30,41 @@ from .endings import Draft
 from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
+from .token_choice import TokenChoice, only
 
 Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
 Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
 
 
-class Listener(Protocol):
-    """Receives the tokens of a text while it is decoded."""
-
-    closed: bool  # the consumer has stopped reading; stop decoding
-
-    def put(self, ids: list[int], agreement: list[float]) -> None:
-        """Receive the tokens so far and their agreement (see `TokenScores`)."""
-
-
 @dataclass(frozen=True)
 class _Batch:
-    """Requests of one unit that are decoded together, one row each."""
+    """Requests that are decoded together, one row each. `meters`: of their units."""
 
     requests: list[Request]
-    meter: Meter
+    meters: dict[str, Meter]
     lengths: LengthInputs | None  # what attached controls receive
 
     @property
     def prompts(self) -> Texts:
         return [[*one.prompt, *one.kept.ids] for one in self.requests]
 
-    def constraint(self, eos: list[int], finish: bool) -> LengthConstraint:
-        rows, budgets = self.requests, [one.budget for one in self.requests]
-        low: Any = [budget.low for budget in budgets]
-        high: Any = [budget.high for budget in budgets]
-        limit, written = [one.limit for one in rows], [one.kept.ids for one in rows]
-        return LengthConstraint(self.meter, low, high, eos=eos, limit=limit, finish=finish, written=written)
+    @property
+    def meter(self) -> Meter:
+        """The meter of the first unit. All meters of a tokenizer spell its tokens alike."""
+        return next(iter(self.meters.values()))
+
+    def constraint(self, eos: list[int], finish: bool) -> LengthConstraint | MixedConstraint:
+        """Return the hard budget of the rows."""
+        parts = []
+        for unit, meter in self.meters.items():
+            rows = [n for n, one in enumerate(self.requests) if one.budget.unit == unit]
+            own = [self.requests[n] for n in rows]
+            low: Any = [one.budget.low for one in own]
+            high: Any = [one.budget.high for one in own]
+            limit, written = [one.limit for one in own], [one.kept.ids for one in own]
+            part = LengthConstraint(meter, low, high, eos=eos, limit=limit, finish=finish, written=written)
+            parts.append((rows, part))
+        return parts[0][1] if len(parts) == 1 else MixedConstraint(parts)
 
 
 class Decoder:
@@ -71,18 +74,15 @@ class Decoder:
         self.engine, self.requests = engine, requests
 
     def _batch(self, requests: list[Request]) -> _Batch:
-        return _Batch(requests, self.requests.meter(requests[0].budget.unit), self.requests.length_inputs(requests))
+        units = dict.fromkeys(one.budget.unit for one in requests)
+        meters = {unit: self.requests.meter(unit) for unit in units}
+        return _Batch(requests, meters, self.requests.length_inputs(requests))
 
-    def drafts(
-        self,
-        requests: list[Request],
-        each: int,
-        options: DecodingOptions,
-        *,
-        finish: bool = True,
-        listener: Listener | None = None,
-    ) -> Drafts:
-        """Return `each` drafts of every request. `finish`: near the maximum, favour sentence ends."""
+    def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
+        """Return `each` drafts of every request. `finish`: near the maximum, favour sentence ends.
+
+        Listeners receive the tokens only if there is one draft. A closed one ends its rows.
+        """
         batch, rows = self._batch(requests), self._batch([one for one in requests for _ in range(each)])
         steps = max(one.left for one in requests) + 1  # one more for the end token
         sampler = None
@@ -91,7 +91,8 @@ class Decoder:
             sampler = SeededSampler(seeds, steps, **options.sampling)
         scores: TokenScores | None = None
         if options.one_by_one:
-            choice = _Choice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listener)
+            listeners = [one.listener for one in rows.requests]
+            choice = TokenChoice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listeners, each == 1)
             texts = self._steps(batch, rows, options, steps, choice)
             scores = choice.token_scores
         else:
@@ -100,20 +101,21 @@ class Decoder:
         made = _drafts(texts, rows.requests, scores, batch.meter, set(self.engine.eos))
         return {one.place: made[n * each :][:each] for n, one in enumerate(requests)}
 
-    def _steps(self, batch: _Batch, rows: _Batch, options: DecodingOptions, steps: int, choice: "_Choice") -> Texts:
+    def _steps(self, batch: _Batch, rows: _Batch, options: DecodingOptions, steps: int, choice: TokenChoice) -> Texts:
         """Decode token by token: here, or where only the engine can carry out the options, inside its search."""
         if not self.engine.steps(options.engine):
             how: dict[str, Any] = {"max_new_tokens": steps, "options": options.engine}
-            processors = [lambda ids, scores: _only(choice(scores), scores)]
+            processors = [lambda ids, scores: only(choice(scores), scores)]
             return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids
         each = len(rows.requests) // len(batch.requests)
         found = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
-        tokens = [choice(found.scores)]
-        while not choice.done and len(tokens) < steps:
-            found.step(tokens[-1])
-            tokens.append(choice(found.scores))
-        texts: Texts = library(tokens[0]).stack(tokens, 1).tolist()
-        return texts
+        choice(found.scores)
+        while not choice.done and choice.steps < steps:
+            if (rows_left := choice.drop_ended()) is not None:
+                found.select(rows_left)
+            found.step(choice.last)
+            choice(found.scores)
+        return choice.texts
 
     def _search(
         self,
@@ -130,7 +132,7 @@ class Decoder:
             batch, each = rows, 1
         processors = [batch.constraint(self.engine.eos, finish).apply_to]
         if sampler is not None:
-            processors.append(lambda ids, scores: _only(sampler(scores, ids.shape[1]), scores))
+            processors.append(lambda ids, scores: only(sampler(scores, ids.shape[1]), scores))
         how: dict[str, Any] = {"beams": options.beams, "sequences": each, "options": options.engine}
         return self.engine.search(batch.prompts, batch.lengths, max_new_tokens=steps, processors=processors, **how).ids
 
@@ -161,10 +163,13 @@ class Decoder:
         if batch.lengths is None or engine.encoder_decoder:
             return lambda ids, agreed: agreed
         lengths = neutral_lengths(engine, batch.lengths)
-        cache = engine.prompt_cache(batch.prompts, 1, options.engine) if lengths is None else None
+
+        @cache
+        def prompt() -> Any:  # read when the first sentence ends
+            return engine.prompt_cache(batch.prompts, 1, options.engine) if lengths is None else None
 
         def judge(ids: list[int], agreed: list[float]) -> list[float]:
-            own = score_tokens(engine, batch.prompts, [ids], lengths, cache)
+            own = score_tokens(engine, batch.prompts, [ids], lengths, prompt())
             seen = replace(own, agreement=np.array([agreed]))
             return judged_without_length(seen, own, self._full_stops(batch, [ids])).agreement[0].tolist()
 
@@ -173,67 +178,6 @@ class Decoder:
     def _full_stops(self, batch: _Batch, texts: Texts) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = batch.constraint(self.engine.eos, True).full_stops(np.array(texts))
         return found
-
-
-class _Choice:
-    """Chooses the next token of each row within the constraint, and records the unmasked and masked scores."""
-
-    def __init__(
-        self, engine: Engine, constraint: LengthConstraint, sampler: SeededSampler | None, listener: Listener | None
-    ) -> None:
-        self.constraint, self.sampler, self.listener = constraint, sampler, listener
-        self._eos, self._pad = engine.eos, engine.pad
-        self._ends: Array = None  # (ends,)
-        self._rows: Array = None  # (rows,) 0, 1, 2, ...
-        self._going: Array = None  # (rows,) whether the row has not ended
-        self._seen: list[tuple[Array, ...]] = []
-        self._ids: list[int] = []  # of the first row, for the listener
-        self._agreed: list[float] = []
-        self.done = False  # every row has ended, or the listener has closed
-
-    def __call__(self, scores: Array) -> Array:
-        """Return the next tokens, (rows,), and append them to the state."""
-        if self.listener is not None:
-            self.listener.put(self._ids, self._agreed)
-        lib = library(scores)
-        if not self._seen:
-            self._to_device(scores)
-        kept = self.constraint.apply(scores)
-        token = kept.argmax(1) if self.sampler is None else self.sampler(kept, len(self._seen))
-        if self.done:  # the engine's search is still running
-            token = lib.full_like(token, self._eos[0])
-        token = lib.where(self._going, token, self._pad)
-        own, made = scores[self._rows, token], kept[self._rows, token]
-        end = lib.amax(scores[:, self._ends], 1)
-        self._seen.append((own, made, lib.amax(scores, 1), lib.amax(kept, 1), end))
-        if self.listener is not None:
-            self._ids.append(int(token[0]))
-            self._agreed.append(float(agreement(*map(to_numpy, self._seen[-1][:4]))[0]))
-        self._going = self._going & ~lib.isin(token, self._ends)
-        self.done = not self._going.any() or (self.listener is not None and self.listener.closed)
-        self.constraint.update(token)
-        return token
-
-    def _to_device(self, scores: Array) -> None:
-        """Make the state of the rows in the library and on the device of the scores."""
-        convert, rows = converter(scores), len(scores)
-        self._ends, self._rows, self._going = (
-            convert(array) for array in (np.array(self._eos), np.arange(rows), np.ones(rows, np.bool_))
-        )
-
-    @property
-    def token_scores(self) -> TokenScores:
-        """The scores of the tokens that were chosen."""
-        columns = zip(*self._seen, strict=True)
-        own, made, best, top, end = (to_numpy(library(column[0]).stack(column, 1)) for column in columns)
-        return TokenScores(agreement(own, made, best, top), np.exp(end - best), own - best)
-
-
-def _only(token: Array, scores: Array) -> Array:
-    """Return scores that leave one token of each row."""
-    found = library(scores).full_like(scores, -np.inf)
-    found[converter(scores)(np.arange(len(found))), token] = 0.0
-    return found
 
 
 def _drafts(texts: Texts, rows: list[Request], scores: TokenScores, meter: Meter, eos: set[int]) -> list[Draft]:

@@ -35,14 +35,16 @@ class Written:
     tokens: int
     candidates: list["Written"] = field(default_factory=list)
     error: str | None = None
+    ids: tuple[int, ...] = field(default=(), repr=False)  # the tokens, where a writer has generated the text
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as plain values; `error` only where there is one."""
+        """Return the fields as plain values, without `ids`; `error` only where there is one."""
         fields = asdict(self)
+        del fields["ids"]
         if self.error is None:
             del fields["error"]
         for other in fields["candidates"]:
-            for known in ("unit", "budget", "model", "candidates", "error"):
+            for known in ("unit", "budget", "model", "candidates", "error", "ids"):
                 other.pop(known, None)
         return fields
 
@@ -119,7 +121,7 @@ class Writer:
         `num_beams`, `repetition_penalty`, ...). If a text cannot be generated, its `error` is set.
         """
         options = decoding_options(candidates, seed, generation)
-        one_batch = partial(self._write_batch, candidates=candidates, finish=finish, options=options)
+        one_batch = partial(self.write_batch, candidates=candidates, finish=finish, options=options)
 
         def make(place: int, text: str, budget: str | Budget) -> Request:
             return replace(self.requests.make(place, text, budget, system), seed=options.seed + 1_000_003 * place)
@@ -175,36 +177,37 @@ class Writer:
         request = replace(self.requests.make(0, text, budget, system), seed=options.seed)
         if options.beams > 1:
             raise ValueError("beams are compared at the end, so nothing can be streamed; leave num_beams at 1")
+
+        def write(streamer: SentenceStreamer) -> str:
+            return self.write_batch([replace(request, listener=streamer)], 1, options)[0].text
+
+        yield from stream(write, partial(self.streamer, request, options))
+
+    def streamer(self, request: Request, options: DecodingOptions, release: Callable[[str], None]) -> SentenceStreamer:
+        """Return a listener that hands the sentences of this request to `release`, as soon as each is final."""
         unit = request.budget.unit
         judge = self.decoder.stream_judge(request, options)
-        streamer = SentenceStreamer(self.meter(unit), request.budget, self._measure(unit), judge)
-        yield from stream(streamer, lambda: self._write_batch([request], 1, True, options, streamer)[0].text)
+        return SentenceStreamer(self.meter(unit), request.budget, self._measure(unit), judge, release)
 
     # ---- a batch
 
-    def _write_batch(
-        self,
-        requests: list[Request],
-        candidates: int,
-        finish: bool,
-        options: DecodingOptions,
-        streamer: SentenceStreamer | None = None,
+    def write_batch(
+        self, requests: list[Request], candidates: int, options: DecodingOptions, finish: bool = True
     ) -> dict[int, Written]:
-        drafts = self.decoder.drafts(requests, candidates, options, finish=finish, listener=streamer)
-        shown, closed = (0, False) if streamer is None else (streamer.shown, streamer.closed)
-        if finish and not closed and options.one_by_one and not self.engine.encoder_decoder:
+        """Return the texts of requests that are decoded together, by the place of each request."""
+        drafts = self.decoder.drafts(requests, candidates, options, finish=finish)
+        if finish and options.one_by_one and not self.engine.encoder_decoder:
             repair(
                 requests,
                 drafts,
                 options,
-                best=lambda request, found: self._ranked(request, found, shown)[0],
+                best=lambda request, found: self._ranked(request, found)[0],
                 decode=self.decoder.drafts,
                 batches=lambda some, each: self.requests.batches(some, each, self.batch_size),
                 pieces=self.meter(requests[0].budget.unit).pieces,
                 batch_size=self.batch_size,
-                shown=shown,
             )
-        return {one.place: self._best(one, drafts[one.place], candidates, shown) for one in requests}
+        return {one.place: self._best(one, drafts[one.place], candidates) for one in requests}
 
     # ---- the best of the drafts
 
@@ -212,16 +215,17 @@ class Writer:
         meter = self.meter(unit)
         return lambda text, tokens: tokens if meter.unit.name == "tokens" else meter.unit.measure(text)
 
-    def _ranked(self, request: Request, drafts: list[Draft], shown: int) -> list[tuple[Ending, Draft]]:
+    def _ranked(self, request: Request, drafts: list[Draft]) -> list[tuple[Ending, Draft]]:
         """Return the drafts with their best endings, the best first."""
         budget, measure = request.budget, self._measure(request.budget.unit)
-        found = [(best_ending(draft, budget, measure, shown), draft) for draft in drafts]
+        found = [(best_ending(draft, budget, measure, request.shown), draft) for draft in drafts]
         return sorted(found, key=lambda one: self.prefer(one[0], one[1], budget), reverse=True)
 
-    def _best(self, request: Request, drafts: list[Draft], candidates: int, shown: int) -> Written:
+    def _best(self, request: Request, drafts: list[Draft], candidates: int) -> Written:
         """Return the best draft; its `candidates` are the other first drafts, best first."""
-        ending, best = self._ranked(request, drafts, shown)[0]
-        first = self._ranked(request, drafts[:candidates], shown)  # repaired drafts follow them
+        ending, best = self._ranked(request, drafts)[0]
+        first = self._ranked(request, drafts[:candidates])  # repaired drafts follow them
         others = [ending for ending, draft in first if draft is not best][: candidates - 1]
         known: dict[str, Any] = {"unit": request.budget.unit, "budget": str(request.budget), "model": self.name}
-        return Written(**vars(ending), **known, candidates=[Written(**vars(other), **known) for other in others])
+        rest = [Written(**vars(other), **known) for other in others]
+        return Written(**vars(ending), **known, candidates=rest, ids=tuple(best.ids[: ending.tokens]))

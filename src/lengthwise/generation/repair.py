@@ -35,12 +35,11 @@ def repair(
     batches: Batches,
     pieces: Sequence[bytes],
     batch_size: int,
-    shown: int = 0,
 ) -> None:
     """Add drafts with other endings for requests without a complete text; each round removes more tokens.
 
-    `best` returns the best ending so far, `decode` several drafts of each request. The `shown` characters that a
-    stream has yielded are kept.
+    `best` returns the best ending so far, `decode` several drafts of each request. The characters that a stream has
+    yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
     each = min(CONTINUATIONS, batch_size)
@@ -48,13 +47,14 @@ def repair(
         incomplete, again = [], []
         for request in requests:
             ending, draft = best(request, drafts[request.place])
-            if ending.fits and ending.complete:
+            if request.closed or (ending.fits and ending.complete):
                 continue
-            kept = without_tail(draft, tail, pieces, shown)
+            kept = without_tail(draft, tail, pieces, request.shown)
             again.append(
                 replace(
                     request,
                     kept=kept,
+                    listener=None,  # it has received the first draft
                     limit=min(
                         request.limit, len(kept.ids) + MAX_GROWTH * tail
                     ),  # one very long row would delay the batch

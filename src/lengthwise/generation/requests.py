@@ -3,8 +3,9 @@
 Each request is checked against the model's context window before decoding.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +20,21 @@ from .endings import EMPTY, Draft
 _TOKENS_PER_UNIT = {"tokens": 1, "bytes": 1, "words": 8, "graphemes": 8}
 
 
+class Listener(Protocol):
+    """Receives the tokens of a text while it is decoded, and can end it."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the row ends at the next step, because its text is no longer wanted or is long enough."""
+
+    @property
+    def shown(self) -> int:
+        """How many characters of the text can no longer change, because a reader has them."""
+
+    def put(self, ids: list[int], agreement: list[float]) -> None:
+        """Receive the tokens so far and their agreement (see `TokenScores`)."""
+
+
 @dataclass(frozen=True)
 class Request:
     """A row that can be decoded."""
@@ -30,6 +46,17 @@ class Request:
     limit: int  # tokens of the text at most
     seed: int = 0
     kept: Draft = EMPTY  # the first part of the text, which decoding continues
+    listener: Listener | None = None
+
+    @property
+    def shown(self) -> int:
+        """How many characters of the text a reader has already."""
+        return 0 if self.listener is None else self.listener.shown
+
+    @property
+    def closed(self) -> bool:
+        """Whether the listener has ended the text."""
+        return self.listener is not None and self.listener.closed
 
     @property
     def start(self) -> int:
@@ -61,15 +88,41 @@ class Requests:
         """
         if not isinstance(text, str):
             raise TypeError(f"a text is a string; got {type(text).__name__}")
+        known = self._budget(text, budget)
+        edited = self._edited(text, known) if control_text else text
+        return self._request(place, text, self.engine.prompt_ids(edited, system), known)
+
+    def chat(self, place: int, messages: Sequence[Mapping[str, str]], budget: str | Budget) -> Request:
+        """Return the request for the next message of a chat; `role` and `content` of each message are strings.
+
+        The last message is the text that a relative budget refers to, and that attached controls may edit.
+        """
+        *before, last = messages
+        text = last["content"]
+        known = self._budget(text, budget)
+        prompt = self.engine.chat_ids([*before, {**last, "content": self._edited(text, known)}])
+        return self._request(place, text, prompt, known)
+
+    def continuation(self, place: int, text: str, budget: str | Budget) -> Request:
+        """Return the request for what follows `text`, without a chat template."""
+        known = self._budget(text, budget)
+        return self._request(place, text, self.engine.tokenizer(text)["input_ids"], known)
+
+    def _request(self, place: int, source: str, prompt: list[int], budget: Budget) -> Request:
+        return Request(place, source, prompt, budget, self._limit(prompt, budget))
+
+    def _edited(self, text: str, budget: Budget) -> str:
+        """Return the text as attached controls edit it, such as with the length in the prompt."""
+        for control in self.engine.controls:
+            text = control.prefix(text, int(budget.target), budget.unit, self.engine.tokenizer)
+        return text
+
+    def _budget(self, text: str, budget: str | Budget) -> Budget:
+        """Return the budget in counts; raise a `ValueError` if there is no text to write for."""
         if not text.strip():
             raise ValueError("the text is empty; give a prompt")
         text.encode()  # raises a ValueError for half a surrogate pair
-        known = as_budget(budget).resolve(text, self.engine.tokenizer)
-        source = text
-        for control in self.engine.controls if control_text else []:
-            text = control.prefix(text, int(known.target), known.unit, self.engine.tokenizer)
-        prompt = self.engine.prompt_ids(text, system)
-        return Request(place, source, prompt, known, self._limit(prompt, known))
+        return as_budget(budget).resolve(text, self.engine.tokenizer)
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:
         """Return the maximum number of tokens: what the budget can use, and no more than the window leaves."""
@@ -98,30 +151,38 @@ class Requests:
         return len(self.engine.forced_start) if self.engine.encoder_decoder else tokens
 
     def batches(self, requests: list[Request], each: int, batch_size: int) -> Iterator[list[Request]]:
-        """Yield requests of the same unit and similar size, `batch_size` sequences at a time, `each` of a request.
+        """Yield requests of similar size, `batch_size` sequences at a time, `each` of a request.
 
         A row that has ended is padded until the last one has, and its padding must stay inside the window.
         """
         batch: list[Request] = []
-        for one in sorted(requests, key=lambda one: (one.budget.unit, one.left, one.start)):
+        for one in sorted(requests, key=lambda one: (self.kind(one), one.left, one.start)):
             together = [*batch, one]
             overruns = one.left > min(self.engine.window - self.window_used(r.start) for r in together)
-            other_unit = bool(batch) and one.budget.unit != batch[0].budget.unit
-            if batch and (len(batch) * each >= batch_size or other_unit or overruns):
+            other_kind = bool(batch) and self.kind(one) != self.kind(batch[0])
+            if batch and (len(batch) * each >= batch_size or other_kind or overruns):
                 yield batch
                 batch = []
             batch.append(one)
         if batch:
             yield batch
 
+    def kind(self, request: Request) -> str:
+        """Return what all requests of a batch have in common: whether they have length inputs.
+
+        An encoder-decoder may judge endings in some units only, so there it is the unit.
+        """
+        unit = request.budget.unit
+        return unit if self.engine.encoder_decoder else str(unit in self.engine.units)
+
     def length_inputs(self, requests: list[Request]) -> LengthInputs | None:
         """Return the lengths for attached controls; None if none of them counts in this unit."""
-        units, unit = self.engine.units, requests[0].budget.unit
-        if unit not in units:
+        units = self.engine.units
+        if requests[0].budget.unit not in units:
             return None
         return LengthInputs(
             length=[min(int(one.budget.target), UNLIMITED) for one in requests],
-            unit=[units.index(unit)] * len(requests),
+            unit=[units.index(one.budget.unit) for one in requests],
             at_most=[one.budget.is_limit for one in requests],
             written=[len(one.kept.ids) for one in requests],
         )

@@ -17,17 +17,18 @@ from .repair import DEEPEST
 
 
 class SentenceStreamer:
-    """Receives the tokens during decoding and yields finished sentences; see `decoding.Listener`."""
+    """Receives the tokens during decoding and hands finished sentences to `release`; see `requests.Listener`."""
 
-    def __init__(self, meter: Meter, budget: Budget, measure: Measure, judge: Judge) -> None:
-        self.meter, self.budget, self.measure, self.judge = meter, budget, measure, judge
-        self.parts: queue.Queue[str | BaseException | None] = queue.Queue()
+    def __init__(
+        self, meter: Meter, budget: Budget, measure: Measure, judge: Judge, release: Callable[[str], None]
+    ) -> None:
+        self.meter, self.budget, self.measure, self.judge, self.release = meter, budget, measure, judge, release
         self.shown = 0  # characters released
         self.closed = False  # the consumer has stopped reading
         self._judged = 0  # characters up to the last end that was judged
 
     def put(self, ids: list[int], agreement: list[float]) -> None:
-        """Put the sentences that are final, given the tokens so far, into `parts`."""
+        """Release the sentences that are final, given the tokens so far."""
         text, reach = spelled(self.meter, ids)
         draft, text = Draft(text, reach, agreement, 0.0, 0.0), text.rstrip()
         sure = [one for one in unforced_ends(draft, text) if one[0] > self._judged and self._stays(draft, text, *one)]
@@ -36,7 +37,7 @@ class SentenceStreamer:
         self._judged = sure[-1][0]  # each end is judged once: that takes a forward pass
         ends = unforced_ends(replace(draft, agreement=self.judge(ids, agreement)), text)
         for end, _ in (one for one in sure if one in ends):
-            self.parts.put(text[self.shown : end])
+            self.release(text[self.shown : end])
             self.shown = end
 
     def _stays(self, draft: Draft, text: str, end: int, tokens: int) -> bool:
@@ -48,20 +49,25 @@ class SentenceStreamer:
         return settled and stays and length <= self.budget.target
 
 
-def stream(streamer: SentenceStreamer, write: Callable[[], str]) -> Iterator[str]:
-    """Run `write`, which returns the whole text, in a thread, and yield the parts that the streamer releases."""
+def stream(write: Callable[[SentenceStreamer], str], made: Callable[..., SentenceStreamer]) -> Iterator[str]:
+    """Run `write`, which returns the whole text, in a thread, and yield the parts that the streamer releases.
+
+    `made` returns the streamer, given the function that takes its parts.
+    """
+    parts: queue.Queue[str | BaseException | None] = queue.Queue()
+    streamer = made(parts.put)
 
     def work() -> None:
         try:
-            streamer.parts.put(write()[streamer.shown :])
-            streamer.parts.put(None)
+            parts.put(write(streamer)[streamer.shown :])
+            parts.put(None)
         except BaseException as error:  # raised in the consumer's thread
-            streamer.parts.put(error)
+            parts.put(error)
 
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     try:
-        while (part := streamer.parts.get()) is not None:
+        while (part := parts.get()) is not None:
             if isinstance(part, BaseException):
                 raise part
             if part:

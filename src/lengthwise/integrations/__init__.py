@@ -1,0 +1,1 @@
+"""The hard budget inside inference servers of other projects."""

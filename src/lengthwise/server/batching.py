@@ -1,0 +1,142 @@
+"""Batching: a bounded queue, and one thread that runs what waits in batches.
+
+A job names a function and its options. Jobs with the same function and options share a batch, oldest first. This file
+knows nothing of models or HTTP.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+GATHER = 0.005  # seconds that an idle worker waits for companions of the first job
+
+# (options, payloads) -> the place of a payload and its result, as each is done
+Function = Callable[[Any, list[Any]], Iterator[tuple[int, Any]]]
+
+
+class QueueFull(Exception):
+    """More jobs wait than the queue holds."""
+
+    def __init__(self, waiting: int, size: int, seconds: int) -> None:
+        super().__init__(f"the queue is full: {waiting} of {size} texts wait; try again in {seconds} s")
+        self.seconds = seconds
+
+
+class Closed(Exception):
+    """The worker has stopped."""
+
+
+@dataclass(eq=False)
+class Job:
+    """A payload for a function. `rows`: how many rows of a batch it takes."""
+
+    function: Function
+    options: Hashable
+    payload: Any
+    rows: int = 1
+    future: "Future[Any]" = field(default_factory=Future)
+
+    def cancel(self) -> None:
+        """Drop the job if it waits; ask its payload to end if it runs."""
+        if not self.future.cancel() and hasattr(self.payload, "close"):
+            self.payload.close()
+
+
+class Worker:
+    """Runs jobs in a thread. `batch`: rows of a batch; `queue`: jobs that may wait; `observe` receives batch sizes."""
+
+    def __init__(self, name: str, batch: int, queue: int, observe: Callable[[int], None] = lambda rows: None) -> None:
+        self.batch, self.queue, self._observe = batch, queue, observe
+        self._jobs: list[Job] = []
+        self._wake = threading.Condition()
+        self._closed = False
+        self._current: list[Job] = []  # the jobs of the batch that runs
+        self._seconds = 1.0  # of the last batch
+        self._thread = threading.Thread(target=self._run, name=f"batches of {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        return sum(not job.future.cancelled() for job in self._jobs)
+
+    @property
+    def running(self) -> int:
+        return len(self._current)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.running or self.waiting)
+
+    def submit(self, jobs: list[Job]) -> None:
+        """Put all of these jobs into the queue, or none: `QueueFull`, `Closed`."""
+        with self._wake:
+            if self._closed:
+                raise Closed("the server is shutting down")
+            self._jobs = [job for job in self._jobs if not job.future.cancelled()]
+            if len(self._jobs) + len(jobs) > self.queue:
+                batches = math.ceil(len(self._jobs) / self.batch)
+                raise QueueFull(len(self._jobs), self.queue, max(1, math.ceil(batches * self._seconds)))
+            self._jobs += jobs
+            self._wake.notify()
+
+    def close(self) -> None:
+        """Refuse new jobs, drop those that wait, end those that run, and wait for the thread."""
+        with self._wake:
+            self._closed = True
+            jobs, self._jobs = [*self._jobs, *self._current], []
+            self._wake.notify()
+        for job in jobs:
+            job.cancel()
+        self._thread.join(timeout=10)
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._jobs and not self._closed:
+                    self._wake.wait()
+                if self._closed and not self._jobs:
+                    return
+            time.sleep(GATHER)
+            with self._wake:
+                self._current = self._take()
+            if self._current:
+                self._observe(sum(job.rows for job in self._current))
+                start = time.monotonic()
+                self._work(self._current)
+                self._seconds = time.monotonic() - start
+                self._current = []
+
+    def _take(self) -> list[Job]:
+        """Remove and return the oldest job and those behind it that can share its batch."""
+        taken: list[Job] = []
+        rows = 0
+        for job in self._jobs:
+            first = taken[0] if taken else job
+            alike = (job.function, job.options) == (first.function, first.options)
+            fits = not taken or rows + job.rows <= self.batch
+            if alike and fits and job.future.set_running_or_notify_cancel():
+                taken.append(job)
+                rows += job.rows
+        self._jobs = [job for job in self._jobs if not job.future.running() and not job.future.cancelled()]
+        return taken
+
+    def _work(self, jobs: list[Job]) -> None:
+        """Run a batch. If it fails, run each job alone, so that one job's error does not reach the others."""
+        failure: Exception | None = None
+        try:
+            for place, result in jobs[0].function(jobs[0].options, [job.payload for job in jobs]):
+                jobs[place].future.set_result(result)
+        except Exception as error:
+            failure = error
+        left = [job for job in jobs if not job.future.done()]
+        if len(jobs) > 1:
+            for job in left:
+                self._work([job])
+        elif left:
+            left[0].future.set_exception(failure or RuntimeError("the batch has no result for this job"))

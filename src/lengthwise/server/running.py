@@ -1,0 +1,66 @@
+"""Running: uvicorn with a shutdown that refuses new requests and finishes the accepted ones."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from .service import Service
+
+_POLL = 0.05  # seconds
+
+
+class Server(uvicorn.Server):
+    """After the first signal, new requests receive 503 and accepted ones are finished; a second signal ends at once."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self.service, self._started = service, started
+        self._drain: asyncio.Future[None] | None = None
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._loop = asyncio.get_running_loop()
+            self._started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.service.draining:
+            self.should_exit = self.force_exit = True
+            return
+        self.service.draining = True
+        self._loop.call_soon_threadsafe(self._begin_drain)
+
+    def _begin_drain(self) -> None:
+        self._drain = asyncio.ensure_future(self._finish())
+
+    async def _finish(self) -> None:
+        """Wait until nothing is left to do, or the time for it is over."""
+        end = asyncio.get_running_loop().time() + self.service.limits.grace
+        while self.service.busy and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(_POLL)
+        await asyncio.to_thread(self.service.close)
+        self.should_exit = True
+
+    def stop(self) -> None:
+        """Shut down as after a signal; for servers in a thread."""
+        self.handle_exit(signal.SIGTERM, None)
+
+
+def make_server(app: Any, service: Service, host: str, port: int, started: Callable[[str], None]) -> Server:
+    """Return a server for the application; `run` serves until a signal. `started` receives the address."""
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    return Server(config, service, started)

@@ -1,0 +1,111 @@
+"""The queue and its worker, without models."""
+
+import threading
+from concurrent.futures import CancelledError
+
+import pytest
+
+from lengthwise.server.batching import Closed, Job, QueueFull, Worker
+
+
+class Work:
+    """A function of a worker that records its batches and waits for its gate."""
+
+    def __init__(self):
+        self.batches, self.gate, self.begun = [], threading.Event(), threading.Event()
+
+    def __call__(self, options, payloads):
+        self.begun.set()
+        assert self.gate.wait(30)
+        self.batches.append((options, list(payloads)))
+        if "bad" in payloads:
+            raise ValueError("a bad payload")
+        for place in reversed(range(len(payloads))):
+            yield place, payloads[place] * 2
+
+
+@pytest.fixture
+def work():
+    return Work()
+
+
+@pytest.fixture
+def worker():
+    made = Worker("tests", batch=4, queue=8)
+    yield made
+    made.close()
+
+
+def submit(worker, work, payloads, options="a", rows=1):
+    jobs = [Job(work, options, payload, rows) for payload in payloads]
+    worker.submit(jobs)
+    return jobs
+
+
+def occupy(worker, work):
+    """Let the worker begin a job that waits for the gate."""
+    [job] = submit(worker, work, ["first"])
+    assert work.begun.wait(30)
+    return job
+
+
+def test_what_waits_shares_batches_by_options_and_size(worker, work):
+    occupy(worker, work)
+    some = submit(worker, work, [1, 2])
+    other = submit(worker, work, [3], options="b")
+    more = submit(worker, work, [4, 5, 6])
+    work.gate.set()
+    assert [job.future.result(30) for job in [*some, *other, *more]] == [2, 4, 6, 8, 10, 12]
+    assert work.batches[1:] == [("a", [1, 2, 4, 5]), ("b", [3]), ("a", [6])]
+
+
+def test_a_job_may_take_several_rows(worker, work):
+    occupy(worker, work)
+    jobs = submit(worker, work, [1, 2], rows=3)
+    [wide] = submit(worker, work, [9], rows=99)
+    work.gate.set()
+    assert [job.future.result(30) for job in [*jobs, wide]] == [2, 4, 18]
+    assert [batch for _, batch in work.batches[1:]] == [[1], [2], [9]]
+
+
+def test_a_full_queue_takes_all_or_nothing(worker, work):
+    occupy(worker, work)
+    submit(worker, work, range(6))
+    with pytest.raises(QueueFull, match="6 of 8") as full:
+        submit(worker, work, range(3))
+    assert full.value.seconds >= 1
+    assert worker.waiting == 6
+    work.gate.set()
+
+
+def test_a_cancelled_job_leaves_its_place(worker, work):
+    occupy(worker, work)
+    jobs = submit(worker, work, range(8))
+    jobs[3].cancel()
+    submit(worker, work, ["more"])
+    work.gate.set()
+    with pytest.raises(CancelledError):
+        jobs[3].future.result(30)
+    assert jobs[4].future.result(30) == 8
+    assert all(3 not in batch for _, batch in work.batches)
+
+
+def test_an_error_reaches_its_own_job_only(worker, work):
+    occupy(worker, work)
+    jobs = submit(worker, work, [1, "bad", 2])
+    work.gate.set()
+    assert [jobs[0].future.result(30), jobs[2].future.result(30)] == [2, 4]
+    with pytest.raises(ValueError, match="bad payload"):
+        jobs[1].future.result(30)
+    assert submit(worker, work, [7])[0].future.result(30) == 14
+
+
+def test_a_closed_worker(work):
+    worker = Worker("tests", batch=4, queue=8)
+    occupy(worker, work)
+    [waiting] = submit(worker, work, [1])
+    threading.Timer(0.05, work.gate.set).start()
+    worker.close()
+    assert waiting.future.cancelled()
+    with pytest.raises(Closed):
+        submit(worker, work, [2])
