@@ -17,8 +17,8 @@ PACKAGE = ROOT / "src/lengthwise"
 # From top to bottom: a room imports only from rooms above it.
 ROOMS = (
     *("length", "formats", "constraint", "controls", "models", "engines", "scoring", "generation", "endpoints"),
-    *("translation", "shortening", "corpora", "distill", "training", "metrics", "evaluation", "server", "cli"),
-    "integrations",
+    *("translation", "shortening", "localisation", "corpora", "distill", "training", "metrics", "evaluation"),
+    *("server", "cli", "integrations"),
 )
 WIDTH = "100"
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/lengthwise"
-WITHOUT_TORCH = ("length", "formats", "constraint", "corpora")
+WITHOUT_TORCH = ("length", "formats", "constraint", "localisation", "corpora")
 
 
 def rooms() -> tuple[str, ...]:

@@ -2,11 +2,12 @@
 
 import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import options, terminal
+from . import localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import load
 from .options import argument, flag, integer, option
@@ -21,7 +22,8 @@ BATCH_SIZE = 8  # lines: enough to batch sentences of similar length, few enough
 
 def shorten(
     text: Annotated[
-        str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")
+        str,
+        argument("A text, a string file or a folder of them, a text file, or - for stdin. Lines of text are texts."),
     ] = "",
     length: Annotated[str, option("'at most 80 chars', 'at most 0.6x', or several: 30,50,75.")] = "",
     form: Annotated[str, option("headline, sentence, or text (any number of sentences).", "FORM", "--as")] = "text",
@@ -30,6 +32,9 @@ def shorten(
     unit: Annotated[str, option("Read a bare number N as 'at most N' of this unit.", "UNIT")] = "chars",
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2]")] = "",
+    out: Annotated[Path | None, option("String files: the file to write.", "FILE")] = None,
+    in_place: options.InPlace = False,
+    encoding: options.Encoding = "",
     device: options.Device = None,
     engine: options.Engine = None,
     as_json: options.Json = False,
@@ -40,12 +45,15 @@ def shorten(
     lengthwise shorten "The operation could not be completed because the disk is full." --length 40
     lengthwise shorten article.txt --as headline --length 30,50,75
     lengthwise shorten strings.tsv --faithful --json > short.jsonl
+    lengthwise shorten locale/en.json --length "at most 40 chars" --out short/en.json
 
     Two ways compete for each text: words are left out, or the model rewrites it. Names, numbers, negations and
     placeholders that are left out, and words that are not in the source, are named in a note: in the JSON, and for one
     text on stderr. Each line gives one line of output for each length. In a .tsv file, each line has its length in the
     second column, or in the column with the header "length"; --length applies to lines without one. A text that fits
     already comes back as it is.
+    Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
+    of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself.
     Exit code 3: a text does not fit, lost a placeholder, or could not be shortened; the shortest one found is printed.
     """
     from ..shortening.forms import FORMS
@@ -56,10 +64,20 @@ def shorten(
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
+    strings = None if tsv else localise.string_files(text, folders=bool(out or in_place))
+    if not strings and (out or in_place or encoding):
+        raise terminal.UsageError("--out, --in-place and --encoding are for string files, such as .po or .json")
     in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
-    if not length and not in_columns:
+    if not length and not in_columns and not strings:
         raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
     parsers = _parsers(length, unit, in_columns)
+    if strings:
+        if len(parsers) > 1:
+            raise terminal.UsageError("a string file has one length for each text; give one --length")
+        found = localise.pairs(strings, out, in_place, encoding)
+        settings = {"form": form, "candidates": candidates, "faithful": faithful}
+        _shorten_files(_shortener(model, form, device, engine), found, parsers[0].budget, settings, encoding, as_json)
+        return
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     shortener = _shortener(model, form, device, engine)
     printer = _Printer(shortener, form, candidates, faithful, as_json)
@@ -132,6 +150,28 @@ class _Printer:
             print(one.text, flush=True)
         self.errors += one.error is not None
         self.misfits += one.error is None and not (one.fits and one.intact)
+
+
+def _shorten_files(
+    shortener: "Shortener",
+    found: "list[localise.Pair]",
+    budget: "Budget | None",
+    settings: dict[str, Any],
+    encoding: str,
+    as_json: bool,
+) -> None:
+    from ..localisation.files import shorten_file
+    from ..localisation.plan import Task
+
+    task = Task(None, length=localise.length_rule(budget), rules=localise.file_rules())
+    localise.run(
+        found,
+        lambda path, out, progress: shorten_file(
+            path, out, shortener, task, options=settings, encoding=encoding or None, progress=progress
+        ),
+        ("shortening", "shortened"),
+        as_json,
+    )
 
 
 def _shorten_one(text: str, budgets: "list[Budget]", printer: _Printer) -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import time
 from collections import Counter
 from contextlib import nullcontext
 from itertools import islice
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from . import options, terminal
+from . import localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import folder, load
 from .options import argument, flag, integer, option
+from .progress import TextProgress
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
@@ -31,7 +31,8 @@ _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S
 
 def translate(
     text: Annotated[
-        str, argument("A text, a text file, or - for stdin. Each line of a file or of stdin is one text.")
+        str,
+        argument("A text, a string file or a folder of them, a text file, or - for stdin. Lines of text are texts."),
     ] = "",
     to: Annotated[str, option("Required: the target language, such as fr, it or de.", "LANG", "--to")] = "",
     source: Annotated[str, option("Source language.", "LANG", "--from")] = "en",
@@ -50,6 +51,11 @@ def translate(
     ] = False,
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     out: Annotated[Path | None, option("The file to write; it appears when all lines are done.", "FILE")] = None,
+    in_place: options.InPlace = False,
+    again: Annotated[
+        bool, flag("--again", "String files: translate texts again that have a translation, unless it is approved.")
+    ] = False,
+    encoding: options.Encoding = "",
     device: options.Device = None,
     engine: options.Engine = None,
     as_json: options.Json = False,
@@ -60,6 +66,8 @@ def translate(
     lengthwise translate "Save as ..." --to it --length "at most 20 chars"
     lengthwise translate strings.tsv --to fr --model Helsinki-NLP/opus-mt-en-fr --json > translated.jsonl
     lengthwise translate --document README.md --to it --out README.it.md
+    lengthwise translate values/strings.xml --to it --out values-it/strings.xml
+    lengthwise translate locale/it.po --to it --in-place
 
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
@@ -68,6 +76,9 @@ def translate(
     A --document has paragraphs; --length applies to all of it, or with --per-sentence to each sentence. Code, addresses
     and markup of a Markdown file (.md) are copied. --context needs a model that was trained on documents. With --out,
     the document goes to OUT and the JSON of its sentences to stdout; the same command resumes an interrupted run.
+    String files (PO, XLIFF, JSON, ARB, Android XML, .strings, .stringsdict, properties, YAML, Qt TS, store listings)
+    go to OUT, or with --in-place to FILE itself. Only translations change. The limits are those in the file, of
+    lengthwise.toml, or --length. Translations that are there, also in OUT, stay. --json prints a row for each text.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
@@ -82,8 +93,12 @@ def translate(
     file = None if text == "-" else terminal.existing_file(text)
     if file is None and _FILE_NAME.fullmatch(text):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
+    strings = None if document or tsv else localise.string_files(text, folders=bool(out or in_place))
+    if not strings and (in_place or again or encoding):
+        raise terminal.UsageError("--in-place, --again and --encoding are for string files, such as .po or .json")
     parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
-    if out:
+    found = localise.pairs(strings, out, in_place, encoding) if strings else []
+    if out and not strings:
         read = document or file
         if read is not None and out.exists() and out.samefile(read):
             raise terminal.UsageError(f"--out {out} is the file to translate; name another file")
@@ -93,6 +108,9 @@ def translate(
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
     translator = _translator(name, reverse, device, engine, fitted=not no_control, source=source, target=to, **search)
+    if strings:
+        _translate_files(translator, found, parser.budget, again, min_limit, encoding, source, as_json)
+        return
     if document:
         _translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
         return
@@ -222,6 +240,30 @@ def _translate_lines(
         terminal.print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")
 
 
+def _translate_files(
+    translator: "Translator",
+    found: "list[localise.Pair]",
+    budget: "Budget | None",
+    again: bool,
+    min_limit: int,
+    encoding: str,
+    source: str,
+    as_json: bool,
+) -> None:
+    from ..localisation.files import translate_file
+    from ..localisation.plan import Task
+
+    task = Task(translator.target, source, localise.length_rule(budget), localise.file_rules(), None, again, min_limit)
+    localise.run(
+        found,
+        lambda path, out, progress: translate_file(
+            path, out, translator, task, encoding=encoding or None, progress=progress
+        ),
+        ("translating", "translated"),
+        as_json,
+    )
+
+
 def _translate_document(
     translator: "Translator",
     path: Path,
@@ -231,9 +273,9 @@ def _translate_document(
     context: bool,
     as_json: bool,
 ) -> None:
-    progress = _Progress()
+    progress = TextProgress("translating", "translated", "sentences")
     resumes = "the same command resumes" if out else "with --out, the same command would resume"
-    with terminal.report_interrupt(lambda: f"stopped at {progress.sentences}; {resumes}"), progress.bar:
+    with terminal.report_interrupt(lambda: f"stopped at {progress.done}; {resumes}"), progress.bar:
         document = translator.document(
             path, budget, out, per_sentence=per_sentence, context=context, progress=progress.show
         )
@@ -277,22 +319,3 @@ def _coverage(document: "TranslatedDocument", reverse: "ReverseModel") -> float:
         for row, back in zip(some, reverse.translate([row["text"] for row in some]), strict=True):
             found.update(returned(row["source"], back))
     return found[True] / max(1, found.total())
-
-
-class _Progress:
-    """The progress bar of a document, with its speed and the time left."""
-
-    def __init__(self) -> None:
-        self.bar, self.sentences = terminal.progress_bar(), "the start"
-        self.task = self.bar.add_task("translating", total=None)
-        self.first, self.begun = 0, 0.0
-
-    def show(self, done: int, total: int) -> None:
-        """Show the number of sentences that are done. The speed is that of this run, which may be a resumed one."""
-        if self.sentences == "the start":
-            self.first, self.begun = done, time.monotonic()
-            if done:
-                terminal.print_message(f"resuming: {done:,} of {total:,} sentences were translated before")
-        self.sentences = f"{done:,} of {total:,} sentences"
-        rate = (done - self.first) / max(time.monotonic() - self.begun, 1e-3)
-        self.bar.update(self.task, description=f"translating, {rate:.1f} sentences/s", completed=done, total=total)

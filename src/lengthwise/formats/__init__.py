@@ -7,10 +7,22 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from .base import Entry, Format, FormatError, Limit, Place
+from .base import Edit, Entry, Format, FormatError, Limit, Place
 from .file import StringFile, decode, find_entries, splice
 
-__all__ = ["FORMATS", "Entry", "Format", "FormatError", "Limit", "Place", "StringFile", "files_in", "read", "splice"]
+__all__ = [
+    "FORMATS",
+    "Edit",
+    "Entry",
+    "Format",
+    "FormatError",
+    "Limit",
+    "Place",
+    "StringFile",
+    "files_in",
+    "read",
+    "splice",
+]
 
 # The suffixes of a format, and the module with its FORMAT, which is imported when a file has such a suffix.
 # The first format that recognises a file's content reads it.

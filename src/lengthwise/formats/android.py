@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from . import xml
-from .base import Document, Entry, Format, Limit, Place
+from .base import Document, Edit, Entry, Format, Limit, Place
 from .limits import limits_in
 from .xml import Element
 
@@ -28,7 +28,9 @@ def entries(document: Document) -> Iterator[Entry]:
             for number, item in enumerate(element.children):
                 key = item.attributes.get("quantity", str(number))
                 own = limits + _limits(document, item)
-                yield _entry(document, item, f"{name}[{key}]", own, fixed)
+                found = _entry(document, item, f"{name}[{key}]", own, fixed)
+                found.form = key if element.name == "plurals" else ""
+                yield found
 
 
 def _limits(document: Document, element: Element) -> tuple[Limit, ...]:
@@ -91,8 +93,16 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return xml.encode(escaped, entry, document)
 
 
+def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edit]:
+    """Return the edit that adds an item of plurals before this one."""
+    start, end = xml.opening_tag(document, "item", entry.place.start + 1)
+    tag = xml.with_attribute(document.text[start:end].replace("/>", ">"), "quantity", form)
+    space = xml.space_before(document, start)
+    return [Edit(start, start, f"{tag}{encode(text, entry, document)}</item>{space}")]
+
+
 def recognises(document: Document) -> bool:
     return "<resources" in document.text
 
 
-FORMAT = Format("android", entries, encode, recognises, declared=xml.declared)
+FORMAT = Format("android", entries, encode, recognises, declared=xml.declared, add_form=add_form)

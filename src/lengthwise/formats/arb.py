@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 
 from . import json_strings
-from .base import Document, Entry, Format, Limit
+from .base import Document, Edit, Entry, Format, Limit
 from .limits import limits_in
 
 _METADATA = re.compile(r"\"@((?:[^\"\\]|\\.)+)\"\s*:\s*\{")
 _MAX_LENGTH = re.compile(r"\"(?:x-)?max-?_?length\"\s*:\s*\"?(\d+)\"?", re.IGNORECASE)
+_LOCALE = re.compile(r"\"@@locale\"\s*:\s*\"([^\"]*)\"")
 
 
 def entries(document: Document) -> Iterator[Entry]:
@@ -37,4 +38,11 @@ def _attributes(document: Document) -> Iterator[tuple[str, Limit]]:
             yield metadata[1], Limit(int(found[1]), "chars", found[0], document.path, line)
 
 
-FORMAT = Format("arb", entries, json_strings.encode)
+def label(document: Document, source: str, target: str) -> list[Edit]:
+    """Return the edit of @@locale, if it is empty or the source language."""
+    found = _LOCALE.search(document.text)
+    named = found is not None and found[1].replace("-", "_").partition("_")[0] in ("", source)
+    return [Edit(*found.span(1), target)] if found and named else []
+
+
+FORMAT = Format("arb", entries, json_strings.encode, label=label)

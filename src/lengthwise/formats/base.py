@@ -46,6 +46,10 @@ class Document:
         """Return the number of the line, from 1, that the character at `offset` is in."""
         return bisect_right(self._line_starts, offset)
 
+    def line_start(self, number: int) -> int:
+        """Return where a line begins; after the last line, where the text ends."""
+        return self._line_starts[number - 1] if number <= len(self._line_starts) else len(self.text)
+
     def line_text(self, number: int) -> str:
         """Return a line, without its end."""
         start = self._line_starts[number - 1]
@@ -62,6 +66,14 @@ class Place(NamedTuple):
     start: int
     end: int
     line: int
+
+
+class Edit(NamedTuple):
+    """Characters `start` to `end` of the document are replaced by `text`, which is written as it is."""
+
+    start: int
+    end: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,7 @@ class Entry:
     `markup`: the text is a fragment of the format's markup, with tags and entities as they are written.
     `seconds`: how long a subtitle is on the screen.
     `around`: what to write before and after a new text, if the element that holds it is not in the file yet.
+    `form`: the plural form that the text is for: a category of CLDR, such as few, or the number of a form in gettext.
     """
 
     id: str
@@ -112,10 +125,23 @@ class Entry:
     markup: bool = False
     seconds: float | None = None
     around: tuple[str, str] = ("", "")
+    form: str = ""
+
+    @property
+    def message(self) -> str:
+        """The id without the plural form: files[one] → files."""
+        return self.id[: -len(self.form) - 1 - self.id.endswith("]")] if self.form else self.id
+
+
+CATEGORIES = ("zero", "one", "two", "few", "many", "other")  # of plurals, by CLDR
 
 
 def _any_content(_: Document) -> bool:
     return True
+
+
+def _no_edits(*_: object) -> list[Edit]:
+    return []
 
 
 @dataclass(frozen=True)
@@ -125,6 +151,11 @@ class Format:
     `entries` finds the texts of a document. `encode` returns a new text of an entry as the file writes it, in the style
     of what is there now. `recognises` tells files of this format from others with the same suffix.
     `in_folders`: whether the suffix says enough to read such a file without being asked for it by name.
+
+    What a translated file also needs, if the format has a way to say it:
+    `mark` sets the state of an entry that gets a new text: translated, or, with a note, in need of a review. It returns
+    edits, or changes the entry's `around`. `label` changes the language of the file from the source to the target.
+    `add_form` adds a plural form with this text beside an entry of the same message.
     """
 
     name: str
@@ -134,3 +165,6 @@ class Format:
     in_folders: bool = True
     fallback: str | None = None  # the encoding of files that are not UTF-8 and do not name one
     declared: Callable[[bytes], str | None] = field(default=lambda data: None)  # the encoding that a file names
+    mark: Callable[[Document, Entry, str | None], list[Edit]] | None = None
+    label: Callable[[Document, str, str], list[Edit]] = _no_edits
+    add_form: Callable[[Document, Entry, str, str], list[Edit]] = _no_edits  # none: it cannot be added here

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..gc_paused import gc_paused
-from .base import Document, Entry, Format, FormatError
+from .base import Document, Edit, Entry, Format, FormatError
 
 # UTF-32 first, because its mark begins with that of UTF-16.
 _MARKS = {
@@ -65,20 +65,30 @@ def find_entries(document: Document, format: Format) -> StringFile:
         raise FormatError(document.path, 0, "it is nested too deeply") from None
 
 
-def splice(file: StringFile, texts: Mapping[Entry, str]) -> bytes:
-    """Return the bytes of the file with new texts for some entries. An entry whose text is the same is not touched."""
-    document, parts, at = file.document, [], 0
-    changed = [(entry, text) for entry, text in texts.items() if text != entry.text]
-    for entry, text in sorted(changed, key=lambda pair: pair[0].place):
-        if entry.place.start < at:
-            raise ValueError(f"{file.path}: two texts for the same place, line {entry.place.line}")
-        written = file.format.encode(text, entry, document).join(entry.around)
-        try:
-            written.encode(document.encoding)
-        except UnicodeEncodeError as error:
-            lost = written[error.start]
-            reason = f"{lost!r} in the text of {entry.id!r} cannot be written in {document.encoding}; convert the file"
-            raise FormatError(file.path, entry.place.line, reason) from None
-        parts += [document.text[at : entry.place.start], written]
-        at = entry.place.end
+def splice(file: StringFile, texts: Mapping[Entry, str], edits: Sequence[Edit] = ()) -> bytes:
+    """Return the bytes of the file with new texts for some entries. An entry whose text is the same is not touched.
+
+    `edits`: other changes, such as a flag of an entry. They must not overlap with each other or with the texts; those
+    at the same place are made in their order.
+    """
+    document = file.document
+    changes = [written(file, entry, text) for entry, text in texts.items() if text != entry.text]
+    parts, at = [], 0
+    for start, end, new in sorted([*changes, *edits], key=lambda edit: edit[:2]):
+        if start < at:
+            raise ValueError(f"{file.path}: two texts for the same place, line {document.line(start)}")
+        parts += [document.text[at:start], new]
+        at = end
     return document.bom + "".join([*parts, document.text[at:]]).encode(document.encoding)
+
+
+def written(file: StringFile, entry: Entry, text: str) -> Edit:
+    """Return the change that puts a text into the place of an entry, or raise if the file cannot hold it."""
+    new = file.format.encode(text, entry, file.document).join(entry.around)
+    try:
+        new.encode(file.document.encoding)
+    except UnicodeEncodeError as error:
+        lost, encoding = new[error.start], file.document.encoding
+        reason = f"{lost!r} in the text of {entry.id!r} cannot be written in {encoding}; convert the file"
+        raise FormatError(file.path, entry.place.line, reason) from None
+    return Edit(entry.place.start, entry.place.end, new)

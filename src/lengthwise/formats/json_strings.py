@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from json import decoder
 from typing import NamedTuple
 
-from .base import Document, Entry, Format, Place
+from .base import CATEGORIES, Document, Edit, Entry, Format, Place
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
@@ -91,7 +91,10 @@ def entries(document: Document) -> Iterator[Entry]:
     """Yield the strings, called by their keys with dots between them. Keys that begin with @ describe others."""
     for string in strings(document):
         if not any(key.startswith("@") for key in string.path):
-            yield entry(document, string, ".".join(string.path))
+            found = entry(document, string, ".".join(string.path))
+            last = re.split(r"[._]", found.id)[-1]
+            found.form = last if last in CATEGORIES and last != found.id else ""
+            yield found
 
 
 def entry(document: Document, string: JsonString, name: str) -> Entry:
@@ -105,4 +108,25 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
-FORMAT = Format("json", entries, encode, in_folders=False)
+def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edit]:
+    """Return the edit that adds a key with another plural form before this one: file_few before file_other."""
+    start = max(0, entry.place.start - 1000)
+    found = re.search(
+        r"(?P<space>\s*)(?P<key>\"(?:[^\"\\]|\\.)*\")(?P<colon>\s*:\s*)\Z", document.text[start : entry.place.start - 1]
+    )
+    if found is None:
+        return []
+    at = start + found.start("key")
+    key = found["key"][: -len(entry.form) - 1] + form + '"'
+    return [Edit(at, at, f'{key}{found["colon"]}"{encode(text, entry, document)}",{found["space"] or " "}')]
+
+
+def label(document: Document, source: str, target: str) -> list[Edit]:
+    """Return the edit that changes the language of the only root key, if it is the source language."""
+    found = re.match(rf"\s*\{{\s*\"(?P<locale>{re.escape(source)})\"\s*:\s*\{{", document.text)
+    if found is None or len(json.loads(document.text)) > 1:
+        return []
+    return [Edit(*found.span("locale"), target)]
+
+
+FORMAT = Format("json", entries, encode, in_folders=False, label=label, add_form=add_form)

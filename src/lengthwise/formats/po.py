@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .base import Document, Entry, Format, Limit, Place
+from .base import Document, Edit, Entry, Format, Limit, Place
 from .limits import limits_in
+from .po_edits import label, mark
 
 _LINE = re.compile(r"[^\r\n]*")
 _KEYWORD = re.compile(r"[ \t]*(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d+)\])?[ \t]*(?=\")")
@@ -62,6 +63,7 @@ def _message_entries(message: _Message, document: Document) -> Iterator[Entry]:
             source.text,
             limits,
             flags,
+            form="" if form is None else str(form),
         )
 
 
@@ -176,4 +178,10 @@ def declared(data: bytes) -> str | None:
     return found[1].decode("ascii") if found and found[1] != b"CHARSET" else None
 
 
-FORMAT = Format("po", entries, encode, declared=declared)
+def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edit]:
+    """Return the edit that adds a msgstr of another plural form after this one."""
+    end = entry.place.end
+    return [Edit(end, end, f"{document.line_end}msgstr[{form}] {encode(text, entry, document)}")]
+
+
+FORMAT = Format("po", entries, encode, declared=declared, mark=mark, label=label, add_form=add_form)

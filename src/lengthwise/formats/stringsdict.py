@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from . import xml
-from .base import Document, Entry, Format, Limit, Place
+from .base import CATEGORIES, Document, Edit, Entry, Format, Limit, Place
 from .limits import limits_in
 from .xml import Element
 
@@ -35,11 +35,22 @@ def _texts(document: Document, holder: Element, path: tuple[str, ...], limits: t
             around = ("", "") if child.inner else (f"<{child.tag}>", f"</{child.tag}>")
             where = Place(*place, document.line(child.start))
             name = "/".join((*path, key))
-            yield Entry(name, text, where, xml.shown(text, markup), None, own, fixed, markup, around=around)
+            found = Entry(name, text, where, xml.shown(text, markup), None, own, fixed, markup, around=around)
+            found.form = key if path and key in CATEGORIES else ""
+            yield found
+
+
+def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edit]:
+    """Return the edit that adds a key and a string with another plural form before this one."""
+    start, _ = xml.opening_tag(document, "key", entry.place.start + 1)
+    string, _ = xml.opening_tag(document, "string", entry.place.start + 1)
+    space = xml.space_before(document, start)
+    key = document.text[start:string].replace(entry.form, form)
+    return [Edit(start, start, f"{key}<string>{xml.encode(text, entry, document)}</string>{space}")]
 
 
 def recognises(document: Document) -> bool:
     return "<plist" in document.text
 
 
-FORMAT = Format("stringsdict", entries, xml.encode, recognises, declared=xml.declared)
+FORMAT = Format("stringsdict", entries, xml.encode, recognises, declared=xml.declared, add_form=add_form)

@@ -4,16 +4,17 @@ import re
 from collections.abc import Iterator
 
 from . import xml
-from .base import Document, Entry, Format, Limit, Place
+from .base import Document, Edit, Entry, Format, Limit, Place
 from .limits import limits_in
 from .xml import Element
 
 # The content of these elements is code of the original file, which readers do not see.
-_CODE = re.compile(
+CODE = re.compile(
     r"<(?P<name>(?:\w+:)?(?:ph|bpt|ept|it))\b(?:[^<>\"']|\"[^\"]*\"|'[^']*')*(?<!/)>.*?</(?P=name)\s*>", re.DOTALL
 )
 _SIZE_UNITS = {"char": "chars", "byte": "bytes", "pixel": "pixels"}
 _STORAGE = {"xliff:utf8": "bytes", "": "bytes", "xliff:utf16": "UTF-16 bytes", "xliff:utf32": "UTF-32 bytes"}
+_NEW = ("new", "needs-translation")  # states of a target that is no translation yet
 
 
 def entries(document: Document) -> Iterator[Entry]:
@@ -35,6 +36,8 @@ def _units_1(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
             raise document.error(unit.start, "a trans-unit has no source")
         attributes = unit.attributes
         flags = {"approved"} if attributes.get("approved") == "yes" else set()
+        target = unit.child("target")
+        flags |= {"new"} if target is not None and target.attributes.get("state") in _NEW else set()
         limits = [*_widths(document, unit), *_notes(document, unit)]
         name = prefix + (attributes.get("id") or attributes.get("resname") or "")
         yield _entry(document, unit, source, name, limits, flags)
@@ -63,7 +66,8 @@ def _units_2(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
             if source is None:
                 raise document.error(segment.start, "a segment has no source")
             limits = [*_restrictions(document, unit, storage), *_notes(document, unit)]
-            flags = {"final"} if segment.attributes.get("state") == "final" else set()
+            state = segment.attributes.get("state")
+            flags = {"final"} if state == "final" else {"new"} if state == "initial" else set()
             own = segment.attributes.get("id") or str(number)
             name = prefix + unit.attributes.get("id", "") + (f"/{own}" if len(segments) > 1 else "")
             yield _entry(document, segment, source, name, limits, flags)
@@ -121,7 +125,47 @@ def _new_target(document: Document, holder: Element, source: Element) -> tuple[t
 
 
 def _shown(text: str, markup: bool) -> str:
-    return xml.shown(_CODE.sub("", text), True) if markup else text
+    return xml.shown(CODE.sub("", text), True) if markup else text
 
 
-FORMAT = Format("xliff", entries, xml.encode, declared=xml.declared)
+def mark(document: Document, entry: Entry, note: str | None) -> list[Edit]:
+    """Return the edit of the state: translated, if there was a state, or one that asks for a review."""
+    second = _version_2(document)
+    if not second and "target" in entry.around[0]:  # the target is not in the file yet, or is an empty tag
+        space, bracket, tag = entry.around[0].rpartition("<")
+        entry.around = (space + _with_state(bracket + tag, note, second), entry.around[1])
+        return []
+    start, end = xml.opening_tag(document, "segment" if second else "target", entry.place.start)
+    old = document.text[start:end]
+    new = _with_state(old, note, second)
+    return [Edit(start, end, new)] if new != old else []
+
+
+def _with_state(tag: str, note: str | None, second: bool) -> str:
+    """Return the tag of a target (1.2) or segment (2.x) with its state. The second attribute says why."""
+    named = "state=" in re.sub(r"\s*=\s*", "=", tag)
+    reason = "subState" if second else "state-qualifier"
+    if note is None:
+        return xml.with_attribute(xml.with_attribute(tag, reason, None), "state", "translated") if named else tag
+    tag = xml.with_attribute(tag, "state", "initial" if second else "needs-review-translation")
+    return xml.with_attribute(tag, reason, "lengthwise:length" if second else "rejected-length")
+
+
+def label(document: Document, source: str, target: str) -> list[Edit]:
+    """Return the edits of target-language (1.2) or trgLang (2.x), where it is missing, empty or the source language."""
+    second = _version_2(document)
+    element, attribute = ("xliff", "trgLang") if second else ("file", "target-language")
+    edits = []
+    for found in re.finditer(rf"<(?:[\w.-]+:)?{element}\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", document.text):
+        named = re.search(rf"\s{attribute}\s*=\s*[\"']([^\"']*)[\"']", found[0])
+        if named is None or re.split("[-_]", named[1])[0] in ("", source):
+            edits.append(Edit(*found.span(), xml.with_attribute(found[0], attribute, target)))
+    return edits
+
+
+def _version_2(document: Document) -> bool:
+    found = re.search(r"<(?:[\w.-]+:)?xliff\b[^<>]*?\sversion\s*=\s*[\"']2", document.text)
+    return found is not None
+
+
+FORMAT = Format("xliff", entries, xml.encode, declared=xml.declared, mark=mark, label=label)

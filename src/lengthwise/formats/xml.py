@@ -104,6 +104,36 @@ def parse(document: Document) -> Element:
     return top
 
 
+def opening_tag(document: Document, name: str, before: int) -> tuple[int, int]:
+    """Return where the last opening tag with this local name before a place is."""
+    text, at = document.text, before
+    while (at := text.rfind("<", 0, at)) >= 0:
+        if re.compile(rf"<(?:[\w.-]+:)?{name}[\s/>]").match(text, at) and (tag := TAG.match(text, at)):
+            return tag.span()
+    raise ValueError(f"{document.path}: no <{name}> before line {document.line(before)}")
+
+
+def space_before(document: Document, at: int) -> str:
+    """Return the white space that ends at a place."""
+    before = document.text[max(0, at - 200) : at]
+    return before[len(before.rstrip()) :]
+
+
+def with_attribute(tag: str, name: str, value: str | None) -> str:
+    """Return an opening tag with another value of an attribute, or without the attribute.
+
+    >>> with_attribute("<target state='new'>", "state", "final"), with_attribute("<a/>", "b", "1")
+    ('<target state="final">', '<a b="1"/>')
+    """
+    own = re.compile(rf"\s+(?:[\w.-]+:)?{name}\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+    new = "" if value is None else f' {name}="{value}"'
+    if found := own.search(tag):
+        space = re.match(r"\s+", found[0])
+        assert space is not None
+        return tag[: found.start()] + (new and space[0] + new[1:]) + tag[found.end() :]
+    return re.sub(r"\s*(/?>)\Z", lambda end: new + end[1], tag) if new else tag
+
+
 def unescape(raw: str) -> str:
     """Return the text with the references of XML replaced; entities of the document stay."""
     return raw if "&" not in raw else _REFERENCE.sub(_character, raw)

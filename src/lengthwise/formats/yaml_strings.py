@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .base import Document, Entry, Format, Limit, Place
+from .base import CATEGORIES, Document, Edit, Entry, Format, Limit, Place
 from .limits import limits_in
 
 _STRING = "tag:yaml.org,2002:str"
@@ -35,7 +35,9 @@ def entries(document: Document) -> Iterator[Entry]:
         if root is not None and root.id == "mapping" and len(root.value) == 1:
             skipped = int(_LOCALE.fullmatch(str(root.value[0][0].value)) is not None)
         for path, node in _scalars(root, (), seen):
-            yield _entry(document, node, ".".join(path[skipped:] or path))
+            found = _entry(document, node, ".".join(path[skipped:] or path))
+            found.form = path[-1] if len(path[skipped:]) > 1 and path[-1] in CATEGORIES else ""
+            yield found
 
 
 def _loader() -> Any:
@@ -89,7 +91,9 @@ def encode(text: str, entry: Entry, document: Document) -> str:
         written = _double_quoted(text)
     else:
         written = text
-    if not _reads_back(written, text, in_flow=block is None):
+    # A value that could not be between braces is not; its new text need not fit there, and needs no quotes for it.
+    in_flow = block is None and _reads_back(raw, entry.text, in_flow=True)
+    if not _reads_back(written, text, in_flow):
         written = _double_quoted(text)
     return written.replace("\n", document.line_end)
 
@@ -115,7 +119,25 @@ def _reads_back(written: str, text: str, in_flow: bool) -> bool:
         values += [yaml.load(f"{{k: {written}}}\n", _loader())] if in_flow else []
     except (yaml.YAMLError, ValueError):  # ValueError: a date that does not exist
         return False
-    return all(value == {"k": text} and ("\n" not in written or not in_flow) for value in values)
+    return all(value == {"k": text} and ("\n" not in written or written[0] in "|>") for value in values)
 
 
-FORMAT = Format("yaml", entries, encode, in_folders=False)
+def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edit]:
+    """Return the edit that adds a line with another plural form before this one, or none between braces."""
+    start = document.text.rfind("\n", 0, entry.place.start) + 1
+    head = document.text[start : entry.place.start]
+    if not re.fullmatch(rf"[ \t]*[\"']?{entry.form}[\"']?:[ \t]+", head):
+        return []
+    new = head.replace(entry.form, form) + encode(text, entry, document) + document.line_end
+    return [Edit(start, start, new)]
+
+
+def label(document: Document, source: str, target: str) -> list[Edit]:
+    """Return the edit of the root key, if it is the source language."""
+    found = re.search(
+        rf"^[\"']?(?P<locale>{re.escape(source)})[\"']?[ \t]*:[ \t]*(?:#.*)?\r?$", document.text, re.MULTILINE
+    )
+    return [Edit(*found.span("locale"), target)] if found else []
+
+
+FORMAT = Format("yaml", entries, encode, in_folders=False, label=label, add_form=add_form)

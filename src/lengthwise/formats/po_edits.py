@@ -1,0 +1,122 @@
+r"""Edits of gettext catalogues beside their texts: the fuzzy flag with a comment, and the header of a template."""
+
+import re
+
+from .base import Document, Edit, Entry
+from .plurals import gettext_forms, numbered_forms
+
+COMMENT = "# lengthwise: "
+_HEADER = re.compile(r"(?P<comments>(?:^#[^\r\n]*(?:\r\n?|\n))*)^msgid \"\"[ \t]*(?:\r\n?|\n)msgstr ", re.MULTILINE)
+_LANGUAGE = re.compile(r'"Language:[ \t]*([^\\"]*?)\\n"')
+_FORMS = re.compile(r'"Plural-Forms:[ \t]*([^"]*?)\\n"')
+_FLAGS = re.compile(r"#,.*\bfuzzy\b")
+
+
+def mark(document: Document, entry: Entry, note: str | None) -> list[Edit]:
+    """Return the edits that set the fuzzy flag and a comment with the note, or remove both."""
+    number = document.line(entry.place.start)
+    while not re.match(r"\s*msgid\b", document.line_text(number)):
+        number -= 1
+    if re.match(r"\s*msgctxt\b", document.line_text(_before(document, number))):
+        number = _before(document, number)
+    first = number  # the line of msgctxt or msgid
+    comments = []
+    while number > 1 and re.match(r"#(?!~)", document.line_text(number - 1)):
+        number -= 1
+        comments.append((number, document.line_text(number)))
+    old = next((line for line, text in comments if text.startswith(COMMENT)), None)
+    flags = next(((line, text) for line, text in comments if text.startswith("#,")), None)
+    edits = [] if old is None else [_line(document, old, None if note is None else COMMENT + note)]
+    if note is None:
+        if flags and _FLAGS.match(flags[1]):
+            edits.append(_line(document, flags[0], _without_fuzzy(flags[1])))
+        return edits
+    if old is None:
+        edits.append(_insert(document, number, COMMENT + note))
+    if flags is None:
+        previous = [line for line, text in comments if text.startswith("#|")]
+        edits.append(_insert(document, min([first, *previous]), "#, fuzzy"))
+    elif not _FLAGS.match(flags[1]):
+        edits.append(_line(document, flags[0], "#, fuzzy," + flags[1][2:]))
+    # Two insertions at one place are one edit, so that their order is certain.
+    if len(edits) == 2 and edits[0][:2] == edits[1][:2]:
+        edits = [Edit(edits[0].start, edits[0].end, edits[0].text + edits[1].text)]
+    return edits
+
+
+def _before(document: Document, number: int) -> int:
+    """Return the line before this one that begins a string; a context may have several lines."""
+    number -= 1
+    while number > 1 and document.line_text(number).lstrip().startswith('"'):
+        number -= 1
+    return max(number, 1)
+
+
+def _without_fuzzy(flags: str) -> str | None:
+    """'#, fuzzy, c-format' → '#, c-format'; None if no flag is left."""
+    rest = [flag for flag in flags[2:].split(",") if flag.strip() != "fuzzy"]
+    return f"#,{','.join(rest)}" if rest else None
+
+
+def _line(document: Document, number: int, text: str | None) -> Edit:
+    """Return the edit that replaces a line, or deletes it."""
+    start = document.line_start(number)
+    end = start + len(document.line_text(number))
+    return Edit(start, document.line_start(number + 1), "") if text is None else Edit(start, end, text)
+
+
+def _insert(document: Document, number: int, text: str) -> Edit:
+    start = document.line_start(number)
+    return Edit(start, start, text + document.line_end)
+
+
+def label(document: Document, source: str, target: str) -> list[Edit]:
+    """Return the edits of the header: Language, if it is empty or the source's, and what a template leaves open.
+
+    These are Plural-Forms, if there are plurals, the charset, and the flag fuzzy of the header.
+    """
+    header = _HEADER.search(document.text)
+    if header is None:
+        return []
+    end = re.compile(r"(?:\r\n?|\n)(?!\")").search(document.text, header.end())
+    limits = header.end(), end.start() if end else len(document.text)
+    edits: list[Edit] = []
+    language = _LANGUAGE.search(document.text, *limits)
+    named = _primary(language[1]) if language else _primary(target)
+    if language and named in ("", source):
+        edits.append(Edit(*language.span(1), target))
+    charset = re.compile(r"charset=(CHARSET)\b").search(document.text, *limits)
+    if charset:
+        edits.append(Edit(*charset.span(1), "UTF-8" if document.encoding == "utf-8" else document.encoding))
+    if edits and (fuzzy := re.search(r"^#,.*\bfuzzy\b.*(?:\r\n?|\n)", header["comments"], re.MULTILINE)):
+        rest = _without_fuzzy(fuzzy[0].rstrip("\r\n"))
+        at = header.start() + fuzzy.start()
+        edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
+    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, _primary(target)):
+        edits += _plural_forms(document, source, target, limits)
+    return edits
+
+
+def _primary(language: str) -> str:
+    """'pt_BR' → 'pt'"""
+    return re.split("[-_@]", language)[0]
+
+
+def formula(document: Document, source: str, target: str) -> str:
+    """Return the value of Plural-Forms: that of the header, or the target's if it is missing or of the source."""
+    found, language = _FORMS.search(document.text), _LANGUAGE.search(document.text)
+    if found is None or "nplurals=INTEGER" in found[1] or (language and _primary(language[1]) == source):
+        return gettext_forms(target)
+    return found[1]
+
+
+def _plural_forms(document: Document, source: str, target: str, limits: tuple[int, int]) -> list[Edit]:
+    found, forms = _FORMS.search(document.text, *limits), formula(document, source, target)
+    if found is None:
+        return [Edit(limits[1], limits[1], f'{document.line_end}"Plural-Forms: {forms}\\n"')]
+    if forms == found[1]:
+        return []
+    number = len(numbered_forms(forms))
+    empty = re.compile(r'(?:\r\n?|\n)msgstr\[(\d+)\][ \t]*""[ \t]*(?=[\r\n]|\Z)(?!(?:\r\n?|\n)[ \t]*")')
+    extra = [Edit(*one.span(), "") for one in empty.finditer(document.text) if int(one[1]) >= number]
+    return [Edit(*found.span(1), forms), *extra]

@@ -1,0 +1,163 @@
+"""Files: translate or shorten the texts of a file into another file, or in place.
+
+read, plan, ask the model in batches with a journal beside the output, splice, write atomically. The format decides
+which planner is used. A file that cannot be read raises an error with its line, and nothing is written.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from .. import atomic
+from ..formats import FormatError, StringFile, read, splice
+from ..length.budget import Budget
+from ..translation.journal import Journal, is_journal
+from .plan import Answer, Outcome, Plan, Request, Task
+
+BATCH_SIZE = 32  # texts: enough to batch sentences of similar length, few enough to lose little if the run is killed
+SUBTITLES = ("srt", "vtt", "ass")
+
+Ask = Callable[[list[Request]], list[Answer]]
+Progress = Callable[[int, int], None]  # texts that are done, and all
+
+
+class FileTranslator(Protocol):
+    """What is needed of a translator."""
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+    def translate(self, texts: Sequence[str], budgets: Sequence[Budget | None]) -> Sequence[Any]: ...
+
+
+class FileShortener(Protocol):
+    """What is needed of a shortener."""
+
+    model: Any
+    writer: Any
+
+    @property
+    def shorten(self) -> Callable[..., Sequence[Any]]: ...
+
+
+@dataclass(frozen=True)
+class Localised:
+    """A file that was written: the file that was read, what was changed, and how many texts were asked for."""
+
+    file: StringFile
+    out: Path
+    outcome: Outcome
+    asked: int
+
+
+def translate_file(
+    path: Path,
+    out: Path,
+    translator: FileTranslator,
+    task: Task,
+    *,
+    encoding: str | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Localised:
+    """Translate the texts of a file, and write it to `out`. An interrupted run for the same `out` is resumed."""
+
+    def ask(requests: list[Request]) -> list[Answer]:
+        found = translator.translate([one.text for one in requests], [one.budget for one in requests])
+        return [Answer(one.text, one.complete, one.note, one.error) for one in found]
+
+    return _localise(path, out, ask, translator.settings, task, encoding, progress)
+
+
+def shorten_file(
+    path: Path,
+    out: Path,
+    shortener: FileShortener,
+    task: Task,
+    *,
+    options: dict[str, Any] | None = None,
+    encoding: str | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Localised:
+    """Shorten the texts of a file that are too long, and write it to `out`. `options`: those of `Shortener.shorten`."""
+    given = options or {}
+
+    def ask(requests: list[Request]) -> list[Answer]:
+        budgets = [one.budget for one in requests if one.budget is not None]
+        found = shortener.shorten([one.text for one in requests], budgets, **given)
+        return [Answer(one.text, one.complete, one.note, one.error) for one in found]
+
+    settings = {"model": shortener.model.name, "writer": shortener.writer.name, **given}
+    return _localise(path, out, ask, settings, task, encoding, progress)
+
+
+def plan_file(file: StringFile, task: Task, out: Path) -> Plan:
+    """Return the plan of a file, by the planner of its format. `out`: where it will be written."""
+    if file.format.name in SUBTITLES:
+        raise FormatError(file.path, 0, "subtitles are not translated yet")  # here: plan_cues(file, task) of cues.py
+    from .strings import plan_strings
+
+    return plan_strings(file, task, out)
+
+
+def _localise(
+    path: Path, out: Path, ask: Ask, settings: dict[str, Any], task: Task, encoding: str | None, progress: Progress
+) -> Localised:
+    file = read(path, encoding=encoding)
+    step: Plan | Outcome = plan_file(file, task, out)
+    answers = _Answers(out, ask, settings)
+    while isinstance(step, Plan):
+        answers.collect(step.requests, progress)
+        step = step.finish(answers.known)
+    data = splice(file, step.texts, step.edits)
+    with atomic.file(out.resolve() if out.is_symlink() else out) as stream:
+        stream.write(data)
+    answers.forget()
+    return Localised(file, out, step, len(answers.known))
+
+
+class _Answers:
+    """The answers so far. They are also in a journal beside the output, from which a killed run is resumed."""
+
+    def __init__(self, out: Path, ask: Ask, settings: dict[str, Any]) -> None:
+        self.known: dict[Request, Answer] = {}
+        self._ask, self._settings, self._path = ask, settings, out.with_name(f"{out.name}.texts.jsonl")
+        self._journal: Journal | None = None
+        self._rows = 0
+        if is_journal(self._path):
+            self._resume()
+
+    def _resume(self) -> None:
+        self._journal = Journal(self._path, self._settings)
+        for row in self._journal.rows():
+            budget = Budget.parse(row["budget"]) if row["budget"] else None
+            self.known[Request(row["source"], budget)] = Answer(**row["answer"])
+            self._rows += 1
+
+    def collect(self, requests: Sequence[Request], progress: Progress) -> None:
+        """Ask for what is not known yet."""
+        open_ = [request for request in requests if request not in self.known]
+        total = len(self.known) + len(open_)
+        progress(len(self.known), total)
+        for start in range(0, len(open_), BATCH_SIZE):
+            batch = open_[start : start + BATCH_SIZE]
+            found = dict(zip(batch, self._ask(batch), strict=True))
+            self._write(found)
+            self.known |= found
+            progress(len(self.known), total)
+
+    def _write(self, found: dict[Request, Answer]) -> None:
+        if self._journal is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._journal = Journal(self._path, self._settings)
+        rows = [
+            {"sentence": self._rows + n, "source": request.text, "budget": str(request.budget or "")}
+            | {"answer": asdict(answer)}
+            for n, (request, answer) in enumerate(found.items(), 1)
+        ]
+        self._rows += len(rows)
+        self._journal.append(rows)
+
+    def forget(self) -> None:
+        """Delete the journal, because the output is written."""
+        if self._journal is not None:
+            self._journal.unlink()

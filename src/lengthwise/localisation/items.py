@@ -1,0 +1,169 @@
+"""Items: the texts of a string file that are to be translated or shortened, with their limits and plural forms.
+
+Texts that are fixed, approved or final stay. So do texts that have a translation, unless all are asked for again. In a
+file with one language, the translations are in the file that will be replaced: those are kept.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+from ..formats import Entry, Limit, StringFile, read
+from ..formats.icu import has_choices, longest
+from ..formats.plurals import categories, integer_forms, numbered_forms
+from ..formats.po_edits import formula
+from ..formats.rules import limits_for
+from .drafts import Context, Draft, plain, sampled, shown, unchanged
+from .messages import message_draft
+from .mnemonics import MARKS
+from .plan import Task
+
+_FINISHED = frozenset({"fixed", "approved", "final"})
+_NO_ICU = ("qt", "stringsdict", "store", "text")  # formats of programs that do not use ICU messages
+_NUMBERED = ("po", "qt")  # formats whose plural forms have numbers
+_DOUBLED = re.compile(r"\w''\w")  # it''s
+_USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of plural forms that the target does not have
+
+
+@dataclass(frozen=True)
+class Item:
+    """A text that gets a new one. `first`: the first entry of its message.
+
+    `added`: a plural form that the file lacks; its text is written beside that of `entry`. `kept`: the new text is one
+    that was there before, and is not reported.
+    """
+
+    entry: Entry
+    first: Entry
+    source: str
+    context: Context
+    make: Callable[[Context], Draft]
+    added: str = ""
+    kept: bool = False
+
+    @property
+    def id(self) -> str:
+        if not self.added:
+            return self.entry.id
+        end = len(self.entry.form) + self.entry.id.endswith("]")
+        return self.entry.id[:-end] + self.added + self.entry.id[-end:].removeprefix(self.entry.form)
+
+    @property
+    def limits(self) -> Sequence[Limit]:
+        return self.context.limits(longest(shown(self.source, self.context.markup)).strip())
+
+
+class Items:
+    """Finds the items of a file that will be written to `out`."""
+
+    def __init__(self, file: StringFile, task: Task, out: Path) -> None:
+        self.file, self.task, self.out = file, task, out
+        self.earlier: dict[str, Entry] = {}
+        one_language = all(entry.source is None for entry in file.entries)
+        another = out.is_file() and not (Path(file.path).exists() and out.samefile(file.path))
+        if task.target and not task.again and one_language and another:
+            self.earlier = {entry.id: entry for entry in read(out).entries}
+
+    def find(self) -> Iterator[Item]:
+        """Yield the items in the order of the file."""
+        for _, group in groupby(self.file.entries, lambda entry: (bool(entry.form), entry.message)):
+            entries = list(group)
+            if entries[0].form and self.task.target and self._is_plural(entries):
+                yield from self._plural(entries, self.task.target)
+            else:
+                for entry in entries:
+                    if (source := self._source(entry)) is not None:
+                        yield self._kept(entry) or self._item(entry, source)
+
+    def _source(self, entry: Entry) -> str | None:
+        """Return the source of a text that gets a new one, or None."""
+        flags, text = entry.flags, entry.text
+        if flags & _FINISHED or ("fuzzy" in flags and not self.task.again):
+            return None
+        if self.task.target is None:
+            return text if text.strip() and "new" not in flags else None
+        if entry.source is None:
+            return text if text.strip() else None
+        done = bool(text.strip()) and "new" not in flags and not self.task.again
+        return None if done or not entry.source.strip() else entry.source
+
+    def _kept(self, entry: Entry, added: str = "") -> Item | None:
+        """Return the item of a text whose translation is in the file that will be replaced, or None."""
+        new = Item(entry, entry, entry.text, self._context(entry, ""), lambda own: unchanged(""), added, kept=True)
+        before = self.earlier.get(new.id)
+        if before is None or not before.text.strip() or before.markup != entry.markup:
+            return None
+        if before.text == entry.text and not added:  # a copy of the source is no translation
+            return None
+        text = before.text
+        return replace(new, make=lambda own: unchanged(text))
+
+    def _item(self, entry: Entry, source: str) -> Item:
+        context = self._context(entry, source)
+        if has_choices(source) and self.file.format.name not in _NO_ICU:
+            return Item(entry, entry, source, context, lambda own: message_draft(source, own, self.task.target))
+        return Item(entry, entry, source, context, lambda own: plain(source, own))
+
+    def _context(self, entry: Entry, source: str) -> Context:
+        name = self.file.format.name
+        doubled = _DOUBLED.search(source) is not None or (name == "properties" and "{0" in source)
+        limits = partial(self._limits, entry)
+        return Context(limits, entry.markup, MARKS.get(name, ""), self.task.target is None, doubled)
+
+    def _limits(self, entry: Entry, source: str) -> Sequence[Limit]:
+        """Return the limits of an entry: of --length, else of lengthwise.toml, else of its file."""
+        task = self.task
+        if task.length is None:
+            paths = (self.out.as_posix(), self.file.path)
+            found = [limits_for(path, entry, task.rules, source) for path in paths]
+            return found[0] or found[1] or entry.limits
+        limit = task.length.limit(source)
+        if task.length.budget.of_source and limit.high is not None and limit.high < task.min_limit:
+            limit = replace(limit, high=task.min_limit, low=0)
+        return [limit]
+
+    # Plural forms
+
+    def _is_plural(self, entries: list[Entry]) -> bool:
+        return self.file.format.name in _NUMBERED or any(entry.form == "other" for entry in entries)
+
+    def _plural(self, entries: list[Entry], target: str) -> Iterator[Item]:
+        """Yield the forms of a message: those of the file, and those that the target needs and the file lacks."""
+        sources = {entry.form: source for entry in entries if (source := self._source(entry)) is not None}
+        if not sources:
+            return
+        if self.file.format.name in _NUMBERED:
+            yield from self._numbered(entries, sources, target)
+            return
+        other = next(entry for entry in entries if entry.form == "other")
+        examples = categories(target)
+        for form in (form for form in examples if form not in {entry.form for entry in entries}):
+            if "other" in sources:
+                yield self._kept(other, form) or self._sampled(other, entries, other.text, examples[form], form)
+        for entry in entries:
+            if entry.form in sources:
+                example = examples.get(entry.form, _USUAL.get(entry.form, 5))
+                yield self._kept(entry) or self._sampled(entry, entries, sources[entry.form], example)
+
+    def _numbered(self, entries: list[Entry], sources: dict[str, str], target: str) -> Iterator[Item]:
+        """Yield the forms of gettext and Qt, which have numbers. A form of the number 1 has the singular as source."""
+        singular, plural = entries[0].source or "", entries[-1].source or ""
+        if self.file.format.name == "qt":
+            examples = {entry.form: 5 for entry in entries}  # a file may have more forms, such as `many` of Italian
+            examples |= {str(n): example for n, example in enumerate(integer_forms(target).values())}
+            singular, plural = singular.replace("(s)", ""), plural.replace("(s)", "s")
+        else:
+            examples = numbered_forms(formula(self.file.document, self.task.source, target))
+        for entry in entries:
+            if entry.form in sources and entry.form in examples:
+                source = singular if examples[entry.form] == 1 else plural
+                yield self._sampled(entry, entries, source, examples[entry.form])
+        for form in (form for form in examples if form not in {entry.form for entry in entries}):
+            yield self._sampled(entries[-1], entries, plural, examples[form], form)
+
+    def _sampled(self, entry: Entry, entries: list[Entry], source: str, example: int, added: str = "") -> Item:
+        context = self._context(entry, source)
+        return Item(entry, entries[0], source, context, lambda own: sampled(source, example, own), added)

@@ -1,0 +1,111 @@
+"""Plans: which texts of a file are to be translated or shortened, and what their results change in the file.
+
+file ── planner ──> Plan.requests ── translator ──> Plan.finish(answers) ──> Outcome ── splice ──> bytes
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..formats.base import Edit, Entry
+from ..formats.rules import Rule
+from ..formats.subtitles import Style
+from ..length.budget import Budget
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be done with a file.
+
+    `target`: the language to translate to; None: the texts are shortened in their own language, `source`.
+    `length`: a limit that replaces all others. `rules`: those of lengthwise.toml. `style`: the limits of subtitles.
+    `again`: texts that have a translation are translated again, unless they are approved.
+    `min_limit`: a length relative to the source allows at least this length.
+    """
+
+    target: str | None
+    source: str = "en"
+    length: Rule | None = None
+    rules: Sequence[Rule] = ()
+    style: Style | None = None
+    again: bool = False
+    min_limit: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """A text to translate or to shorten. `budget`: in counts, not relative to a source; None: any length."""
+
+    text: str
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The result for a request; if nothing fits, its text is the shortest one found. With an `error` it is empty."""
+
+    text: str
+    complete: bool = True
+    note: str | None = None
+    error: str | None = None
+
+
+Answers = Mapping[Request, Answer]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one text: a line of the report. `limit`: 'at most 20 chars', or empty.
+
+    `note`: what is wrong, or what the translator did. `changed`: the text was written into the file.
+    """
+
+    id: str
+    line: int
+    source: str
+    text: str
+    length: int
+    unit: str = "chars"
+    limit: str = ""
+    fits: bool = True
+    complete: bool = True
+    note: str | None = None
+    changed: bool = True
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a plan changes: new texts of entries, and other edits, such as flags and the language of the file.
+
+    `rows`: one for each text that was asked for, in the order of the file. `notes`: messages about the file as a whole.
+    """
+
+    texts: Mapping[Entry, str]
+    rows: Sequence[Row]
+    edits: Sequence[Edit] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def misfits(self) -> list[Row]:
+        """The texts that do not fit, or could not be written."""
+        return [row for row in self.rows if not row.fits or not row.changed]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The requests of a file, each once, and what to do with their answers.
+
+    `finish` takes the answers to these requests, and to those of the plans before it. It returns the outcome, or a
+    further plan if other texts must be asked for, such as a shorter form of one that is still too long.
+    """
+
+    requests: Sequence[Request]
+    finish: Callable[[Answers], "Outcome | Plan"]
+
+
+def unique(requests: Iterable[Request]) -> list[Request]:
+    """Return the requests in order, each once, without texts that have nothing to translate."""
+    return list(dict.fromkeys(request for request in requests if request.text.strip()))

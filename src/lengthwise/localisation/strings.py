@@ -1,0 +1,75 @@
+"""String files: the plan of a file: ask for its texts, ask again for those that still do not fit, set their states."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from ..formats import Edit, Entry, StringFile
+from ..formats.limits import countable
+from .drafts import Draft
+from .items import Item, Items
+from .new_file import NewFile, NewText
+from .plan import Answers, Outcome, Plan, Task, unique
+
+TIGHTER = (0.85, 0.7)  # of the room, in later rounds, for a text that does not wrap into the rows of a display
+
+
+def plan_strings(file: StringFile, task: Task, out: Path) -> Plan:
+    """Return the plan of a string file that will be written to `out`."""
+    items = list(Items(file, task, out).find())
+    return _plan(file, task, items, [item.make(item.context) for item in items], 0)
+
+
+def _plan(file: StringFile, task: Task, items: list[Item], drafts: list[Draft], rounds: int) -> Plan:
+    """Return the plan of a round, after this number of rounds."""
+    requests = unique(request for draft in drafts for request in draft.requests)
+    return Plan(requests, partial(_finish, file, task, items, drafts, rounds))
+
+
+def _finish(
+    file: StringFile, task: Task, items: list[Item], drafts: list[Draft], rounds: int, answers: Answers
+) -> Outcome | Plan:
+    """Return what the answers change, or a plan with tighter budgets for some of the texts."""
+    new_file = NewFile(file)
+    new = new_file.build(items, drafts, answers)
+    if rounds < len(TIGHTER):
+        tighter = [_tighter(one, draft, TIGHTER[rounds]) for one, draft in zip(new, drafts, strict=True)]
+        if any(draft is not before for draft, before in zip(tighter, drafts, strict=True)):
+            return _plan(file, task, items, tighter, rounds + 1)
+    kept = sum(item.kept for item in items)
+    notes = [f"{kept:,} translations that were there before were kept"] if kept else []
+    reported = [one for one, draft in zip(new, drafts, strict=True) if draft.requests or one.is_new]
+    edits = [*new_file.edits, *_states(file, task, new)]
+    if task.target and (reported or kept):
+        edits += file.format.label(file.document, task.source, task.target)
+    return Outcome(new_file.texts, [one.row() for one in reported], edits, notes)
+
+
+def _tighter(new: NewText, draft: Draft, share: float) -> Draft:
+    """Return another draft for a text that is outside a limit which its budget did not express; else the same draft."""
+    over = [one.limit for one in new.findings if one.kind != "too-short" and countable(one.limit)]
+    if not over or not draft.requests or (len(new.item.limits) == 1 and not over[0].wraps):
+        return draft
+    limit = over[0]
+    if limit.each_line and limit.high:
+        limit = replace(limit, high=max(1, int(limit.high * share)))
+    return new.item.make(replace(new.item.context, limits=lambda source: [limit]))
+
+
+def _states(file: StringFile, task: Task, new: list[NewText]) -> list[Edit]:
+    """Return the edits of the state of each message that has a new text: it is translated, or needs a review.
+
+    A shortened text keeps its state, unless it needs a review.
+    """
+    if file.format.mark is None:
+        return []
+    messages: dict[Entry, list[NewText]] = {}
+    for one in new:
+        messages.setdefault(one.item.first, []).append(one)
+    edits: list[Edit] = []
+    for forms in messages.values():
+        rows = [one.row() for one in forms]
+        faults = [row.note or "" for row in rows if not (row.fits and row.complete)]
+        if any(row.changed for row in rows) and (faults or task.target):
+            edits += file.format.mark(file.document, forms[0].item.entry, faults[0] if faults else None)
+    return edits

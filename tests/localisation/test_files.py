@@ -1,0 +1,74 @@
+"""Files in, files out: interrupted runs, broken files, and what is on disk afterwards."""
+
+import json
+
+import pytest
+
+from lengthwise.formats import FormatError
+from lengthwise.localisation.files import BATCH_SIZE, translate_file
+from lengthwise.localisation.plan import Task
+from localisation.fakes import Capitals
+
+TEXTS = {f"key{n}": f"text {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(3 * BATCH_SIZE)}
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "en.json"
+    path.write_text(json.dumps(TEXTS))
+    return path
+
+
+def test_an_interrupted_run_is_resumed(source, tmp_path):
+    out = tmp_path / "it.json"
+    with pytest.raises(KeyboardInterrupt):
+        translate_file(source, out, Capitals(stop_after=2), Task("it"))
+    assert not out.exists()
+    journal = tmp_path / "it.json.texts.jsonl"
+    with journal.open("ab") as stream:
+        stream.write(b'[{"sentence": 65, "sou')  # killed while it wrote a line
+    seen = []
+    translator = Capitals()
+    translate_file(source, out, translator, Task("it"), progress=lambda *counts: seen.append(counts))
+    assert len(translator.asked) == BATCH_SIZE
+    assert seen == [(2 * BATCH_SIZE, 3 * BATCH_SIZE), (3 * BATCH_SIZE, 3 * BATCH_SIZE)]
+    assert json.loads(out.read_text()) == {key: text.upper() for key, text in TEXTS.items()}
+    assert not journal.exists()
+
+
+def test_a_resumed_run_must_have_the_same_settings(source, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        translate_file(source, tmp_path / "it.json", Capitals(stop_after=1), Task("it"))
+    other = Capitals()
+    other.settings = {"model": "other"}
+    with pytest.raises(ValueError, match="interrupted run with other settings"):
+        translate_file(source, tmp_path / "it.json", other, Task("it"))
+
+
+def test_another_file_in_the_place_of_the_journal_is_not_touched(source, tmp_path):
+    other = tmp_path / "it.json.texts.jsonl"
+    other.write_text("mine")
+    with pytest.raises(ValueError, match="it is another file"):
+        translate_file(source, tmp_path / "it.json", Capitals(), Task("it"))
+    assert other.read_text() == "mine"
+
+
+def test_nothing_is_written_for_a_broken_file(tmp_path):
+    path = tmp_path / "en.json"
+    path.write_text('{"a": "text",\n"b": }')
+    with pytest.raises(FormatError, match=r"en\.json:2: expected a JSON value"):
+        translate_file(path, tmp_path / "it.json", Capitals(), Task("it"))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_may_be_changed_in_place_and_its_link_stays(source, tmp_path):
+    link = tmp_path / "link.json"
+    link.symlink_to(source)
+    translate_file(link, link, Capitals(), Task("it"))
+    assert link.is_symlink()
+    assert json.loads(source.read_text())["key0"] == "TEXT AA"
+
+
+def test_the_folder_of_the_output_is_made(source, tmp_path):
+    translate_file(source, tmp_path / "it" / "deep" / "it.json", Capitals(), Task("it"))
+    assert [path.name for path in (tmp_path / "it/deep").iterdir()] == ["it.json"]
