@@ -6,8 +6,14 @@ from math import floor
 
 from .base import Document, Entry, Limit
 
-_TAG = re.compile(r"</?(?:i|b|u|s|font|c|v|lang|ruby|rt)\b[^<>]*>|<\d\d[\d:.]*>", re.IGNORECASE)
-_OVERRIDE = re.compile(r"\{\\[^{}]*\}")  # {\an8} of ASS, which players also read in SRT
+# The tags of each format. Players also read {\an8}, of ASS, in SRT. In ASS, {…} without a backslash is a comment.
+MARKUP = {
+    "srt": re.compile(
+        r"</?(?:i|b|u|s|font|c|v|lang|ruby|rt)\b[^<>]*>|<\d\d[\d:.]*>|\{\\[^{}]*\}", re.IGNORECASE
+    ),
+    "vtt": re.compile(r"<[^<>]*>"),
+    "ass": re.compile(r"\{[^{}]*\}"),
+}
 
 
 @dataclass(frozen=True)
@@ -30,11 +36,11 @@ PRESETS = {
 
 def shown(text: str) -> str:
     """Return the text of a cue without tags: '{\\an8}<i>Go!</i>' → 'Go!'."""
-    return _OVERRIDE.sub("", _TAG.sub("", text))
+    return MARKUP["srt"].sub("", text)
 
 
 def has_tags(text: str) -> bool:
-    return _TAG.search(text) is not None or _OVERRIDE.search(text) is not None
+    return MARKUP["srt"].search(text) is not None
 
 
 def seconds(clock: str) -> float:
