@@ -51,6 +51,8 @@ def _dialogue(document: Document, line: re.Match[str], rest: str, fields: list[s
         flags=frozenset({"fixed"}) if drawing else frozenset(),
         markup=has_tags(text),
         seconds=max(0.0, _seconds(row["end"]) - _seconds(row["start"])),
+        start=_seconds(row["start"]),
+        track=f"{row.get('style', '')},{row.get('name', row.get('actor', ''))}",
     )
 
 

@@ -39,6 +39,7 @@ def entries(document: Document) -> Iterator[Entry]:
             unescape(MARKUP["vtt"].sub("", words)),
             markup=tagged,
             seconds=max(0.0, seconds(times["end"]) - seconds(times["start"])),
+            start=seconds(times["start"]),
             around=new_line(document, start, raw),
         )
         name = ""

@@ -17,23 +17,26 @@ AFTER_SENTENCE, AFTER_CLAUSE, BEFORE_CONJUNCTION, BEFORE_PREPOSITION = -12.0, -9
 AFTER_WEAK, IN_NAME, AFTER_NUMBER, IN_QUANTITY = 25.0, 15.0, 8.0, 25.0
 
 # Characters that may be followed by a line break: Chinese and Japanese are written without spaces.
-_IDEOGRAPH = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{InCJK_Symbols_And_Punctuation}\p{InHalfwidth_And_Fullwidth_Forms}ー・]"
+_IDEOGRAPH = r"[\p{Han}\p{Hiragana}\p{Katakana}\u3000-\u303f\uff00-\uffefー・]"
 # Kinsoku (JIS X 4051): these do not begin a line, and those do not end one.
 _NOT_FIRST = (
     "、。，．・：；？！?!,.:;゛゜ヽヾゝゞ々ー）］｝〕〉》」』】’”)]}»›〜～…‥％%‰℃°"
     "ぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ"
 )
 _NOT_LAST = "（［｛〔〈《「『【‘“([{«‹￥＄$¥£€"
+_SPACE = r"[^\S\u00a0\u202f]"  # not the no-break spaces
+_DARK = r"[\S\u00a0\u202f]"
 _ATOM = regex.compile(
-    rf"(?P<space>\s*)(?P<text>[{regex.escape(_NOT_LAST)}]*"
-    rf"(?:{_IDEOGRAPH}\p{{M}}*|(?:(?!{_IDEOGRAPH})\S)+)[{regex.escape(_NOT_FIRST)}]*)|\s*(?P<text>\S+)"
+    rf"(?P<space>{_SPACE}*)(?P<text>[{regex.escape(_NOT_LAST)}]*"
+    rf"(?:{_IDEOGRAPH}\p{{M}}*|(?:(?!{_IDEOGRAPH}){_DARK})+)[{regex.escape(_NOT_FIRST)}]*)"
+    rf"|(?P<space>{_SPACE}*)(?P<text>{_DARK}+)"
 )
 _OPENERS, _CLOSERS = ("-", "–", "—", "♪", "♫", "#", ">>"), ("♪", "♫", "#")
 _BARE = regex.compile(r"^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$")
 _SENTENCE_END = regex.compile(r"[.!?…。！？]['\"”’»)\]]*$")
 _CLAUSE_END = regex.compile(r"[,;:，、；：)\]»”–—]$")
 _NUMBER = regex.compile(r"[$€£¥]?\d[\d.,:/]*$")
-_QUANTITY = regex.compile(r"%|°|[€$£]|(?:k|m|c|d)?(?:g|m|l|w|v|hz|b)\b|(?:k|m|g)b\b|[ap]\.?m\b|euro|dollar", regex.IGNORECASE)
+_QUANTITY = regex.compile(r"[%°€$£]|[kmcd]?(?:g|m|l|w|v|hz|b)\b|[kmg]b\b|[ap]\.?m\b|euro|dollar", regex.IGNORECASE)
 
 
 class Atom(NamedTuple):

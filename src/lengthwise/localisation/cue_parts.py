@@ -1,8 +1,8 @@
 """The parts of a cue: speech to translate, and what stays: dashes of speakers, labels, brackets, notes of music.
 
-    - [sighs] Hello.        "- [" stays, "sighs" is a text of its own, "] " stays, "Hello." is a text of its own
-    - MARY: Hi.             "- MARY: " stays, "Hi." is a text of its own
-    ♪ Happy birthday ♪      the notes stay
+- [sighs] Hello.        "- [" stays, "sighs" is a text of its own, "] " stays, "Hello." is a text of its own
+- MARY: Hi.             "- MARY: " stays, "Hi." is a text of its own
+♪ Happy birthday ♪      the notes stay
 """
 
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ def _with_line_end(text: str, start: int) -> int:
 
 
 def _stands_alone(text: str, found: "regex.Match[str]") -> bool:
-    """Return whether a bracket is not a part of the sentence around it: a sound, or a remark at either end of a line."""
+    """Return whether a bracket is not a part of the sentence around it: a sound, or a remark before or after it."""
     inside = found[0][1:-1]
     before, after = text[: found.start()].rstrip(" "), text[found.end() :].lstrip(" ")
     at_start = not before or before[-1] in "\n-–—♪>:"

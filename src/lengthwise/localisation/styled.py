@@ -93,7 +93,7 @@ def read_tags(text: str, form: str, entities: bool) -> tuple[Styled, list[str]]:
     kept = [(place, tag) for place, tag in tags if not _WORD_TIME.fullmatch(tag)]
     spans = _paired(kept, length)
     if timed:  # captions with word times have a tag <c> around each word
-        spans = [span for span in spans if not span.before == "<c>"]
+        spans = [span for span in spans if span.before != "<c>"]
     visible = "".join(parts)
     return Styled(visible, tuple(_merged(spans, visible))), ["the times of single words are left out"] if timed else []
 
