@@ -70,11 +70,18 @@ class _Subtitles:
     def _budget(self, run: Run, rooms: Sequence[Room]) -> Budget | None:
         source = run.styled
         if self.task.length is not None:
-            return self.task.length.budget.resolve(source.text)
+            return self._length(source, self.task.length.budget)
         chars = [room.chars for room in rooms if room.chars is not None]
         if len(chars) < len(rooms):
             return None
         return at_most(sum(chars) + len(rooms) - 1 + self._stand_ins(source), "chars")
+
+    def _length(self, source: Styled, length: Budget) -> Budget:
+        """Return --length for a text, in counts."""
+        known = length.resolve(source.text)
+        if length.of_source and known.high is not None and known.high < self.task.min_limit:
+            return at_most(self.task.min_limit, known.unit)
+        return known
 
     def _stand_ins(self, text: Styled) -> int:
         return len(text.with_stand_ins()) - len(" ".join(text.text.split()))
