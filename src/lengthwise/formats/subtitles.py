@@ -45,12 +45,20 @@ _DENSE = ("ja", "ko", "zh")  # a character of these says more, so that limits fo
 DUBBING = "dubbing"
 
 
+def is_dense(language: str) -> bool:
+    return _code(language) in _DENSE
+
+
+def _code(language: str) -> str:
+    return language.lower().replace("_", "-").split("-")[0]
+
+
 def style_named(preset: str, language: str = "") -> Style:
     """Return the limits of a style guide for a language: netflix for ja is netflix-ja. 'dubbing' is the rate of speech.
 
     A name may end with a language: netflix-ja, dubbing-it.
     """
-    code = language.lower().replace("_", "-").split("-")[0]
+    code = _code(language)
     name, _, suffix = preset.partition("-")
     if name == DUBBING:
         if not (suffix or code):
@@ -58,7 +66,7 @@ def style_named(preset: str, language: str = "") -> Style:
         return Style(chars_per_second(suffix or code), name=f"{DUBBING}-{suffix or code}")
     if preset not in PRESETS:
         raise ValueError(f"a preset is {', '.join(PRESETS)} or {DUBBING}-LANGUAGE; got {preset!r}")
-    if code in _DENSE and f"{preset}-{code}" not in PRESETS and not preset.endswith(f"-{code}"):
+    if is_dense(code) and f"{preset}-{code}" not in PRESETS and not preset.endswith(f"-{code}"):
         raise ValueError(f"the preset {preset} has no numbers for {code}; give --cps, --line and --lines")
     return PRESETS.get(f"{preset}-{code}", PRESETS[preset])
 

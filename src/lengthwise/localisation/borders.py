@@ -15,6 +15,7 @@ from .weak_words import weak_words
 
 AFTER_SENTENCE, AFTER_CLAUSE, BEFORE_CONJUNCTION, BEFORE_PREPOSITION = -12.0, -9.0, -5.0, -3.0
 AFTER_WEAK, IN_NAME, AFTER_NUMBER, IN_QUANTITY = 25.0, 15.0, 8.0, 25.0
+IN_PHRASE = 3.0  # after the word that follows an article, which may be an adjective: "la grande | nave"
 
 # Characters that may be followed by a line break: Chinese and Japanese are written without spaces.
 _IDEOGRAPH = r"[\p{Han}\p{Hiragana}\p{Katakana}\u3000-\u303f\uff00-\uffefー・]"
@@ -85,7 +86,9 @@ def border_cost(atoms: list[Atom], place: int, language: str) -> float:
         return IN_NAME
     if first in words.conjunctions:
         return BEFORE_CONJUNCTION
-    return BEFORE_PREPOSITION if first in words.prepositions else 0.0
+    if first in words.prepositions:
+        return BEFORE_PREPOSITION
+    return IN_PHRASE if place > 1 and _bare(atoms[place - 2].text) in words.articles else 0.0
 
 
 def _bare(word: str) -> str:

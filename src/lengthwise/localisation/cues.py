@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..formats.file import StringFile
-from ..formats.subtitles import Style
+from ..formats.subtitles import Style, is_dense
 from ..length.budget import Budget, at_most
 from .borders import width
 from .cue import Cue
@@ -45,11 +45,15 @@ class _Subtitles:
         self.task, self.style = task, task.style or Style()
         self.language = task.target or task.source
         self.cues = [Cue.of(entry, file.format.name) for entry in file.entries if "fixed" not in entry.flags]
-        longest = max((width(line) for cue in self.cues for line in cue.entry.shown.split("\n")), default=0)
-        # Without a limit, lines may be as long as those of the source.
-        self.line = self.style.line or longest or None
+        self.line = self.style.line or self._usual_line()
         self.texts = [self._text(run) for run in find_runs(self.cues, task.source) if self._is_wanted(run)]
         self.by_part = {(piece.cue, piece.part): text for text in self.texts for piece in text.run.pieces}
+
+    def _usual_line(self) -> int:
+        """Return where lines are broken if there is no limit: as in the source, if its lines are longer than usual."""
+        if is_dense(self.language):
+            return 16
+        return max([42, *(width(line) for cue in self.cues for line in cue.entry.shown.split("\n"))])
 
     def _is_wanted(self, run: Run) -> bool:
         if self.task.target is not None:

@@ -16,7 +16,13 @@ _SWITCH = re.compile(r"\{\\([ibus])(\d*)\}")
 # Times of single words, for karaoke: a translation has other words.
 _WORD_TIME = re.compile(r"<\d[\d:.]*>|\{\\[kK][fot]?\d+\}")
 _STAND_IN = re.compile(r"<(/?)t(\d+)(/?)>")
-_SPACE_INSIDE = (re.compile(r"(<t\d+>)(\s+)"), re.compile(r"(\s+)(</t\d+>)"))
+# Translators put spaces inside of tags, and before the punctuation after them.
+_SPACES = (
+    (re.compile(r"(<t\d+>)(\s+)"), r"\2\1"),
+    (re.compile(r"(\s+)(</t\d+>)"), r"\2\1"),
+    (re.compile(r"(</t\d+>)\s+(?=[.,])"), r"\1"),
+    (re.compile(r"\s+"), " "),
+)
 
 
 @dataclass(frozen=True)
@@ -141,19 +147,15 @@ def read_stand_ins(text: str, source: Styled) -> tuple[Styled, list[str]]:
 
     A pair whose stand-ins are lost goes around the whole text, a point to its start.
     """
-    text = _SPACE_INSIDE[0].sub(r"\2\1", _SPACE_INSIDE[1].sub(r"\2\1", text))
-    parts: list[str] = []
+    for wrong, right in _SPACES:
+        text = wrong.sub(right, text.strip())
+    visible, at = "", 0
     places: dict[str, int] = {}
-    at = 0
-    for found in [*_STAND_IN.finditer(text), None]:
-        piece = text[at : found.start() if found else len(text)]
-        if (not parts or parts[-1].endswith(" ")) and piece.startswith(" "):
-            piece = piece.lstrip()
-        parts.append(piece) if piece else None
-        if found:
-            places.setdefault(found[0], sum(map(len, parts)))
-            at = found.end()
-    visible = "".join(parts).rstrip()
+    for found in _STAND_IN.finditer(text):
+        visible += text[at : found.start()]
+        places.setdefault(found[0], len(visible))
+        at = found.end()
+    visible += text[at:]
     spans, notes = [], []
     for n, span in enumerate(source.spans, 1):
         start = places.get(f"<t{n}/>" if span.is_point else f"<t{n}>")
