@@ -4,7 +4,6 @@ Tags around the cue, dashes, labels and brackets stay where they are; lines are 
 """
 
 import html
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -194,6 +193,14 @@ def _broken(cue: Styled, style: Style, line: int | None, language: str) -> Style
 
 def _row_in(text: str, row: str, at: int) -> tuple[int, int]:
     """Return where a line is in a text that may have more white space between its words."""
-    found = re.compile(r"[ \t]*".join(re.escape(character) for character in row if character != " ")).search(text, at)
-    assert found is not None
-    return found.span()
+    start = at = _skip(text, at)
+    for character in row:
+        if character != " ":
+            at = _skip(text, at) + 1
+    return start, at
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at] in " \t\n":
+        at += 1
+    return at

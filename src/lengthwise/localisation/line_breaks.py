@@ -5,7 +5,7 @@ the lowest cost is taken: lines of similar length, the lower one rather longer, 
 conjunction, and not after an article or a preposition.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 from .borders import Atom, border_cost, join_atoms, split_atoms, width
 
@@ -31,6 +31,7 @@ def break_lines(text: str, line: int | None, lines: int | None = None, language:
     return _best(atoms, line, count, language)
 
 
+@lru_cache(maxsize=4096)
 def fits_in_lines(text: str, line: int | None, lines: int | None) -> bool:
     """Return whether the text can be broken into at most `lines` lines of at most `line` characters."""
     if line is None:

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from .borders import border_cost, join_atoms, split_atoms, width
+from .borders import border_cost, split_atoms, width
 from .line_breaks import fits_in_lines
 
 OVER = 1000.0  # for each character beyond the room of a cue, and for a cue whose lines are too long
+HOPELESS = 40  # characters too many, beyond which a cue is not filled further
 DISTANCE = 0.7  # for each character between a border and its place in the source
 
 
@@ -32,7 +33,7 @@ class Room(NamedTuple):
     def excess(self, text: str) -> float:
         """Return how much a text is beyond this room."""
         over = 0 if self.chars is None else max(0, width(text) - self.chars)
-        return over + (0 if fits_in_lines(self.before + text + self.after, self.line, self.lines) else 1)
+        return over or (0 if fits_in_lines(self.before + text + self.after, self.line, self.lines) else 1)
 
 
 def share(text: str, rooms: Sequence[Room], language: str = "") -> list[tuple[int, int]]:
@@ -44,28 +45,32 @@ def share(text: str, rooms: Sequence[Room], language: str = "") -> list[tuple[in
     atoms = split_atoms(text)
     if len(atoms) < len(rooms) or len(rooms) == 1:
         return [(0, len(text))] * len(rooms)
-    total = max(1, sum(room.source for room in rooms))
-    aims = [width(text) * sum(room.source for room in rooms[: n + 1]) / total for n in range(len(rooms))]
-    reached = [width(join_atoms(atoms[:end])) for end in range(len(atoms) + 1)]
-
-    @cache
-    def rest(start: int, n: int) -> tuple[float, tuple[int, ...]]:
-        """Return the cost of the atoms from `start` in the rooms from `n`, and where their parts end."""
-        if n == len(rooms) - 1:
-            return OVER * rooms[n].excess(join_atoms(atoms[start:])), (len(atoms),)
-        options = []
-        for end in range(start + 1, len(atoms) - (len(rooms) - n - 2)):
-            cost = OVER * rooms[n].excess(join_atoms(atoms[start:end]))
-            cost += DISTANCE * abs(reached[end] - aims[n]) + border_cost(atoms, end, language)
-            after, ends = rest(end, n + 1)
-            options.append((cost + after, (end, *ends)))
-        return min(options)
-
-    places, at = [], 0
+    places, at = [], 0  # the start and end of each atom in the text
     for atom in atoms:
         at = text.index(atom.text, at)
         places.append((at, at + len(atom.text)))
         at += len(atom.text)
+    total = max(1, sum(room.source for room in rooms))
+    aims = [len(text) * sum(room.source for room in rooms[: n + 1]) / total for n in range(len(rooms))]
+    costs = [0.0, *(border_cost(atoms, place, language) for place in range(1, len(atoms)))]
+
+    @cache
+    def rest(start: int, n: int) -> tuple[float, tuple[int, ...]]:
+        """Return the cost of the atoms from `start` in the rooms from `n`, and where their parts end."""
+        first = places[start][0]
+        if n == len(rooms) - 1:
+            return OVER * rooms[n].excess(text[first:]), (len(atoms),)
+        options = []
+        for end in range(start + 1, len(atoms) - (len(rooms) - n - 2)):
+            last = places[end - 1][1]
+            excess = rooms[n].excess(text[first:last])
+            after, ends = rest(end, n + 1)
+            distance = DISTANCE * abs(last - aims[n])
+            options.append((OVER * excess + distance + costs[end] + after, (end, *ends)))
+            if excess > HOPELESS:
+                break  # later ends are worse
+        return min(options)
+
     ends = rest(0, 0)[1]
     starts = (0, *ends[:-1])
     return [(places[start][0], places[end - 1][1]) for start, end in zip(starts, ends, strict=True)]
