@@ -67,9 +67,9 @@ def test_a_sentence_is_asked_for_whole_and_shared_out_again():
         ("{\\an8}<i>Hello you</i>", {"Hello you": "Ciao a te"}, "{\\an8}<i>Ciao a te</i>"),
         ("<i>Hello</i>\n<i>you</i>", {"Hello you": "Ciao a te"}, "<i>Ciao a te</i>"),
         ("<i>- Hello.\n- Hi.</i>", {"Hello.": "Ciao.", "Hi.": "Salve."}, "<i>- Ciao.\n- Salve.</i>"),
-        ("I <b>love</b> you.", {"I <t1>love</t1> you.": "Ti <t1>amo</t1>."}, "Ti <b>amo</b>."),
-        ("I <b>love</b> you.", {"I <t1>love</t1> you.": "Ti amo."}, "<b>Ti amo.</b>"),
-        ("<i>[sighs] I</i> know.", {"sighs": "ah", "<t1>I</t1> know.": "<t1>Io</t1> so."}, "<i>[ah] </i><i>Io</i> so."),
+        ("I <b>love</b> you.", {"I love you.": "Ti amo.", "love": "amore"}, "Ti <b>amo</b>."),
+        ("I <b>love</b> you.", {"I love you.": "Ti adoro."}, "<b>Ti adoro.</b>"),
+        ("<i>[sighs] I</i> know.", {"sighs": "ah", "I know.": "Io so.", "I": "io"}, "<i>[ah] </i><i>Io</i> so."),
     ],
 )
 def test_what_stays_in_a_cue(source, answers, text):
@@ -78,7 +78,7 @@ def test_what_stays_in_a_cue(source, answers, text):
 
 def test_tags_of_webvtt():
     vtt = "WEBVTT\n\n00:01.000 --> 00:04.000 line:0\n<v Ann>Hi, <c.red>you</c> &amp; me\n<v Bob>Bye.\n"
-    answers = {"Hi, <t1>you</t1> & me": "Ciao, <t1>te</t1> & me <3", "Bye.": "Addio."}
+    answers = {"Hi, you & me": "Ciao, te & me <3", "you": "te", "Bye.": "Addio."}
     file = read("a.vtt", data=vtt.encode())
     outcome, _ = run(file, answers, Task("it"))
     new = vtt.replace("Hi, <c.red>you</c> &amp; me", "Ciao, <c.red>te</c> &amp; me &lt;3").replace("Bye", "Addio")
@@ -88,9 +88,7 @@ def test_tags_of_webvtt():
 def test_tags_of_ass():
     line = "Dialogue: 0:00:01.00,0:00:04.00,A,{\\fad(1,2)}{\\i1}It{\\i0} is long enough\\Nfor two lines, I think."
     data = ("[Events]\nFormat: Start, End, Style, Text\n" + line + "\n").encode()
-    answers = {
-        "<t1>It</t1> is long enough for two lines, I think.": "<t1>Essa</t1> dura abbastanza per due righe, lo sai."
-    }
+    answers = {"It is long enough for two lines, I think.": "Essa dura abbastanza per due righe, lo sai.", "It": "Essa"}
     file = read("a.ass", data=data)
     outcome, _ = run(file, answers, Task("it", style=NETFLIX))
     text = b"{\\fad(1,2)}{\\i1}Essa{\\i0} dura abbastanza\\Nper due righe, lo sai."
@@ -98,12 +96,15 @@ def test_tags_of_ass():
 
 
 def test_a_tag_over_the_border_of_cues_is_closed_and_opened_again():
-    answers = {"We saw <t1>the big ship</t1> go down.": "Vedemmo affondare <t1>la grande nave</t1>."}
+    answers = {"We saw the big ship go down.": "Vedemmo affondare la grande nave.", "the big ship": "la grande nave"}
     assert translated(srt("We saw <i>the big ship</i>", "go down."), answers) == [
         "Vedemmo affondare",
         "<i>la grande nave</i>.",
     ]
-    answers = {"We saw <t1>the big ship</t1> go down.": "La <t1>nave così grande affondare là</t1>"}
+    answers = {
+        "We saw the big ship go down.": "La nave così grande che vedemmo",
+        "the big ship": "nave così grande che",
+    }
     first, second = translated(srt("We saw <i>the big ship</i>", "go down."), answers)
     assert first.endswith("</i>")
     assert second.startswith("<i>")
@@ -168,7 +169,7 @@ def test_shorten_takes_only_what_is_too_long(tmp_path):
 def test_a_file_is_written_with_nothing_else_changed(tmp_path):
     data = b"\xef\xbb\xbf" + srt("Hello.", "<i>Bye</i>.").replace(b"\n", b"\r\n")
     (tmp_path / "a.srt").write_bytes(data)
-    answers = {"Hello.": "Ciao.", "<t1>Bye</t1>.": "<t1>Addio</t1>."}
+    answers = {"Hello.": "Ciao.", "Bye.": "Addio.", "Bye": "Addio"}
 
     def translate(texts, budgets):
         return [SimpleNamespace(text=answers[text], complete=True, note=None, error=None) for text in texts]
@@ -206,9 +207,7 @@ def test_whatever_is_answered_the_cues_are_whole(texts, data):
     style = data.draw(st.sampled_from([None, NETFLIX, Style(17, 20, 2)]))
 
     def answer(request):
-        inside = data.draw(WORDS)
-        marks = [mark for mark in ("<t1>", "</t1>", "<t1/>") if mark in request.text]
-        return f"{marks[0]}{inside}{marks[-1]} fine" if marks and data.draw(st.booleans()) else inside
+        return data.draw(WORDS)
 
     outcome, _ = run(file, answer, Task("it", style=style))
     after = read("film.srt", data=splice(file, outcome.texts))
@@ -217,7 +216,6 @@ def test_whatever_is_answered_the_cues_are_whole(texts, data):
     assert {one.id for one in checker.check(after)} == set(found)  # what `check` finds is what was listed
     for before, entry in zip(file.entries, after.entries, strict=True):
         assert entry.shown.strip()
-        assert "<t" not in entry.text
         for tag in ("<i>", "<b>", "{\\an8}", "[", "♪"):
             assert entry.text.count(tag) >= (before.text.count(tag) if tag != "<b>" else 0)
         assert entry.text.count("<b>") == entry.text.count("</b>")

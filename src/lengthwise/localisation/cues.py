@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from ..formats.file import StringFile
 from ..formats.subtitles import Style, is_dense
 from ..length.budget import Budget, at_most
+from .alignment import phrases, place_tags
 from .borders import width
 from .cue import Cue
 from .plan import Answer, Answers, Outcome, Plan, Request, Row, Task, unique
 from .runs import Run, find_runs
 from .sharing import Room, share
-from .styled import Styled, read_stand_ins
+from .styled import Styled
 
 MAX_TRIES = 3  # answers for one text
-LESS = 2  # characters, at least, that are taken from the room of a text that does not fit
+LESS = 0.05  # of its room, times the number of tries, is taken from a text that does not fit
 
 
 def plan_cues(file: StringFile, task: Task) -> Plan:
@@ -69,7 +70,7 @@ class _Subtitles:
             chars = None if room.chars is None else max(1, room.chars - dots)
             before, after = room.before + piece.before, piece.after + room.after
             rooms.append(room._replace(chars=chars, before=before, after=after))
-        return _Text(run, rooms, Request(run.styled.with_stand_ins(), self._budget(run, rooms)))
+        return _Text(run, rooms, Request(" ".join(run.styled.text.split()), self._budget(run, rooms)))
 
     def _budget(self, run: Run, rooms: Sequence[Room]) -> Budget | None:
         source = run.styled
@@ -78,7 +79,7 @@ class _Subtitles:
         chars = [room.chars for room in rooms if room.chars is not None]
         if len(chars) < len(rooms):
             return None
-        return at_most(sum(chars) + len(rooms) - 1 + self._stand_ins(source), "chars")
+        return at_most(sum(chars) + len(rooms) - 1, "chars")
 
     def _length(self, source: Styled, length: Budget) -> Budget:
         """Return --length for a text, in counts."""
@@ -87,16 +88,16 @@ class _Subtitles:
             return at_most(self.task.min_limit, known.unit)
         return known
 
-    def _stand_ins(self, text: Styled) -> int:
-        return len(text.with_stand_ins()) - len(" ".join(text.text.split()))
-
     def plan(self) -> Plan:
-        return Plan(unique(text.request for text in self.texts), self._finish(self.texts))
+        """Ask for the texts, and for translations of the words inside tags, with which they are found again."""
+        tagged = [Request(phrase) for text in self.texts for phrase in phrases(text.run.styled)]
+        asked = [text.request for text in self.texts] + (tagged if self.task.target is not None else [])
+        return Plan(unique(asked), self._finish(self.texts))
 
     def _finish(self, asked: Sequence[_Text]) -> Callable[[Answers], Outcome | Plan]:
         def finish(answers: Answers) -> Outcome | Plan:
             for text in asked:
-                self._take(text, answers[text.request])
+                self._take(text, answers)
             again = [text for text in self.texts if self._ask_for_less(text)]
             if again:
                 return Plan(unique(text.request for text in again), self._finish(again))
@@ -104,15 +105,22 @@ class _Subtitles:
 
         return finish
 
-    def _take(self, text: _Text, answer: Answer) -> None:
+    def _take(self, text: _Text, answers: Answers) -> None:
         """Use an answer, if it is better than the one before it."""
+        answer = answers[text.request]
         if answer.error is not None:
             text.error = answer.error
             return
         before = (text.answer, text.pieces, text.notes)
         excess = self._excess(text) if text.answer is not None else None
-        styled, notes = read_stand_ins(" ".join(answer.text.split()), text.run.styled)
-        places = share(styled.text, text.rooms, self.language)
+        line = " ".join(answer.text.split())
+        places = share(line, text.rooms, self.language)
+
+        def known(phrase: str) -> str | None:
+            found = answers.get(Request(phrase))
+            return found.text if found else None
+
+        styled, notes = place_tags(text.run.styled, line, lambda span: places[text.run.piece_at(span.start)], known)
         pieces = zip((styled.cut(start, end) for start, end in places), text.run.pieces, strict=True)
         text.answer, text.notes = answer, notes
         text.pieces = [_with_dots(one, piece.before, piece.after) for one, piece in pieces]
@@ -142,7 +150,7 @@ class _Subtitles:
         if budget is None or budget.high is None or answer is None or text.tries >= MAX_TRIES:
             return False
         excess, length = self._excess(text), width(answer.text)
-        high = int(min(budget.high, length)) - max(LESS, excess)
+        high = int(min(budget.high, length) - max(excess, text.tries * LESS * budget.high))
         if not excess or budget.unit != "chars" or length > budget.high or high < 1:
             return False
         text.request, text.tries = replace(text.request, budget=at_most(high, "chars")), text.tries + 1

@@ -52,6 +52,14 @@ class Run:
             text += piece.speech.text.replace("\n", " ")
         return Styled(text, tuple(spans))
 
+    def piece_at(self, place: int) -> int:
+        """Return the number of the piece that a place of the text is in."""
+        ends, at = [], 0
+        for piece in self.pieces:
+            at += len(piece.speech.text) + 1
+            ends.append(at)
+        return next((n for n, end in enumerate(ends) if place < end), len(self.pieces) - 1)
+
 
 class _Habits:
     """How a file writes: whether its sentences end with punctuation, and which words it writes as names."""

@@ -1,11 +1,11 @@
 """Styled text: the text of a cue as a viewer reads it, with the tags of its file as spans over it.
 
 SRT and WebVTT have pairs (<i>…</i>, <c.yellow>…</c>), ASS switches ({\\i1}…{\\i0}). Tags without a partner ({\\an8},
-<v Mary>) are points. A translator receives stand-ins (<t1>…</t1>, <t2/>), which are short and the same in all formats.
+<v Mary>) are points.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 
@@ -15,14 +15,6 @@ _NAME = re.compile(r"</?([A-Za-z]+)")
 _SWITCH = re.compile(r"\{\\([ibus])(\d*)\}")
 # Times of single words, for karaoke: a translation has other words.
 _WORD_TIME = re.compile(r"<\d[\d:.]*>|\{\\[kK][fot]?\d+\}")
-_STAND_IN = re.compile(r"<(/?)t(\d+)(/?)>")
-# Translators put spaces inside of tags, and before the punctuation after them.
-_SPACES = (
-    (re.compile(r"(<t\d+>)(\s+)"), r"\2\1"),
-    (re.compile(r"(\s+)(</t\d+>)"), r"\2\1"),
-    (re.compile(r"(</t\d+>)\s+(?=[.,])"), r"\1"),
-    (re.compile(r"\s+"), " "),
-)
 
 
 @dataclass(frozen=True)
@@ -56,15 +48,7 @@ class Styled:
                 kept.append(replace(span, start=first - start, end=last - start))
         return Styled(self.text[start:end], tuple(kept))
 
-    def with_stand_ins(self) -> str:
-        """Return the text with a stand-in for each tag, in one line."""
-        marked = tuple(
-            replace(span, before=f"<t{n}/>" if span.is_point else f"<t{n}>", after="" if span.is_point else f"</t{n}>")
-            for n, span in enumerate(self.spans, 1)
-        )
-        return " ".join(Styled(self.text, marked).written(lambda text: text).split())
-
-    def written(self, escape: "type[str] | object" = str) -> str:
+    def written(self, escape: Callable[[str], str] = str) -> str:
         """Return the text with its tags. `escape` turns text into what the file writes for it."""
         events: list[tuple[int, int, int, str]] = []  # at one place: closing tags, the last opened first; then others
         for n, span in enumerate(self.spans):
@@ -74,9 +58,9 @@ class Styled:
                 events += [(span.start, 1, n, span.before), (span.end, 0, -n, span.after)]
         parts, at = [], 0
         for place, _, _, tag in sorted(events):
-            parts += [escape(self.text[at:place]), tag]  # type: ignore[operator]
+            parts += [escape(self.text[at:place]), tag]
             at = place
-        return "".join([*parts, escape(self.text[at:])])  # type: ignore[operator]
+        return "".join([*parts, escape(self.text[at:])])
 
 
 def read_tags(text: str, form: str, entities: bool) -> tuple[Styled, list[str]]:
@@ -140,29 +124,3 @@ def _merged(spans: Sequence[Span], text: str) -> list[Span]:
         else:
             found.append(span)
     return found
-
-
-def read_stand_ins(text: str, source: Styled) -> tuple[Styled, list[str]]:
-    """Return a translation with the tags of its source, and a note for each tag that had to be moved.
-
-    A pair whose stand-ins are lost goes around the whole text, a point to its start.
-    """
-    for wrong, right in _SPACES:
-        text = wrong.sub(right, text.strip())
-    visible, at = "", 0
-    places: dict[str, int] = {}
-    for found in _STAND_IN.finditer(text):
-        visible += text[at : found.start()]
-        places.setdefault(found[0], len(visible))
-        at = found.end()
-    visible += text[at:]
-    spans, notes = [], []
-    for n, span in enumerate(source.spans, 1):
-        start = places.get(f"<t{n}/>" if span.is_point else f"<t{n}>")
-        end = start if span.is_point else places.get(f"</t{n}>")
-        if start is None or end is None or (end <= start and not span.is_point):
-            start, end = 0, 0 if span.is_point else len(visible)
-            where = "is at the start" if span.is_point else "is around the whole text"
-            notes.append(f"{span.before} {where}, because its words were not found in the translation")
-        spans.append(replace(span, start=min(start, len(visible)), end=min(end, len(visible))))
-    return Styled(visible, tuple(spans)), notes
