@@ -9,7 +9,7 @@ from lengthwise.localisation.styled import read_tags
 def placed(source, text, **known):
     styled, _ = read_tags(source, "srt", False)
     found, notes = place_tags(styled, text, lambda span: (0, len(text)), known.get)
-    return found.written(), notes
+    return found.written(), [note for _, note in notes]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_words_of_tags(source, text, known, tagged):
     found, notes = placed(source, text, **known)
     if tagged is None:
         assert found == f"<i>{text}</i>"
-        assert notes == ["<i> is around the whole text, because the translation of 'big ship' was not found"]
+        assert notes == ["<i> is around the whole cue: its words 'big ship' were not found"]
     else:
         assert (found, notes) == (tagged, [])
 
@@ -42,6 +42,11 @@ def test_a_point_is_at_a_border_of_words():
         "Ciao, {\\i1}amico mio",
         ["the place of {\\i1} is estimated"],
     )
+
+
+def test_the_same_tag_is_not_doubled():
+    found, notes = placed("<b>Go</b> or <b>stay</b>.", "Vai o resta.", Go="Vai")
+    assert (found, len(notes)) == ("<b>Vai o resta.</b>", 1)
 
 
 def test_phrases():

@@ -79,8 +79,8 @@ def _alike(one: str, other: str) -> float:
 
 def place_tags(
     source: Styled, text: str, own: Callable[[Span], Place], known: Callable[[str], str | None]
-) -> tuple[Styled, list[str]]:
-    """Return a translation with the tags of its source, and notes on tags whose words were not found.
+) -> tuple[Styled, list[tuple[Span, str]]]:
+    """Return a translation with the tags of its source, and a note for each tag whose words were not found.
 
     `own`: the place of the text that the cue of a tag shows.
     """
@@ -88,9 +88,19 @@ def place_tags(
     for span, place in align(source, text, known):
         if place is None:
             place = own(span)
-            words = source.text[span.start : span.end]
-            notes.append(f"{span.before} is around the whole text, because the translation of {words!r} was not found")
+            words = " ".join(source.text[span.start : span.end].split())
+            notes.append((span, f"{span.before} is around the whole cue: its words {words!r} were not found"))
         elif span.is_point:
-            notes.append(f"the place of {span.before} is estimated")
+            notes.append((span, f"the place of {span.before} is estimated"))
         spans.append(replace(span, start=place[0], end=place[1]))
-    return Styled(text, tuple(spans)), notes
+    return Styled(text, tuple(_without_doubles(spans))), notes
+
+
+def _without_doubles(spans: list[Span]) -> list[Span]:
+    """Return the spans without those that are inside another one with the same tags."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.start - span.end):
+        same = (one for one in kept if (one.before, one.after) == (span.before, span.after) and not span.is_point)
+        if not any(one.start <= span.start and span.end <= one.end for one in same):
+            kept.append(span)
+    return [span for span in spans if span in kept]

@@ -37,7 +37,7 @@ class _Text:
     tries: int = 1
     answer: Answer | None = None
     pieces: Sequence[Styled] = ()
-    notes: list[str] = field(default_factory=list)
+    notes: list[tuple[int, str]] = field(default_factory=list)  # with the numbers of their pieces
     error: str | None = None
 
 
@@ -120,9 +120,9 @@ class _Subtitles:
             found = answers.get(Request(phrase))
             return found.text if found else None
 
-        styled, notes = place_tags(text.run.styled, line, lambda span: places[text.run.piece_at(span.start)], known)
+        styled, moved = place_tags(text.run.styled, line, lambda span: places[text.run.piece_at(span.start)], known)
         pieces = zip((styled.cut(start, end) for start, end in places), text.run.pieces, strict=True)
-        text.answer, text.notes = answer, notes
+        text.answer, text.notes = answer, [(text.run.piece_at(span.start), note) for span, note in moved]
         text.pieces = [_with_dots(one, piece.before, piece.after) for one, piece in pieces]
         if excess is not None and self._excess(text) >= excess:
             text.answer, text.pieces, text.notes = before
@@ -174,7 +174,8 @@ class _Subtitles:
         found = cue.findings(styled.text, self.style)
         answers = [text.answer for text in texts if text.answer is not None]
         notes = [error] if error else [one.message for one in found]
-        notes += [*cue.notes, *dict.fromkeys(note for text in texts for note in text.notes)]
+        moved = (note for text in texts for n, note in text.notes if text.run.pieces[n].cue is cue)
+        notes += [*cue.notes, *dict.fromkeys(moved)]
         notes += dict.fromkeys(one.note for one in answers if one.note)
         limits = [f"{style} characters/s" for style in [self.style.cps] if style]
         return Row(
