@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
 BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
-_FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
+_FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings|srt|vtt|ass|ssa)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
 
 def translate(
