@@ -50,7 +50,7 @@ def test_a_sentence_is_asked_for_whole_and_shared_out_again():
     file = read("film.srt", data=srt("I was going to tell you", "the truth about it.", "Yes."))
     answers = {"I was going to tell you the truth about it.": "Stavo per dirti la verità su tutto.", "Yes.": "Sì."}
     outcome, asked = run(file, answers, Task("it", style=NETFLIX))
-    assert asked == [("I was going to tell you the truth about it.", "at most 69 chars"), ("Yes.", "at most 34 chars")]
+    assert asked == [("I was going to tell you the truth about it.", "at most 63 chars"), ("Yes.", "at most 34 chars")]
     assert list(outcome.texts.values()) == ["Stavo per dirti la verità", "su tutto.", "Sì."]
     assert not outcome.misfits
     assert [row.source for row in outcome.rows] == ["I was going to tell you", "the truth about it.", "Yes."]

@@ -58,6 +58,12 @@ def test_captions_without_punctuation_are_joined_only_a_little():
     assert runs(srt(*["So This Is It"] * 4)) == [["So This Is It"]] * 4
 
 
+def test_a_very_long_sentence_is_divided_where_a_clause_ends():
+    clause = "so it went on and on without an end in sight for a long time,"
+    found = runs(srt(*[clause] * 5, "and that was it."))
+    assert [len(run) for run in found] == [3, 3]
+
+
 def test_german_nouns_are_no_new_sentences():
     assert runs(srt("Wir sahen", "Bäume.", "Ja."), "de") == [["Wir sahen", "Bäume."], ["Ja."]]
 

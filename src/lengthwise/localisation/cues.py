@@ -18,6 +18,7 @@ from .runs import Run, find_runs
 from .sharing import Room, share
 from .styled import Styled
 
+BORDER_LOSS = 5  # characters that are not used in a cue, so that the next one can begin at a good place
 MAX_TRIES = 3  # answers for one text
 LESS = 0.05  # of its room, times the number of tries, is taken from a text that does not fit
 
@@ -79,7 +80,7 @@ class _Subtitles:
         chars = [room.chars for room in rooms if room.chars is not None]
         if len(chars) < len(rooms):
             return None
-        return at_most(sum(chars) + len(rooms) - 1, "chars")
+        return at_most(max(1, sum(chars) - BORDER_LOSS * (len(rooms) - 1)), "chars")
 
     def _length(self, source: Styled, length: Budget) -> Budget:
         """Return --length for a text, in counts."""

@@ -12,6 +12,8 @@ from .weak_words import weak_words
 
 MAX_GAP = 2.0  # seconds without a subtitle; after a longer pause, another sentence is likely
 MAX_CUES, MAX_CHARS = 8, 400  # of a run; what continues beyond them is another run
+# Beyond this length, a run ends where a clause does: translators lose parts of very long sentences.
+LONG_CHARS = 200
 PUNCTUATED = 0.3  # share of cues that end with final punctuation, above which a missing full stop means something
 UNPUNCTUATED_CUES = 3  # in captions without punctuation, only as many cues are joined
 
@@ -72,6 +74,11 @@ class _Habits:
         self.names = {word for cue in cues for speech in cue.speech.values() for word in _NAME.findall(speech.text)}
         self.nouns_are_capitals = language.startswith("de")
 
+    def is_clause(self, first: str, then: str) -> bool:
+        """Return whether another clause begins in the next cue."""
+        start = _WORD.search(then)
+        return first[-1] in ",;:" or (start is not None and start[0].lower() in self.weak.conjunctions)
+
     def goes_on(self, first: str, then: str) -> bool:
         """Return whether a text that has no final punctuation goes on in the next one."""
         start = _WORD.search(then)
@@ -109,7 +116,12 @@ def _goes_on(run: Sequence[Piece], piece: Piece, habits: _Habits) -> bool:
     if not (_ends_cue(last) and _begins_cue(piece) and _same_speaker(last.cue, piece.cue)):
         return False
     first, then = last.speech.text, piece.speech.text
-    if sum(len(one.speech.text) for one in run) + len(then) > MAX_CHARS or _gap(last.cue, piece.cue) > MAX_GAP:
+    length = sum(len(one.speech.text) for one in run) + len(then)
+    if (
+        length > MAX_CHARS
+        or _gap(last.cue, piece.cue) > MAX_GAP
+        or (length > LONG_CHARS and habits.is_clause(first, then))
+    ):
         return False
     small = _SMALL_FIRST.search(_DOTS_FIRST.sub("", then)) is not None
     if _DOTS_LAST.search(first):
