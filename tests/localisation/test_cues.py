@@ -110,6 +110,21 @@ def test_a_tag_over_the_border_of_cues_is_closed_and_opened_again():
     assert second.startswith("<i>")
 
 
+def test_tags_that_are_lost_or_moved_are_said():
+    data = "WEBVTT\n\n00:01.000 --> 00:04.000\nI <00:02.000>sing\n\n00:05.000 --> 00:06.000\nA <b>big</b> dog.\n"
+    answers = {"I sing": "Canto", "A big dog.": "Un cane enorme."}
+    outcome, _ = run(read("a.vtt", data=data.encode()), answers, Task("it"))
+    assert list(outcome.texts.values()) == ["Canto", "<b>Un cane enorme.</b>"]
+    assert outcome.notes == [
+        "the times of single words are left out in 1 cues",
+        "tags inside of 1 cues have a new place; --json names them",
+    ]
+    assert [row.note for row in outcome.rows] == [
+        "the times of single words are left out",
+        "<b> is around the whole cue: its words 'big' were not found",
+    ]
+
+
 def test_dots_between_cues_stay():
     texts = translated(srt("I was...", "...afraid of you."), {"I was afraid of you.": "Avevo paura di te."})
     assert texts == ["Avevo...", "...paura di te."]

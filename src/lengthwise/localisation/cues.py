@@ -169,7 +169,14 @@ class _Subtitles:
             if failed is None:
                 new[cue.entry] = cue.written(styled)
             rows.append(self._row(cue, texts, styled, failed))
-        return Outcome(new, rows)
+        return Outcome(new, rows, notes=self._notes(list(changed)))
+
+    def _notes(self, cues: Sequence[Cue]) -> list[str]:
+        """Return messages on tags that are not where they were; the rows name them."""
+        timed = sum(bool(cue.notes) for cue in cues)
+        moved = {text.run.pieces[n].cue for text in self.texts for n, _ in text.notes}
+        notes = [f"the times of single words are left out in {timed:,} cues"] if timed else []
+        return notes + ([f"tags inside of {len(moved):,} cues have a new place; --json names them"] if moved else [])
 
     def _row(self, cue: Cue, texts: Sequence[_Text], styled: Styled, error: str | None) -> Row:
         found = cue.findings(styled.text, self.style)
