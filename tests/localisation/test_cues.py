@@ -156,6 +156,8 @@ def test_an_error_leaves_the_cue_as_it_is():
     outcome, _ = run(file, {"Hello.": Answer("", error="too long"), "Bye.": "Addio."}, Task("it"))
     assert list(outcome.texts.values()) == ["Addio."]
     assert [(row.id, row.note) for row in outcome.misfits] == [("1", "too long")]
+    outcome, _ = run(file, {"Hello.": " ", "Bye.": "Addio."}, Task("it"))
+    assert [(row.id, row.note) for row in outcome.misfits] == [("1", "the answer is empty")]
 
 
 def test_a_length_replaces_the_room():

@@ -109,8 +109,8 @@ class _Subtitles:
     def _take(self, text: _Text, answers: Answers) -> None:
         """Use an answer, if it is better than the one before it."""
         answer = answers[text.request]
-        if answer.error is not None:
-            text.error = answer.error
+        if answer.error is not None or not answer.text.strip():
+            text.error = answer.error or "the answer is empty"
             return
         before = (text.answer, text.pieces, text.notes)
         excess = self._excess(text) if text.answer is not None else None
