@@ -7,7 +7,7 @@ English has 15 characters per second: about 175 words per minute, by the equival
 characters per second in Netflix's guide for English templates. In all languages the same content takes about the same
 time: 39 bits per second in 17 languages (Coupé, Oh, Dediu & Pellegrino 2019, Science Advances 5, eaaw2594). So the rate
 of another language is 15 times the length of a translation into it, relative to English. docs/subtitles.md has the
-measurement and its error. A fast speaker says a quarter more, a slow one a quarter less.
+measurement. The rates were not compared with recordings, and speakers differ.
 """
 
 import re

@@ -17,7 +17,7 @@ from .line_breaks import break_lines, fits_in_lines
 from .sharing import Room
 from .styled import Span, Styled, read_tags
 
-LINE_LOSS = 4  # characters that a line break between words costs on average
+LINE_LOSS = 4  # characters that are not used in a line, because words are not divided; set by hand
 
 
 @dataclass(frozen=True, eq=False)
