@@ -137,7 +137,7 @@ def test_limits_in_pixels_are_told(cli, tmp_path):
     [
         (["nowhere.po"], "there is no file 'nowhere.po'"),
         (["it.po", "--format", "xml"], "--format must be table, json, sarif or github; got 'xml'"),
-        (["it.po", "--preset", "x"], "--preset must be netflix, netflix-children or ted; got 'x'"),
+        (["it.po", "--preset", "x"], "netflix-zh, ted, bbc or dubbing-LANGUAGE; got 'x'"),
         (["it.po", "--length", "x"], "cannot read 'x' as a budget"),
         (["it.po", "--length", "at most 3 tokens"], "check counts without a model"),
         (["it.po", "--cps", "0"], "--cps must be at least 0.1"),

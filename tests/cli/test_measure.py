@@ -94,3 +94,9 @@ def test_a_text_that_is_not_utf8(cli):
     argument = b"caf\xe9".decode("utf-8", "surrogateescape")  # as Python gives it
     told = "lengthwise: the text is not UTF-8: byte 0xe9 at 3; convert it\n"
     assert cli("measure", argument, "--tokenizer", "en-it") == (2, "", told)
+
+
+def test_seconds_of_speech(cli):
+    code, out, _ = cli("measure", "x" * 34, "--unit", "chars", "--language", "it")
+    assert (code, out.split()) == (0, ["chars", "34", "seconds", "2.0"])
+    assert cli("measure", "x", "--language", "xx")[0] == 2

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import options
-from .options import argument, integer, option
+from .options import argument, option
+from .subtitle_style import Cps, Line, Lines, Preset, subtitle_style
 from .terminal import BAD_USAGE, TOO_LONG, UsageError, print_message
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from .findings import Report
 
 _FORMATS = "table, json, sarif or github"
-_PRESETS = "netflix, netflix-children or ted"
 
 
 def check(
@@ -24,10 +24,10 @@ def check(
     against: Annotated[
         Path | None, option("The source file, for limits relative to the source, and for its limits.", "FILE")
     ] = None,
-    cps: Annotated[float | None, option("Subtitles: characters per second.", "N", min=0.1)] = None,
-    line: Annotated[int | None, integer("Subtitles: characters in a line.")] = None,
-    lines: Annotated[int | None, integer("Subtitles: lines in a cue.")] = None,
-    preset: Annotated[str, option(f"Subtitles: the limits of a style guide: {_PRESETS}.", "NAME")] = "",
+    cps: Cps = None,
+    line: Line = None,
+    lines: Lines = None,
+    preset: Preset = "",
     encoding: Annotated[str, option("The encoding of files that are not UTF-8 and do not name one.", "NAME")] = "",
     report: Annotated[str, option(f"Print the findings as {_FORMATS}.", "NAME", "--format")] = "table",
     as_json: options.Json = False,
@@ -52,7 +52,7 @@ def check(
     name = "json" if as_json else report
     if name not in REPORTS:
         raise UsageError(f"--format must be {_FORMATS}; got {report!r}")
-    checker = _checker(length, against, _style(cps, line, lines, preset), encoding or None)
+    checker = _checker(length, against, subtitle_style(cps, line, lines, preset), encoding or None)
     result = Report()
     for path in _expanded(files):
         try:
@@ -66,19 +66,6 @@ def check(
     _print_messages(result)
     if result.errors or result.findings:
         raise typer.Exit(BAD_USAGE if result.errors else TOO_LONG)
-
-
-def _style(cps: float | None, line: int | None, lines: int | None, preset: str) -> "Style | None":
-    from ..formats.subtitles import PRESETS, Style
-
-    if preset and preset not in PRESETS:
-        raise UsageError(f"--preset must be {_PRESETS}; got {preset!r}")
-    base = PRESETS.get(preset, Style())
-    if (cps, line, lines) == (None, None, None):
-        return base if preset else None
-    return Style(
-        base.cps if cps is None else cps, base.line if line is None else line, base.lines if lines is None else lines
-    )
 
 
 def _checker(length: str, against: Path | None, style: "Style | None", encoding: str | None) -> "Checker":

@@ -15,6 +15,9 @@ def measure(
     text: Annotated[str, argument("The text; - reads it from stdin.")],
     unit: Annotated[list[str] | None, option("Count in this unit; can be repeated. [default: all]", "UNIT")] = None,
     tokenizer: Annotated[str | None, option("Also count tokens, with the tokenizer of this model.", "MODEL")] = None,
+    language: Annotated[
+        str, option("Also give the seconds that it takes to say a text in this language.", "LANG")
+    ] = "",
     lines: Annotated[bool, flag("--lines", "Measure each line of stdin; print JSON Lines.")] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -24,9 +27,11 @@ def measure(
     lengthwise measure "Où est-il ?"
     lengthwise measure - --unit words < chapter.txt
     lengthwise measure - --lines --tokenizer smollm2 < titles.txt
+    lengthwise measure "Dov'è?" --language it
 
     With one --unit, only the number is printed. The JSON has the signature of each unit, which names its counting rule.
     """
+    from ..length.speech import chars_per_second
     from ..length.units import UNITS, unit_named
     from ..length.units import measure as length_of
 
@@ -41,10 +46,15 @@ def measure(
     warn_if_file(text)
     counter = load_counter(tokenizer) if tokenizer else None
 
-    def lengths(text: str) -> dict[str, int]:
-        return {unit.name: length_of(text, unit.name, tokenizer=counter) for unit in units}
+    rate = chars_per_second(language) if language else None
+
+    def lengths(text: str) -> dict[str, float]:
+        found: dict[str, float] = {unit.name: length_of(text, unit.name, tokenizer=counter) for unit in units}
+        return found | ({} if rate is None else {"seconds": round(length_of(text, "chars") / rate, 2)})
 
     rules: dict[str, Any] = {"signatures": {unit.name: unit.signature for unit in units}}
+    if rate is not None:
+        rules["signatures"]["seconds"] = f"unit:seconds|lang:{language}|rate:{rate:g} chars/s|v1"
     rules |= {"tokenizer": tokenizer} if tokenizer else {}
     if lines:
         return _measure_lines(lengths, rules)
@@ -52,14 +62,14 @@ def measure(
     found = lengths(decode(given, name))
     if as_json:
         print_json({"lengths": found, **rules})
-    elif unit and len(units) == 1:
+    elif unit and len(found) == 1:
         print(found[units[0].name])
     else:
         for name, length in found.items():
             print(f"{name:<13} {length:>7}")
 
 
-def _measure_lines(lengths: Callable[[str], dict[str, int]], rules: dict[str, Any]) -> None:
+def _measure_lines(lengths: Callable[[str], dict[str, float]], rules: dict[str, Any]) -> None:
     errors = 0
     for number, line in enumerate(stdin(), 1):
         try:

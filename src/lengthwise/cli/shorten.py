@@ -11,9 +11,11 @@ from . import localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import load
 from .options import argument, flag, integer, option
+from .subtitle_style import Cps, Line, Lines, Preset, subtitle_style
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
+    from ..localisation.plan import Task
     from ..shortening.shortener import Shortened, Shortener
     from ..translation.line_input import InputLine, LineParser
 
@@ -34,6 +36,10 @@ def shorten(
     model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2]")] = "",
     out: Annotated[Path | None, option("String files: the file to write.", "FILE")] = None,
     in_place: options.InPlace = False,
+    preset: Preset = "",
+    cps: Cps = None,
+    line: Line = None,
+    lines: Lines = None,
     encoding: options.Encoding = "",
     device: options.Device = None,
     engine: options.Engine = None,
@@ -46,6 +52,7 @@ def shorten(
     lengthwise shorten article.txt --as headline --length 30,50,75
     lengthwise shorten strings.tsv --faithful --json > short.jsonl
     lengthwise shorten locale/en.json --length "at most 40 chars" --out short/en.json
+    lengthwise shorten film.srt --preset netflix --out short.srt
 
     Two ways compete for each text: words are left out, or the model rewrites it. Names, numbers, negations and
     placeholders that are left out, and words that are not in the source, are named in a note: in the JSON, and for one
@@ -53,7 +60,8 @@ def shorten(
     second column, or in the column with the header "length"; --length applies to lines without one. A text that fits
     already comes back as it is.
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
-    of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself.
+    of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself. Subtitles have the limits of
+    --preset, --cps, --line and --lines.
     Exit code 3: a text does not fit, lost a placeholder, or could not be shortened; the shortest one found is printed.
     """
     from ..shortening.forms import FORMS
@@ -70,20 +78,26 @@ def shorten(
     in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
     if not length and not in_columns and not strings:
         raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
+    style = subtitle_style(cps, line, lines, preset)
+    if style and not strings:
+        raise terminal.UsageError("--preset, --cps, --line and --lines are for subtitle files: .srt, .vtt, .ass")
     parsers = _parsers(length, unit, in_columns)
     if strings:
+        from ..localisation.plan import Task
+
         if len(parsers) > 1:
             raise terminal.UsageError("a string file has one length for each text; give one --length")
         found = localise.pairs(strings, out, in_place, encoding)
         settings = {"form": form, "candidates": candidates, "faithful": faithful}
-        _shorten_files(_shortener(model, form, device, engine), found, parsers[0].budget, settings, encoding, as_json)
+        task = Task(None, "en", localise.length_rule(parsers[0].budget), localise.file_rules(), style)
+        _shorten_files(_shortener(model, form, device, engine), found, task, settings, encoding, as_json)
         return
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     shortener = _shortener(model, form, device, engine)
     printer = _Printer(shortener, form, candidates, faithful, as_json)
-    if lines := FileLines(file) if file else stdin:
-        with terminal.report_interrupt(lambda: lines.progress(printer.done // len(parsers), "shortened")):
-            _shorten_lines(lines, parsers, printer)
+    if given := FileLines(file) if file else stdin:
+        with terminal.report_interrupt(lambda: given.progress(printer.done // len(parsers), "shortened")):
+            _shorten_lines(given, parsers, printer)
     else:
         _shorten_one(text, [parser.budget for parser in parsers if parser.budget], printer)
     if printer.misfits or printer.errors:
@@ -155,15 +169,13 @@ class _Printer:
 def _shorten_files(
     shortener: "Shortener",
     found: "list[localise.Pair]",
-    budget: "Budget | None",
+    task: "Task",
     settings: dict[str, Any],
     encoding: str,
     as_json: bool,
 ) -> None:
     from ..localisation.files import shorten_file
-    from ..localisation.plan import Task
 
-    task = Task(None, length=localise.length_rule(budget), rules=localise.file_rules())
     localise.run(
         found,
         lambda path, out, progress: shorten_file(

@@ -16,9 +16,11 @@ from .input_lines import FileLines, StdinLines
 from .loading import folder, load
 from .options import argument, flag, integer, option
 from .progress import TextProgress
+from .subtitle_style import Cps, Line, Lines, Preset, subtitle_style
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
+    from ..localisation.plan import Task
     from ..scoring.reverse import ReverseModel
     from ..translation import Translation, Translator
     from ..translation.document import TranslatedDocument
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
 BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
-_FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
+_FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings|srt|vtt|ass|ssa)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
 
 def translate(
@@ -55,6 +57,10 @@ def translate(
     again: Annotated[
         bool, flag("--again", "String files: translate texts again that have a translation, unless it is approved.")
     ] = False,
+    preset: Preset = "",
+    cps: Cps = None,
+    line: Line = None,
+    lines: Lines = None,
     encoding: options.Encoding = "",
     device: options.Device = None,
     engine: options.Engine = None,
@@ -68,6 +74,7 @@ def translate(
     lengthwise translate --document README.md --to it --out README.it.md
     lengthwise translate values/strings.xml --to it --out values-it/strings.xml
     lengthwise translate locale/it.po --to it --in-place
+    lengthwise translate film.srt --to it --preset netflix --out film.it.srt
 
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
@@ -79,9 +86,12 @@ def translate(
     String files (PO, XLIFF, JSON, ARB, Android XML, .strings, .stringsdict, properties, YAML, Qt TS, store listings)
     go to OUT, or with --in-place to FILE itself. Only translations change. The limits are those in the file, of
     lengthwise.toml, or --length. Translations that are there, also in OUT, stay. --json prints a row for each text.
+    In subtitles (SRT, WebVTT, ASS), a sentence over several cues is translated as one and shared out again; the limits
+    are --preset, --cps, --line and --lines. A length may be in seconds of speech: 'at most 3.5 seconds'.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
+    from ..length.speech import with_language
     from ..translation.line_input import LineParser
 
     if not to:
@@ -96,7 +106,12 @@ def translate(
     strings = None if document or tsv else localise.string_files(text, folders=bool(out or in_place))
     if not strings and (in_place or again or encoding):
         raise terminal.UsageError("--in-place, --again and --encoding are for string files, such as .po or .json")
-    parser = LineParser(length, unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz"))))
+    style = subtitle_style(cps, line, lines, preset, to)
+    if style and not strings:
+        raise terminal.UsageError("--preset, --cps, --line and --lines are for subtitle files: .srt, .vtt, .ass")
+    parser = LineParser(
+        with_language(length, to), unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
+    )
     found = localise.pairs(strings, out, in_place, encoding) if strings else []
     if out and not strings:
         read = document or file
@@ -109,17 +124,21 @@ def translate(
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
     translator = _translator(name, reverse, device, engine, fitted=not no_control, source=source, target=to, **search)
     if strings:
-        _translate_files(translator, found, parser.budget, again, min_limit, encoding, source, as_json)
+        from ..localisation.plan import Task
+
+        limits = localise.length_rule(parser.budget), localise.file_rules(), style
+        task = Task(to, source, *limits, again, min_limit)
+        _translate_files(translator, found, task, encoding, as_json)
         return
     if document:
         _translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
         return
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
-        if lines := FileLines(file) if file else stdin:
+        if given := FileLines(file) if file else stdin:
             file_name = stream.name if out else ""
-            with terminal.report_interrupt(lambda: lines.progress(printer.done, "translated", file_name)):
-                _translate_lines(translator, parser, lines, printer)
+            with terminal.report_interrupt(lambda: given.progress(printer.done, "translated", file_name)):
+                _translate_lines(translator, parser, given, printer)
         else:
             _translate_one(translator, text, parser.budget, printer)
     if not printer.all_well:
@@ -243,17 +262,12 @@ def _translate_lines(
 def _translate_files(
     translator: "Translator",
     found: "list[localise.Pair]",
-    budget: "Budget | None",
-    again: bool,
-    min_limit: int,
+    task: "Task",
     encoding: str,
-    source: str,
     as_json: bool,
 ) -> None:
     from ..localisation.files import translate_file
-    from ..localisation.plan import Task
 
-    task = Task(translator.target, source, localise.length_rule(budget), localise.file_rules(), None, again, min_limit)
     localise.run(
         found,
         lambda path, out, progress: translate_file(

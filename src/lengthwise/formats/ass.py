@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 
 from .base import Document, Entry, Format, Place
-from .subtitles import has_tags, seconds
+from .subtitles import MARKUP, has_tags, seconds
 
 _LINE = re.compile(r"[^\r\n]+")
 _CLOCK = re.compile(r"\d+:\d\d:\d\d[.:]\d+")
-_BLOCK = re.compile(r"\{[^{}]*\}")
 _DRAWING = re.compile(r"\\p[1-9]")
 
 
@@ -48,10 +47,12 @@ def _dialogue(document: Document, line: re.Match[str], rest: str, fields: list[s
         str(number),
         text,
         Place(line.end() - len(values[-1]), line.end(), document.line(line.start())),
-        "" if drawing else _BLOCK.sub("", text).replace("\\n", " "),
+        "" if drawing else MARKUP["ass"].sub("", text).replace("\\n", " "),
         flags=frozenset({"fixed"}) if drawing else frozenset(),
         markup=has_tags(text),
         seconds=max(0.0, _seconds(row["end"]) - _seconds(row["start"])),
+        start=_seconds(row["start"]),
+        track=f"{row.get('style', '')},{row.get('name', row.get('actor', ''))}",
     )
 
 

@@ -110,7 +110,7 @@ class Entry:
     `shown`: the text as a reader sees it, without markup. `source`: the source text, if the file has it.
     `flags`: fuzzy, approved, unfinished, final, or fixed, which means that the text must not be translated.
     `markup`: the text is a fragment of the format's markup, with tags and entities as they are written.
-    `seconds`: how long a subtitle is on the screen.
+    `seconds`: how long a subtitle is on the screen; `start`: from when on. `track`: its style and speaker (ASS).
     `around`: what to write before and after a new text, if the element that holds it is not in the file yet.
     `form`: the plural form that the text is for: a category of CLDR, such as few, or the number of a form in gettext.
     """
@@ -124,6 +124,8 @@ class Entry:
     flags: frozenset[str] = frozenset()
     markup: bool = False
     seconds: float | None = None
+    start: float | None = None
+    track: str = ""
     around: tuple[str, str] = ("", "")
     form: str = ""
 

@@ -33,6 +33,7 @@ def entries(document: Document) -> Iterator[Entry]:
             shown(words),
             markup=has_tags(words),
             seconds=max(0.0, seconds(found["end"]) - seconds(found["start"])),
+            start=seconds(found["start"]),
             around=new_line(document, start, raw),
         )
 

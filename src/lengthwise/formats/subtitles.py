@@ -4,10 +4,15 @@ import re
 from dataclasses import dataclass
 from math import floor
 
+from ..length.speech import chars_per_second
 from .base import Document, Entry, Limit
 
-_TAG = re.compile(r"</?(?:i|b|u|s|font|c|v|lang|ruby|rt)\b[^<>]*>|<\d\d[\d:.]*>", re.IGNORECASE)
-_OVERRIDE = re.compile(r"\{\\[^{}]*\}")  # {\an8} of ASS, which players also read in SRT
+# The tags of each format. Players also read {\an8}, of ASS, in SRT. In ASS, {…} without a backslash is a comment.
+MARKUP = {
+    "srt": re.compile(r"</?(?:i|b|u|s|font|c|v|lang|ruby|rt)\b[^<>]*>|<\d\d[\d:.]*>|\{\\[^{}]*\}", re.IGNORECASE),
+    "vtt": re.compile(r"<[^<>]*>"),
+    "ass": re.compile(r"\{[^{}]*\}"),
+}
 
 
 @dataclass(frozen=True)
@@ -20,21 +25,59 @@ class Style:
     name: str = ""
 
 
-# https://partnerhelp.netflixstudios.com (English template; most languages are the same), https://translations.ted.com
+# docs/subtitles.md names the guide behind each number, and those that could not be verified in it.
 PRESETS = {
-    "netflix": Style(17, 42, 2, "netflix"),
-    "netflix-children": Style(13, 42, 2, "netflix-children"),
-    "ted": Style(21, 42, 2, "ted"),
+    style.name: style
+    for style in (
+        Style(17, 42, 2, "netflix"),
+        Style(13, 42, 2, "netflix-children"),
+        Style(20, 42, 2, "netflix-en"),
+        Style(17, 42, 2, "netflix-children-en"),
+        Style(4, 13, 2, "netflix-ja"),
+        Style(12, 16, 2, "netflix-ko"),
+        Style(17, 35, 2, "netflix-th"),
+        Style(9, 16, 2, "netflix-zh"),
+        Style(21, 42, 2, "ted"),
+        Style(15, 37, 2, "bbc"),
+    )
 }
+_DENSE = ("ja", "ko", "zh")  # a character of these says more, so that limits for other languages are of no use
+DUBBING = "dubbing"
+
+
+def is_dense(language: str) -> bool:
+    return _code(language) in _DENSE
+
+
+def _code(language: str) -> str:
+    return language.lower().replace("_", "-").split("-")[0]
+
+
+def style_named(preset: str, language: str = "") -> Style:
+    """Return the limits of a style guide for a language: netflix for ja is netflix-ja. 'dubbing' is the rate of speech.
+
+    A name may end with a language: netflix-ja, dubbing-it.
+    """
+    code = _code(language)
+    name, _, suffix = preset.partition("-")
+    if name == DUBBING:
+        if not (suffix or code):
+            raise ValueError("the rate of speech depends on the language; write for example dubbing-it")
+        return Style(chars_per_second(suffix or code), name=f"{DUBBING}-{suffix or code}")
+    if preset not in PRESETS:
+        raise ValueError(f"a preset is {', '.join(PRESETS)} or {DUBBING}-LANGUAGE; got {preset!r}")
+    if is_dense(code) and f"{preset}-{code}" not in PRESETS and not preset.endswith(f"-{code}"):
+        raise ValueError(f"the preset {preset} has no numbers for {code}; give --cps, --line and --lines")
+    return PRESETS.get(f"{preset}-{code}", PRESETS[preset])
 
 
 def shown(text: str) -> str:
     """Return the text of a cue without tags: '{\\an8}<i>Go!</i>' → 'Go!'."""
-    return _OVERRIDE.sub("", _TAG.sub("", text))
+    return MARKUP["srt"].sub("", text)
 
 
 def has_tags(text: str) -> bool:
-    return _TAG.search(text) is not None or _OVERRIDE.search(text) is not None
+    return MARKUP["srt"].search(text) is not None
 
 
 def seconds(clock: str) -> float:

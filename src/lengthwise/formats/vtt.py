@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from html import unescape
 
 from .base import Document, Entry, Format, Place
-from .subtitles import new_line, seconds
+from .subtitles import MARKUP, new_line, seconds
 
 _CLOCK = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
 _TIMES = re.compile(rf"[ \t]*(?P<start>{_CLOCK})[ \t]+-->[ \t]+(?P<end>{_CLOCK})(?:[ \t][^\r\n]*)?")
 _LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|\Z)")
-_TAG = re.compile(r"<[^<>]*>")
 
 
 def entries(document: Document) -> Iterator[Entry]:
@@ -37,9 +36,10 @@ def entries(document: Document) -> Iterator[Entry]:
             name or str(number),
             words if tagged else unescape(words),
             Place(start, end, document.line(start)),
-            unescape(_TAG.sub("", words)),
+            unescape(MARKUP["vtt"].sub("", words)),
             markup=tagged,
             seconds=max(0.0, seconds(times["end"]) - seconds(times["start"])),
+            start=seconds(times["start"]),
             around=new_line(document, start, raw),
         )
         name = ""

@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from ..protocols import Tokenizer
+from .speech import seconds_rate
 from .units import UNITS, measure, unit_named
 
 
@@ -230,7 +231,7 @@ def _around(n: float, of_source: bool) -> tuple[float, float]:
 
 _FORMS = (
     "write for example 'at most 75 chars', 'at least 20 words', 'exactly 50 words', '40-60 words', '~100 tokens', or, "
-    "relative to the source, '1.0x', '0.9-1.1x words', 'at most 1.1x'"
+    "relative to the source, '1.0x', '0.9-1.1x words', 'at most 1.1x'; or 'at most 3.5 seconds of it', for speech"
 )
 _WINDOW_WORDS = (None, "between", "from")
 _WORDS: dict[str | None, Callable[..., Budget]] = {
@@ -262,6 +263,10 @@ def _from_phrase(
         if "." in low:
             raise ValueError(f"the unit is missing; write '{low}x' for a multiple of the source's length")
         raise ValueError(f"the unit is missing; write for example 'at most 75 chars'; the units are {', '.join(UNITS)}")
+    if (rate := seconds_rate(unit or "")) is not None:
+        if of_source:
+            raise ValueError("a length relative to the source is not in seconds; write for example '1.0x'")
+        return _spoken(word, low, high, aim, rate)
     unit = _unit(unit or "chars")
     for number in filter(None, (low, high, aim)):
         # Checked here, so that the error says "a length" and not "low" or "target".
@@ -274,6 +279,24 @@ def _from_phrase(
         choices = (f"'{form}{low} {unit}'" for form in ("at most ", "exactly ", "~"))
         raise ValueError(f"a bare number may be a limit or a target; write {', '.join(choices)}")
     return replace(budget, target=_number(aim)) if aim else budget
+
+
+def _spoken(word: str | None, low: str, high: str | None, aim: str | None, rate: float) -> Budget:
+    """Return a budget in seconds of speech as characters, at `rate` characters per second. Limits round inwards."""
+    first, last, ideal = (
+        None if text is None else _decimal(_number(text)) * _decimal(rate) for text in (low, high, aim)
+    )
+    if first is None or first <= 0:
+        raise ValueError(f"a length must be above 0 seconds; got {low}")
+    if last is not None:
+        budget = between(math.ceil(first), math.floor(last), "chars")
+    elif word is not None:
+        form = _WORDS[word]
+        rounded = math.ceil(first) if form is at_least else math.floor(first) if form is at_most else round(first)
+        budget = form(max(1, rounded), "chars")
+    else:
+        raise ValueError(f"a bare number may be a limit or a target; write 'at most {low} seconds of …'")
+    return budget if ideal is None else replace(budget, target=min(max(1, round(ideal)), budget.high or round(ideal)))
 
 
 def _unit(name: str) -> str:

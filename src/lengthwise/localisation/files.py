@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .. import atomic
-from ..formats import FormatError, StringFile, read, splice
+from ..formats import StringFile, read, splice
 from ..length.budget import Budget
 from ..translation.journal import Journal, is_journal
 from .plan import Answer, Outcome, Plan, Request, Task
@@ -93,7 +93,9 @@ def shorten_file(
 def plan_file(file: StringFile, task: Task, out: Path) -> Plan:
     """Return the plan of a file, by the planner of its format. `out`: where it will be written."""
     if file.format.name in SUBTITLES:
-        raise FormatError(file.path, 0, "subtitles are not translated yet")  # here: plan_cues(file, task) of cues.py
+        from .cues import plan_cues
+
+        return plan_cues(file, task)
     from .strings import plan_strings
 
     return plan_strings(file, task, out)

@@ -1,0 +1,205 @@
+"""Subtitles: which texts of a subtitle file are asked for, and the cues that are made of the answers.
+
+A sentence over several cues is asked for whole, with the room of all its cues, and shared out again. If a cue is still
+too long, its sentence is asked for again with less room. The best answer is kept; a cue that does not fit is listed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..formats.file import StringFile
+from ..formats.subtitles import Style, is_dense
+from ..length.budget import Budget, at_most
+from .alignment import phrases, place_tags
+from .borders import width
+from .cue import Cue
+from .plan import Answer, Answers, Outcome, Plan, Request, Row, Task, unique
+from .runs import Run, find_runs
+from .sharing import Room, share
+from .styled import Styled
+
+BORDER_LOSS = 5  # characters that are not used in a cue, so that the next one can begin at a good place
+MAX_TRIES = 3  # answers for one text
+LESS = 0.05  # of its room, times the number of tries, is taken from a text that does not fit
+
+
+def plan_cues(file: StringFile, task: Task) -> Plan:
+    """Return the plan of a subtitle file. To be shortened are only the texts of cues that are too long."""
+    return _Subtitles(file, task).plan()
+
+
+@dataclass(eq=False)
+class _Text:
+    """A run, its requests so far, and the answer that is used: None if all had an error."""
+
+    run: Run
+    rooms: Sequence[Room]
+    request: Request
+    tries: int = 1
+    answer: Answer | None = None
+    pieces: Sequence[Styled] = ()
+    notes: list[tuple[int, str]] = field(default_factory=list)  # with the numbers of their pieces
+    error: str | None = None
+
+
+class _Subtitles:
+    def __init__(self, file: StringFile, task: Task) -> None:
+        self.task, self.style = task, task.style or Style()
+        self.language = task.target or task.source
+        self.cues = [Cue.of(entry, file.format.name) for entry in file.entries if "fixed" not in entry.flags]
+        self.line = self.style.line or self._usual_line()
+        self.texts = [self._text(run) for run in find_runs(self.cues, task.source) if self._is_wanted(run)]
+        self.by_part = {(piece.cue, piece.part): text for text in self.texts for piece in text.run.pieces}
+
+    def _usual_line(self) -> int:
+        """Return where lines are broken if there is no limit: as in the source, if its lines are longer than usual."""
+        if is_dense(self.language):
+            return 16
+        return max([42, *(width(line) for cue in self.cues for line in cue.entry.shown.split("\n"))])
+
+    def _is_wanted(self, run: Run) -> bool:
+        if self.task.target is not None:
+            return True
+        over = any(piece.cue.findings(piece.cue.entry.shown, self.style) for piece in run.pieces)
+        return over or self.task.length is not None
+
+    def _text(self, run: Run) -> _Text:
+        rooms = []
+        for piece in run.pieces:
+            room = piece.cue.room(piece.part, self.style)
+            dots = width(piece.before) + width(piece.after)
+            chars = None if room.chars is None else max(1, room.chars - dots)
+            before, after = room.before + piece.before, piece.after + room.after
+            rooms.append(room._replace(chars=chars, before=before, after=after))
+        return _Text(run, rooms, Request(" ".join(run.styled.text.split()), self._budget(run, rooms)))
+
+    def _budget(self, run: Run, rooms: Sequence[Room]) -> Budget | None:
+        source = run.styled
+        if self.task.length is not None:
+            return self._length(source, self.task.length.budget)
+        chars = [room.chars for room in rooms if room.chars is not None]
+        if len(chars) < len(rooms):
+            return None
+        return at_most(max(1, sum(chars) - BORDER_LOSS * (len(rooms) - 1)), "chars")
+
+    def _length(self, source: Styled, length: Budget) -> Budget:
+        """Return --length for a text, in counts."""
+        known = length.resolve(source.text)
+        if length.of_source and known.high is not None and known.high < self.task.min_limit:
+            return at_most(self.task.min_limit, known.unit)
+        return known
+
+    def plan(self) -> Plan:
+        """Ask for the texts, and for translations of the words inside tags, with which they are found again."""
+        tagged = [Request(phrase) for text in self.texts for phrase in phrases(text.run.styled)]
+        asked = [text.request for text in self.texts] + (tagged if self.task.target is not None else [])
+        return Plan(unique(asked), self._finish(self.texts))
+
+    def _finish(self, asked: Sequence[_Text]) -> Callable[[Answers], Outcome | Plan]:
+        def finish(answers: Answers) -> Outcome | Plan:
+            for text in asked:
+                self._take(text, answers)
+            again = [text for text in self.texts if self._ask_for_less(text)]
+            if again:
+                return Plan(unique(text.request for text in again), self._finish(again))
+            return self._outcome()
+
+        return finish
+
+    def _take(self, text: _Text, answers: Answers) -> None:
+        """Use an answer, if it is better than the one before it."""
+        answer = answers[text.request]
+        if answer.error is not None or not answer.text.strip():
+            text.error = answer.error or "the answer is empty"
+            return
+        before = (text.answer, text.pieces, text.notes)
+        excess = self._excess(text) if text.answer is not None else None
+        line = " ".join(answer.text.split())
+        places = share(line, text.rooms, self.language)
+
+        def known(phrase: str) -> str | None:
+            found = answers.get(Request(phrase))
+            return found.text if found else None
+
+        styled, moved = place_tags(text.run.styled, line, lambda span: places[text.run.piece_at(span.start)], known)
+        pieces = zip((styled.cut(start, end) for start, end in places), text.run.pieces, strict=True)
+        text.answer, text.notes = answer, [(text.run.piece_at(span.start), note) for span, note in moved]
+        text.pieces = [_with_dots(one, piece.before, piece.after) for one, piece in pieces]
+        if excess is not None and self._excess(text) >= excess:
+            text.answer, text.pieces, text.notes = before
+
+    def _cue(self, cue: Cue) -> Styled:
+        """Return the text of a cue with the answers so far."""
+        texts = {}
+        for n in cue.speech:
+            text = self.by_part.get((cue, n))
+            if text is not None and text.answer is not None:
+                place = next(k for k, piece in enumerate(text.run.pieces) if (piece.cue, piece.part) == (cue, n))
+                texts[n] = text.pieces[place]
+            else:
+                texts[n] = cue.speech[n]
+        return cue.with_speech(texts, self.style, self.line, self.language)
+
+    def _excess(self, text: _Text) -> int:
+        """Return by how much the cues of a text are outside their limits."""
+        found = [f for piece in text.run.pieces for f in piece.cue.findings(self._cue(piece.cue).text, self.style)]
+        return sum(max(1, one.measured - one.allowed) for one in found)
+
+    def _ask_for_less(self, text: _Text) -> bool:
+        """Give the text a request with less room, if that may help: it is over, and the last answer was within."""
+        budget, answer = text.request.budget, text.answer
+        if budget is None or budget.high is None or answer is None or text.tries >= MAX_TRIES:
+            return False
+        excess, length = self._excess(text), width(answer.text)
+        high = int(min(budget.high, length) - max(excess, text.tries * LESS * budget.high))
+        if not excess or budget.unit != "chars" or length > budget.high or high < 1:
+            return False
+        text.request, text.tries = replace(text.request, budget=at_most(high, "chars")), text.tries + 1
+        return True
+
+    def _outcome(self) -> Outcome:
+        changed: dict[Cue, list[_Text]] = {}
+        for text in self.texts:
+            for piece in text.run.pieces:
+                changed.setdefault(piece.cue, []).append(text)
+        new, rows = {}, []
+        for cue, texts in changed.items():
+            styled = self._cue(cue)
+            failed = next((text.error for text in texts if text.answer is None), None)
+            if failed is None:
+                new[cue.entry] = cue.written(styled)
+            rows.append(self._row(cue, texts, styled, failed))
+        return Outcome(new, rows, notes=self._notes(list(changed)))
+
+    def _notes(self, cues: Sequence[Cue]) -> list[str]:
+        """Return messages on tags that are not where they were; the rows name them."""
+        timed = sum(bool(cue.notes) for cue in cues)
+        moved = {text.run.pieces[n].cue for text in self.texts for n, _ in text.notes}
+        notes = [f"the times of single words are left out in {timed:,} cues"] if timed else []
+        return notes + ([f"tags inside of {len(moved):,} cues have a new place; --json names them"] if moved else [])
+
+    def _row(self, cue: Cue, texts: Sequence[_Text], styled: Styled, error: str | None) -> Row:
+        found = cue.findings(styled.text, self.style)
+        answers = [text.answer for text in texts if text.answer is not None]
+        notes = [error] if error else [one.message for one in found]
+        moved = (note for text in texts for n, note in text.notes if text.run.pieces[n].cue is cue)
+        notes += [*cue.notes, *dict.fromkeys(moved)]
+        notes += dict.fromkeys(one.note for one in answers if one.note)
+        limits = [f"{style} characters/s" for style in [self.style.cps] if style]
+        return Row(
+            id=cue.entry.id,
+            line=cue.entry.place.line,
+            source=cue.entry.shown,
+            text=styled.text,
+            length=width(styled.text.replace("\n", "")),
+            limit=found[0].limit.said if found else ", ".join(limits),
+            fits=not found,
+            complete=all(one.complete for one in answers),
+            note="; ".join(notes) or None,
+            changed=error is None,
+        )
+
+
+def _with_dots(text: Styled, before: str, after: str) -> Styled:
+    moved = tuple(replace(span, start=span.start + len(before), end=span.end + len(before)) for span in text.spans)
+    return Styled(before + text.text + after, moved)

@@ -1,0 +1,240 @@
+"""Subtitles through a translator: what is asked for, what is in the file afterwards, and what is listed."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lengthwise.formats import read, splice
+from lengthwise.formats.check import Checker
+from lengthwise.formats.rules import Rule
+from lengthwise.formats.subtitles import PRESETS, Style
+from lengthwise.length.budget import Budget
+from lengthwise.localisation.cues import plan_cues
+from lengthwise.localisation.files import shorten_file, translate_file
+from lengthwise.localisation.plan import Answer, Plan, Task
+
+NETFLIX = PRESETS["netflix"]
+
+
+def cue(number, start, seconds, text):
+    times = [f"00:00:{second:06.3f}".replace(".", ",") for second in (start, start + seconds)]
+    return f"{number}\n{times[0]} --> {times[1]}\n{text}\n\n"
+
+
+def srt(*texts, seconds=2.0):
+    return "".join(cue(n, 1 + (n - 1) * (seconds + 0.1), seconds, text) for n, text in enumerate(texts, 1)).encode()
+
+
+def run(file, answers, task):
+    """Answer the requests of a file, and return the outcome and the requests. `answers`: texts, or functions."""
+    step, asked, known = plan_cues(file, task), [], {}
+    while isinstance(step, Plan):
+        for request in step.requests:
+            found = answers.get(request.text, request.text) if isinstance(answers, dict) else answers(request)
+            known[request] = found if isinstance(found, Answer) else Answer(found)
+            asked.append((request.text, str(request.budget or "")))
+        step = step.finish(known)
+    return step, asked
+
+
+def translated(data, answers, style=None, name="film.srt", **task):
+    """Return the texts of the cues after a translation."""
+    file = read(name, data=data)
+    outcome, _ = run(file, answers, Task("it", style=style, **task))
+    return [entry.text for entry in read(name, data=splice(file, outcome.texts)).entries]
+
+
+def test_a_sentence_is_asked_for_whole_and_shared_out_again():
+    file = read("film.srt", data=srt("I was going to tell you", "the truth about it.", "Yes."))
+    answers = {"I was going to tell you the truth about it.": "Stavo per dirti la verità su tutto.", "Yes.": "Sì."}
+    outcome, asked = run(file, answers, Task("it", style=NETFLIX))
+    assert asked == [("I was going to tell you the truth about it.", "at most 63 chars"), ("Yes.", "at most 34 chars")]
+    assert list(outcome.texts.values()) == ["Stavo per dirti la verità", "su tutto.", "Sì."]
+    assert not outcome.misfits
+    assert [row.source for row in outcome.rows] == ["I was going to tell you", "the truth about it.", "Yes."]
+
+
+@pytest.mark.parametrize(
+    ("source", "answers", "text"),
+    [
+        ("- Hello.\n- Hi.", {"Hello.": "Ciao.", "Hi.": "Salve."}, "- Ciao.\n- Salve."),
+        ("[DOOR SLAMS]", {"DOOR SLAMS": "SBATTE LA PORTA"}, "[SBATTE LA PORTA]"),
+        ("JOHN: (sighs) No.", {"sighs": "sospira", "No.": "Mai."}, "JOHN: (sospira) Mai."),
+        ("♪ Happy day ♪", {"Happy day": "Lieto giorno"}, "♪ Lieto giorno ♪"),
+        ("♪", {}, "♪"),
+        ("{\\an8}<i>Hello you</i>", {"Hello you": "Ciao a te"}, "{\\an8}<i>Ciao a te</i>"),
+        ("<i>Hello</i>\n<i>you</i>", {"Hello you": "Ciao a te"}, "<i>Ciao a te</i>"),
+        ("<i>- Hello.\n- Hi.</i>", {"Hello.": "Ciao.", "Hi.": "Salve."}, "<i>- Ciao.\n- Salve.</i>"),
+        ("I <b>love</b> you.", {"I love you.": "Ti amo.", "love": "amore"}, "Ti <b>amo</b>."),
+        ("I <b>love</b> you.", {"I love you.": "Ti adoro."}, "<b>Ti adoro.</b>"),
+        ("<i>[sighs] I</i> know.", {"sighs": "ah", "I know.": "Io so.", "I": "io"}, "<i>[ah] </i><i>Io</i> so."),
+    ],
+)
+def test_what_stays_in_a_cue(source, answers, text):
+    assert translated(srt(source), answers) == [text]
+
+
+def test_tags_of_webvtt():
+    vtt = "WEBVTT\n\n00:01.000 --> 00:04.000 line:0\n<v Ann>Hi, <c.red>you</c> &amp; me\n<v Bob>Bye.\n"
+    answers = {"Hi, you & me": "Ciao, te & me <3", "you": "te", "Bye.": "Addio."}
+    file = read("a.vtt", data=vtt.encode())
+    outcome, _ = run(file, answers, Task("it"))
+    new = vtt.replace("Hi, <c.red>you</c> &amp; me", "Ciao, <c.red>te</c> &amp; me &lt;3").replace("Bye", "Addio")
+    assert splice(file, outcome.texts).decode() == new
+
+
+def test_tags_of_ass():
+    line = "Dialogue: 0:00:01.00,0:00:04.00,A,{\\fad(1,2)}{\\i1}It{\\i0} is long enough\\Nfor two lines, I think."
+    data = ("[Events]\nFormat: Start, End, Style, Text\n" + line + "\n").encode()
+    answers = {"It is long enough for two lines, I think.": "Essa dura abbastanza per due righe, lo sai.", "It": "Essa"}
+    file = read("a.ass", data=data)
+    outcome, _ = run(file, answers, Task("it", style=NETFLIX))
+    text = b"{\\fad(1,2)}{\\i1}Essa{\\i0} dura abbastanza\\Nper due righe, lo sai."
+    assert splice(file, outcome.texts) == data.replace(line.encode().partition(b",A,")[2], text)
+
+
+def test_a_tag_over_the_border_of_cues_is_closed_and_opened_again():
+    answers = {"We saw the big ship go down.": "Vedemmo affondare la grande nave.", "the big ship": "la grande nave"}
+    assert translated(srt("We saw <i>the big ship</i>", "go down."), answers) == [
+        "Vedemmo affondare",
+        "<i>la grande nave</i>.",
+    ]
+    answers = {
+        "We saw the big ship go down.": "La nave così grande che vedemmo",
+        "the big ship": "nave così grande che",
+    }
+    first, second = translated(srt("We saw <i>the big ship</i>", "go down."), answers)
+    assert first.endswith("</i>")
+    assert second.startswith("<i>")
+
+
+def test_tags_that_are_lost_or_moved_are_said():
+    data = "WEBVTT\n\n00:01.000 --> 00:04.000\nI <00:02.000>sing\n\n00:05.000 --> 00:06.000\nA <b>big</b> dog.\n"
+    answers = {"I sing": "Canto", "A big dog.": "Un cane enorme."}
+    outcome, _ = run(read("a.vtt", data=data.encode()), answers, Task("it"))
+    assert list(outcome.texts.values()) == ["Canto", "<b>Un cane enorme.</b>"]
+    assert outcome.notes == [
+        "the times of single words are left out in 1 cues",
+        "tags inside of 1 cues have a new place; --json names them",
+    ]
+    assert [row.note for row in outcome.rows] == [
+        "the times of single words are left out",
+        "<b> is around the whole cue: its words 'big' were not found",
+    ]
+
+
+def test_dots_between_cues_stay():
+    texts = translated(srt("I was...", "...afraid of you."), {"I was afraid of you.": "Avevo paura di te."})
+    assert texts == ["Avevo...", "...paura di te."]
+
+
+def test_a_cue_that_is_too_long_is_asked_for_again_with_less_room():
+    def answer(request):
+        return "x" * 38 + " yy zz" if request.budget.high > 40 else "uno due tre"
+
+    file = read("film.srt", data=srt("One two three four five six seven.", seconds=3))
+    outcome, asked = run(file, answer, Task("it", style=Style(17, 10, 5)))
+    assert [budget for _, budget in asked] == ["at most 34 chars"]  # the room of the lines: no second request helps
+    outcome, asked = run(file, answer, Task("it", style=Style(17, 25, 2)))
+    assert len(asked) == 2
+    assert not outcome.misfits
+    assert list(outcome.texts.values()) == ["uno due tre"]
+
+
+def test_what_does_not_fit_is_listed_with_its_shortest_text():
+    file = read("film.srt", data=srt("Hello there."))
+    outcome, _ = run(file, {"Hello there.": "Buongiorno a tutti quanti voi."}, Task("it", style=Style(10, 42, 2)))
+    [row] = outcome.misfits
+    assert (row.text, row.fits, row.note) == ("Buongiorno a tutti quanti voi.", False, "30 chars, at most 20")
+    assert list(outcome.texts.values()) == ["Buongiorno a tutti quanti voi."]
+
+
+def test_an_error_leaves_the_cue_as_it_is():
+    file = read("film.srt", data=srt("Hello.", "Bye."))
+    outcome, _ = run(file, {"Hello.": Answer("", error="too long"), "Bye.": "Addio."}, Task("it"))
+    assert list(outcome.texts.values()) == ["Addio."]
+    assert [(row.id, row.note) for row in outcome.misfits] == [("1", "too long")]
+    outcome, _ = run(file, {"Hello.": " ", "Bye.": "Addio."}, Task("it"))
+    assert [(row.id, row.note) for row in outcome.misfits] == [("1", "the answer is empty")]
+
+
+def test_a_length_replaces_the_room():
+    rule = Rule(Budget.parse("at most 1.5x"), "--length")
+    file = read("film.srt", data=srt("Hello."))
+    assert run(file, {}, Task("it", length=rule))[1] == [("Hello.", "at most 9 chars")]
+    assert run(file, {}, Task("it", length=rule, min_limit=12))[1] == [("Hello.", "at most 12 chars")]
+
+
+def test_shorten_takes_only_what_is_too_long(tmp_path):
+    source = srt("This is much too long for so little time.", "Short.", seconds=2)
+    (tmp_path / "a.srt").write_bytes(source)
+    calls = []
+
+    def shorten(texts, budgets, **_):
+        calls.append(list(zip(texts, map(str, budgets), strict=True)))
+        return [SimpleNamespace(text="This is too long.", complete=True, note=None, error=None) for _ in texts]
+
+    model = SimpleNamespace(name="fake")
+    shortener = SimpleNamespace(shorten=shorten, model=model, writer=model)
+    shorten_file(tmp_path / "a.srt", tmp_path / "b.srt", shortener, Task(None, style=NETFLIX))
+    assert calls == [[("This is much too long for so little time.", "at most 34 chars")]]
+    assert (tmp_path / "b.srt").read_bytes() == srt("This is too long.", "Short.", seconds=2)
+
+
+def test_a_file_is_written_with_nothing_else_changed(tmp_path):
+    data = b"\xef\xbb\xbf" + srt("Hello.", "<i>Bye</i>.").replace(b"\n", b"\r\n")
+    (tmp_path / "a.srt").write_bytes(data)
+    answers = {"Hello.": "Ciao.", "Bye.": "Addio.", "Bye": "Addio"}
+
+    def translate(texts, budgets):
+        return [SimpleNamespace(text=answers[text], complete=True, note=None, error=None) for text in texts]
+
+    translator = SimpleNamespace(translate=translate, settings={})
+    translate_file(tmp_path / "a.srt", tmp_path / "b.srt", translator, Task("it"))
+    assert (tmp_path / "b.srt").read_bytes() == data.replace(b"Hello", b"Ciao").replace(b"Bye", b"Addio")
+
+
+WORDS = st.lists(
+    st.sampled_from(["la", "casa", "di", "un", "uomo,", "e", "poi.", "via", "lontano"]), min_size=1, max_size=25
+).map(" ".join)
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "I went",
+            "home again",
+            "Yes.",
+            "- Who?\n- Me.",
+            "<i>All of it</i>",
+            "A <b>big</b> dog",
+            "{\\an8}[LAUGHS] No",
+            "♪ la ♪",
+        ]
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=40)
+@given(TEXTS, st.data())
+def test_whatever_is_answered_the_cues_are_whole(texts, data):
+    file = read("film.srt", data=srt(*texts))
+    style = data.draw(st.sampled_from([None, NETFLIX, Style(17, 20, 2)]))
+
+    def answer(request):
+        return data.draw(WORDS)
+
+    outcome, _ = run(file, answer, Task("it", style=style))
+    after = read("film.srt", data=splice(file, outcome.texts))
+    found = [row.id for row in outcome.misfits]
+    checker = Checker(style=style)
+    assert {one.id for one in checker.check(after)} == set(found)  # what `check` finds is what was listed
+    for before, entry in zip(file.entries, after.entries, strict=True):
+        assert entry.shown.strip()
+        for tag in ("<i>", "<b>", "{\\an8}", "[", "♪"):
+            assert entry.text.count(tag) >= (before.text.count(tag) if tag != "<b>" else 0)
+        assert entry.text.count("<b>") == entry.text.count("</b>")
+        assert entry.text.count("- ") == before.text.count("- ")
+    assert "".join(e.text for e in after.entries).count("<b>") >= "".join(e.text for e in file.entries).count("<b>")
