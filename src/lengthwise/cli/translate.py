@@ -64,6 +64,7 @@ def translate(
     encoding: options.Encoding = "",
     device: options.Device = None,
     engine: options.Engine = None,
+    explain: options.Explain = False,
     as_json: options.Json = False,
 ) -> None:
     """Translate within a length.
@@ -88,6 +89,7 @@ def translate(
     lengthwise.toml, or --length. Translations that are there, also in OUT, stay. --json prints a row for each text.
     In subtitles (SRT, WebVTT, ASS), a sentence over several cues is translated as one and shared out again; the limits
     are --preset, --cps, --line and --lines. A length may be in seconds of speech: 'at most 3.5 seconds'.
+    With --explain, nothing is translated: one sentence says how the length compares with the model's usual ones.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
@@ -120,6 +122,11 @@ def translate(
         if not document:
             partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
     name = model or _default_model(source, to)
+    if explain:
+        if file or strings or document or text == "-" or parser.budget is None:
+            raise terminal.UsageError("--explain is for one text and a --length")
+        terminal.print_explanation(name, "translate", parser.budget, text, as_json)
+        return
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
     translator = _translator(name, reverse, device, engine, fitted=not no_control, source=source, target=to, **search)

@@ -36,7 +36,7 @@ def lengths(
     texts = [text for _, text in lines(sources) if not isinstance(text, Malformed) and text.strip()]
     if not texts:
         raise UsageError(f"{sources} has no lines with text")
-    writer = load(model, device, fitted=bool(to))
+    writer = load(model, device, fitted=bool(to), engine=None)
     from ...evaluation.free_lengths import answers, translations
     from ...models.typical_lengths import add
     from ...translation import Translator

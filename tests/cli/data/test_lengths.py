@@ -1,0 +1,41 @@
+"""`data lengths`: lengths are measured, kept, and used by --explain."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def answers(tmp_path, monkeypatch):
+    """Answers that are twice as long as their prompts, in place of a model's."""
+    monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("lengthwise.cli.data.lengths.load", lambda *args, **options: None)
+    twice = lambda writer, prompts: [(prompt, prompt * 2) for prompt in prompts]  # noqa: E731
+    monkeypatch.setattr("lengthwise.evaluation.free_lengths.answers", twice)
+
+
+def test_lengths_are_measured_for_explain(cli, tmp_path):
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("".join(f"The fox number {n}.\n" for n in range(10, 34)) + "\n")
+    code, out, _ = cli("data", "lengths", prompts, "--model", "toy", "--json")
+    assert (code, json.loads(out)) == (0, {"model": "toy", "texts": 24, "free": 24, "shortest": 0})
+    code, out, _ = cli("write", "The fox", "--length", "at most 20 chars", "--model", "toy", "--explain")
+    below = "below the 5th percentile of what toy writes for such a source (36 to 36 chars, 24 texts measured)"
+    assert (code, below in out) == (0, True)
+
+
+def test_lengths_can_be_kept_beside_a_model(cli, tmp_path):
+    (tmp_path / "prompts.txt").write_text("A fox.\n")
+    assert cli("data", "lengths", tmp_path / "prompts.txt", "--model", "toy", "--out", tmp_path)[0] == 0
+    assert json.loads((tmp_path / "lengths.write.json").read_text())["free"]["chars"] == [[6, 12]]
+
+
+def test_a_file_without_lines(cli, tmp_path):
+    (tmp_path / "empty.txt").write_text("\n\n")
+    code, _, err = cli("data", "lengths", tmp_path / "empty.txt")
+    assert (code, "has no lines with text" in err) == (2, True)
+
+
+def test_explain_is_for_one_text(cli):
+    code, _, err = cli("translate", "-", "--to", "it", "--length", "at most 9 chars", "--explain")
+    assert (code, "--explain is for one text and a --length" in err) == (2, True)
