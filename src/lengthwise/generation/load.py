@@ -79,7 +79,7 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
         raise ValueError(
             f"the engine onnx takes no {next(iter(options))}; its numbers are those of the converted model"
         )
-    if device not in (None, "cpu"):
+    if str(device) not in ("None", "cpu"):
         raise ValueError(f"the engine onnx runs on the CPU; got the device {str(device)!r}")
     with gc_paused():
         model = load_onnx(name, fitted=fitted)

@@ -75,25 +75,27 @@ def resolve_onnx(name: str, *, say: Say = registry.say) -> tuple[Path, Path | No
     if any((folder / file).exists() for file in ("config.json", "adapter_config.json")):
         advice = f"convert it, `lengthwise export {name} FOLDER`, and name that folder; or use the engine transformers."
         raise ModelNotFound(name, f"{name!r} has not been converted for the onnx engine.", advice)
-    return resolve_onnx(str(description["base_model"]), say=say)[0], controls
+    if (base := str(description["base_model"])) == name:
+        raise ValueError(f"{folder} names itself as its base model; write the path of the base in {DESCRIPTION}")
+    return resolve_onnx(base, say=say)[0], controls
 
 
 def is_convertible(name: str) -> bool:
     """Return whether the onnx engine runs the model called `name` without an export. Nothing is fetched."""
-    short, folder = name.lower(), Path(name).expanduser()
-    if not (folder.is_dir() and name):
-        folder = registry.BUNDLED / short
+    if (local := registry.local_model(name)) is None and name.lower() in registry.KNOWN:
+        return registry.KNOWN[name.lower()].convert is not None
+    folder = local or registry.BUNDLED / name.lower()
     if (folder / SETTINGS).exists():
         return True
     if not (folder / DESCRIPTION).exists():
-        known = registry.KNOWN.get(short)
-        return known is not None and known.convert is not None
+        return False
     if _is_marian(folder):
         return folder.parent == registry.BUNDLED  # others may have options of a control that the engine refuses
     description = describe(folder)
     controls = [config["control"] for config in description["controls"]]
     weights = any((folder / file).exists() for file in ("config.json", "adapter_config.json"))
-    return controls == ["countdown_head"] and not weights and is_convertible(str(description["base_model"]))
+    base = str(description["base_model"])
+    return controls == ["countdown_head"] and not weights and base != name and is_convertible(base)
 
 
 def _is_marian(folder: Path) -> bool:
@@ -110,7 +112,7 @@ def _converted_once(name: str, folder: Path, say: Say) -> Path:
         say(f"converting {name} for onnxruntime, once ...")
         convert(folder, fresh)
 
-    files = sorted(folder.glob("*.safetensors"))
+    files = sorted(file for file in folder.iterdir() if file.is_file())
     stamp = [str(folder), *(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)]
     key = hashlib.sha256("\n".join(stamp).encode()).hexdigest()[:12]
     return built_once(name, cache_dir() / f"onnx-{folder.name}-{key}-{_EDITION}", build, say)

@@ -66,8 +66,8 @@ def say(message: str) -> None:
 def resolve(name: str, *, say: Say = say) -> Path:
     """Return the folder of the model called `name`: a path, a bundled or known name, or a hub id such as owner/name."""
     path, short = Path(name).expanduser(), name.lower()
-    if name and _is_model(path):  # Path("") would be the current folder
-        return path.absolute()
+    if (local := local_model(name)) is not None:
+        return local
     if _looks_like_path(name):
         names = ", ".join(_short_names())
         advice = f"give a folder that save_pretrained or lengthwise wrote, one of {names}, or a hub id."
@@ -90,10 +90,16 @@ def resolve(name: str, *, say: Say = say) -> Path:
 def converted(name: str, *, say: Say = say) -> Path | None:
     """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
     short = name.lower()
-    if short in _bundled() or short not in KNOWN or (convert := KNOWN[short].convert) is None:
+    if local_model(name) or short in _bundled() or short not in KNOWN or (convert := KNOWN[short].convert) is None:
         return None
     place = _place(short)
     return built_once(f"{short} for onnxruntime", place.with_name(f"{place.name}-onnx"), convert, say)
+
+
+def local_model(name: str) -> Path | None:
+    """Return the folder `name` if it holds a model."""
+    path = Path(name).expanduser()
+    return path.absolute() if name and _is_model(path) else None  # Path("") would be the current folder
 
 
 def _is_model(folder: Path) -> bool:
