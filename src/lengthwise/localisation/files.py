@@ -90,7 +90,7 @@ def shorten_file(
     return _localise(path, out, ask, settings, task, encoding, progress)
 
 
-def plan_file(file: StringFile, task: Task, out: Path) -> Plan:
+def plan_file(file: StringFile, task: Task, out: Path, encoding: str | None = None) -> Plan:
     """Return the plan of a file, by the planner of its format. `out`: where it will be written."""
     if file.format.name in SUBTITLES:
         from .cues import plan_cues
@@ -98,7 +98,7 @@ def plan_file(file: StringFile, task: Task, out: Path) -> Plan:
         return plan_cues(file, task)
     from .strings import plan_strings
 
-    return plan_strings(file, task, out)
+    return plan_strings(file, task, out, encoding)
 
 
 def _localise(
@@ -106,7 +106,7 @@ def _localise(
 ) -> Localised:
     before = _bytes(path), _bytes(out)
     file = read(path, data=before[0], encoding=encoding)
-    step: Plan | Outcome = plan_file(file, task, out)
+    step: Plan | Outcome = plan_file(file, task, out, encoding)
     answers = _Answers(out, ask, settings)
     while isinstance(step, Plan):
         answers.collect(step.requests, progress)
