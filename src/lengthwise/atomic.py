@@ -5,6 +5,7 @@ Content is written beside its destination under another name. The last step rena
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,8 +15,13 @@ from typing import IO, TextIO
 
 @contextmanager
 def file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that appears at `path` when the block ends, and is deleted if the block fails."""
+    """Open a file that appears at `path` when the block ends, and is deleted if the block fails.
+
+    A file that it replaces must be writable, and hands on its permissions.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"no permission to write to {path}")
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -24,7 +30,8 @@ def file(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(stream.fileno())
         umask = os.umask(0)  # it can only be read by setting it
         os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp lets only the owner read
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~umask
+        os.chmod(name, mode)  # mkstemp lets only the owner read
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -116,11 +116,20 @@ def test_rules_and_limits_of_the_project(cli, fake, po, tmp_path, monkeypatch):
         (["translate", "it.po", "--to", "it", "--out", "x.json"], "files are not converted"),
         (["shorten", "Text", "--length", "9", "--out", "x"], "are for string files"),
         (["shorten", "it.po", "--length", "9,12", "--out", "x.po"], "give one --length"),
-        (["translate", ".", "--to", "it", "--out", "other"], "no string or subtitle file is in the folder"),
+        (["translate", ".", "--to", "it", "--out", "../other"], "JSON, YAML and properties files must be named"),
+        (["translate", ".", "--to", "it", "--out", "./other"], "is inside the folder"),
+        (["translate", "enn.json", "--to", "it", "--out", "it.json"], "there is no file 'enn.json'"),
+        (["translate", "messages.pot", "--to", "it", "--out", "it.po"], "there is no file 'messages.pot'"),
+        (["translate", "res/values", "--to", "it", "--out", "out"], "there is no file 'res/values'"),
+        (["translate", "Save", "--to", "it", "--out", "it.json"], "it.json is a string file, but 'Save' is none"),
+        (["translate", "en.json", "--to", "it", "--in-place"], "has one language"),
+        (["translate", "folder", "--to", "it", "--out", "en.json"], "en.json is a file; folder is a folder"),
     ],
 )  # fmt: skip
 def test_bad_usage(cli, fake, po, tmp_path, monkeypatch, args, says):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "en.json").write_text('{"a": "Text"}')
+    (tmp_path / "folder").mkdir()
     if "." in args:
         po.unlink()
     code, _, err = cli(*args)
@@ -141,3 +150,11 @@ def test_lines_of_text_files_are_still_texts(cli, fake, tmp_path):
     path.write_text("One\nTwo\n")
     code, _, err = cli("translate", path, "--to", "it", "--in-place")
     assert (code, "are for string files" in err) == (2, True)
+
+
+def test_translations_in_a_folder_of_android_are_not_translated(cli, fake, tmp_path):
+    for folder in ("values", "values-it", "values-pt-rBR", "values-land"):
+        (tmp_path / "res" / folder).mkdir(parents=True)
+        (tmp_path / "res" / folder / "strings.xml").write_text('<resources><string name="a">Text</string></resources>')
+    assert cli("translate", tmp_path / "res", "--to", "it", "--out", tmp_path / "out")[0] == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["values", "values-land"]

@@ -72,3 +72,26 @@ def test_a_file_may_be_changed_in_place_and_its_link_stays(source, tmp_path):
 def test_the_folder_of_the_output_is_made(source, tmp_path):
     translate_file(source, tmp_path / "it" / "deep" / "it.json", Capitals(), Task("it"))
     assert [path.name for path in (tmp_path / "it/deep").iterdir()] == ["it.json"]
+
+
+@pytest.mark.parametrize("name", ["en.json", "it.json"])
+def test_a_file_that_changes_during_the_run_is_not_overwritten(source, tmp_path, name):
+    out = tmp_path / "it.json"
+
+    class Editor(Capitals):
+        def translate(self, texts, budgets):
+            (tmp_path / name).write_text('{"key0": "by hand"}')
+            return super().translate(texts, budgets)
+
+    with pytest.raises(ValueError, match=rf"{name} was changed during the run.*repeat the command"):
+        translate_file(source, out, Editor(), Task("it"))
+    assert (tmp_path / name).read_text() == '{"key0": "by hand"}'
+    assert (tmp_path / "it.json.texts.jsonl").exists()
+
+
+def test_permissions_stay(source, tmp_path):
+    out = tmp_path / "it.json"
+    out.write_text("{}")
+    out.chmod(0o600)
+    translate_file(source, out, Capitals(), Task("it"))
+    assert out.stat().st_mode & 0o777 == 0o600

@@ -128,3 +128,14 @@ def joined(message):
 @given(messages(), st.booleans())
 def test_what_is_written_is_read_back(message, doubled):
     assert parse(write(joined(message), doubled=doubled)) == joined(message)
+
+
+def test_the_number_of_a_plural_with_an_offset_stays_in_it():
+    text = (
+        "{n, plural, offset:1 one {You and # like {m, plural, one {it} few {x} other {them}}}"
+        " few {a} other {{g, select, f {her #} other {its}} # b}}"
+    )
+    built = translated(text)
+    assert (built.error, "number}" in built.text) == (None, False)
+    assert "YOU AND # LIKE {m, plural, one {IT} few {X} other {THEM}}" in built.text
+    assert "{g, select, f {HER # # B} other {ITS # B}}" in built.text

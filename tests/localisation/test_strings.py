@@ -178,7 +178,7 @@ def test_xliff_and_qt_states(tmp_path):
     qt = FILES["it.ts"][0]
     new, _, _ = translate(tmp_path, "it.ts", qt, words={"5 files": "5 archivi lunghissimi"})
     assert "<translation>\n            <numerusform>%n file</numerusform>" in new
-    new, _, _ = translate(tmp_path, "it.ts", qt, length=limited("at most 4 chars"))
+    new, _, _ = translate(tmp_path, "it.ts", qt, length=limited("at most 4 chars"), again=True)
     assert '<translation type="unfinished">' in new
 
 
@@ -312,12 +312,12 @@ def test_translations_in_the_output_are_kept(tmp_path):
         "a_many": "OTHERS",
         "a_other": "altri",
         "b": "Apri",
-        "c": "CLOSE",
+        "c": "Close",
         "d": "NEW",
     }
     assert (sorted(translator.asked), outcome.notes) == (
-        ["Close", "New", "Others"],
-        ["4 translations that were there before were kept"],
+        ["New", "Others"],
+        ["5 translations that were there before were kept"],
     )
     new, _, _ = translate(tmp_path, "en.json", source, "pl", out=out, again=True)
     assert json.loads(new)["b"] == "OPEN"
@@ -392,3 +392,201 @@ def test_a_shortened_text_keeps_its_state_unless_it_needs_a_review(tmp_path):
 def test_a_file_without_words_keeps_its_language(tmp_path):
     text = '{"@@locale": "en", "a": "%s: {x}", "b": "2.0"}'
     assert translate(tmp_path, "app.arb", text)[0] == text
+
+
+XLIFF = (
+    '<xliff version="1.2"><file source-language="en" target-language="it" original="a"><body>{}</body></file></xliff>'
+)
+UNIT = '<trans-unit id="{}"><source>{}</source>{}</trans-unit>'
+QT = '<TS version="2.1" language="it"><context><name>A</name>{}</context></TS>'
+
+
+@pytest.mark.parametrize(
+    ("name", "empty", "translated"),
+    [
+        ("a.po", HEADER.format("it") + '\nmsgid "Save"\nmsgstr ""\n', 'msgstr "Salva"'),
+        ("a.xlf", XLIFF.format(UNIT.format(1, "Save", "<target></target>")), "<target>Salva</target>"),
+        (
+            "a.ts",
+            QT.format("<message><source>Save</source><translation></translation></message>"),
+            "<translation>Salva</translation>",
+        ),
+    ],
+)
+def test_translations_in_the_output_are_kept_beside_sources(tmp_path, name, empty, translated):
+    out = tmp_path / "out" / name
+    out.parent.mkdir()
+    out.write_text(empty.replace(re.sub("Salva", "", translated), translated))
+    new, _, translator = translate(tmp_path, name, empty)
+    assert (translator.asked, translated in new) == ([], True)
+    new, _, translator = translate(tmp_path, name, empty.replace("Save", "Save all"))
+    assert (translator.asked, "SAVE ALL" in new) == (["Save all"], True)  # another source
+
+
+def test_a_mark_for_a_review_in_the_output_is_kept(tmp_path):
+    empty = HEADER.format("it") + '\nmsgid "Save"\nmsgstr ""\n'
+    out = tmp_path / "it.po"
+    out.write_text(empty.replace('msgid "Save"\nmsgstr ""', '#, fuzzy\nmsgid "Save"\nmsgstr "Salva"'))
+    new, _, _ = translate(tmp_path, "app.po", empty, out=out)
+    assert '#, fuzzy\nmsgid "Save"\nmsgstr "Salva"' in new
+
+
+def test_plural_forms_in_the_output_are_kept(tmp_path):
+    forms = '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n'
+    message = '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "{}"\nmsgstr[1] "{}"\n'
+    out = tmp_path / "it.po"
+    out.write_text(HEADER.format("it") + forms + message.format("un file", "tanti file"))
+    new, _, translator = translate(tmp_path, "app.po", HEADER.format("it") + forms + message.format("", ""), out=out)
+    assert (new, translator.asked) == (out.read_text(), [])
+
+
+def test_new_targets_in_the_output_are_no_translations(tmp_path):
+    empty = XLIFF.format(UNIT.format(1, "Save", ""))
+    out = tmp_path / "it.xlf"
+    out.write_text(XLIFF.format(UNIT.format(1, "Save", '<target state="new">Save</target>')))
+    assert "<target>SAVE</target>" in translate(tmp_path, "a.xlf", empty, out=out)[0]
+
+
+def test_corrections_with_other_markup_are_kept(tmp_path):
+    text = '<resources><string name="a">Hi you</string><string name="b">A <b>b</b></string></resources>'
+    out = tmp_path / "values-it.xml"
+    corrected = text.replace("Hi you", "Ciao <b>tu</b>").replace("A <b>b</b>", "A &amp; b")
+    out.write_text(corrected)
+    assert translate(tmp_path, "strings.xml", text, out=out)[0] == corrected
+
+
+def test_what_is_only_in_the_output_is_told(tmp_path):
+    out = tmp_path / "it.json"
+    out.write_text('{"a": "Salva", "old": "Vecchio", "steps": ["Uno", "Due"], "x": "1", "x": "2"}')
+    source = '{"a": "Save", "steps": ["Zero", "One", "Two"], "x": "First", "x": "Second"}'
+    new, outcome, _ = translate(tmp_path, "en.json", source, out=out)
+    assert new == '{"a": "Salva", "steps": ["ZERO", "ONE", "TWO"], "x": "FIRST", "x": "SECOND"}'
+    assert outcome.notes == [
+        "1 translations that were there before were kept",
+        f"1 texts of {out} are not in the file that is translated, and are dropped: old",
+    ]
+
+
+def test_the_output_has_the_encoding_of_the_file(tmp_path):
+    path, out = tmp_path / "en.json", tmp_path / "it.json"
+    path.write_bytes('{"a": "Café", "b": "New"}'.encode("cp1252"))
+    out.write_bytes('{"a": "Caffè"}'.encode("cp1252"))
+    translate_file(path, out, Capitals(), Task("it"), encoding="cp1252")
+    assert out.read_bytes().decode("cp1252") == '{"a": "Caffè", "b": "NEW"}'
+
+
+def test_a_locale_as_root_key_is_no_part_of_an_id(tmp_path):
+    out = tmp_path / "it.json"
+    out.write_text('{"it": {"a": "Salva"}}')
+    new, _, _ = translate(tmp_path, "en.json", '{"en": {"a": "Save", "b": "Open"}}', out=out)
+    assert json.loads(new) == {"it": {"a": "Salva", "b": "OPEN"}}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"tools": {"other": "Other tools"}},
+        {"gender": {"male": "He", "one": "One", "other": "They have {{count}}"}},
+        {"see_other": "Other pages"},
+    ],
+)
+def test_other_is_not_always_a_plural_form(tmp_path, texts):
+    for name, text in (("en.json", json.dumps(texts)), ("en.yml", yaml.safe_dump(texts | {"z": {"a": "b"}}))):
+        new, _, _ = translate(tmp_path, name, text, "pl")
+        assert [entry.id for entry in read(name, data=new.encode()).entries] == [
+            entry.id for entry in read(name, data=text.encode()).entries
+        ]
+
+
+def test_other_with_a_number_is_a_plural_form(tmp_path):
+    new, _, _ = translate(tmp_path, "en.json", '{"n_other": "{{count}} files"}')
+    assert list(json.loads(new)) == ["n_one", "n_other"]
+
+
+def test_other_keys_between_plural_forms(tmp_path):
+    text = '{"item_one": "{{count}} item", "item_one_hint": "Hint", "item_other": "{{count}} items"}'
+    new, _, _ = translate(tmp_path, "en.json", text, "pl")
+    assert list(json.loads(new)) == ["item_one", "item_one_hint", "item_few", "item_many", "item_other"]
+
+
+def test_headers_with_the_line_ends_of_windows(tmp_path):
+    text = (HEADER.format("") + '\nmsgid "%d a"\nmsgid_plural "%d b"\nmsgstr[0] ""\nmsgstr[1] ""\n').replace(
+        "\n", "\r\n"
+    )
+    new, _, _ = translate(tmp_path, "it.po", text)
+    assert "\r\r" not in new
+    assert 'charset=UTF-8\\n"\r\n"Plural-Forms: nplurals=2' in new
+
+
+def test_one_plural_form_has_the_plural_as_source(tmp_path):
+    forms = '"Plural-Forms: nplurals=1; plural=0;\\n"\n'
+    text = HEADER.format("ja") + forms + '\nmsgid "One file"\nmsgid_plural "%d files"\nmsgstr[0] ""\n'
+    _, _, translator = translate(tmp_path, "ja.po", text, "ja", {"5 files": "5ファイル"})
+    assert "5 files" in translator.asked
+    assert "One file" not in translator.asked
+
+
+def test_new_texts_have_the_markup_of_their_source(tmp_path):
+    one = UNIT.format(1, 'Click <x id="1"/> now &amp; then', '<target state="new">Click now</target>')
+    two = UNIT.format(2, "A &amp; b", '<target state="new">A <x id="1"/></target>')
+    new, outcome, _ = translate(tmp_path, "a.xlf", XLIFF.format(one + two))
+    assert '>CLICK <x id="1"/> NOW &amp; THEN</target>' in new
+    assert ">A &amp; B</target>" in new
+    assert not outcome.misfits
+    message = '<message><source>Bell <byte value="x7"/></source><translation type="unfinished"></translation></message>'
+    new, _, _ = translate(tmp_path, "a.ts", QT.format(message))
+    assert '<translation>BELL <byte value="x7"/></translation>' in new
+
+
+def test_final_and_reviewed_targets_stay(tmp_path):
+    states = ("final", "signed-off")
+    units = [UNIT.format(n, "Save", f'<target state="{state}">Salva</target>') for n, state in enumerate(states)]
+    text = XLIFF.format("".join(units))
+    assert translate(tmp_path, "a.xlf", text, again=True)[0] == text
+    text = FILES["a.xliff"][0].replace("<source>One.", "<source>ONE.")
+    text = re.sub(r"<segment[^>]*>", '<segment state="initial" subState="lengthwise:length">', text)
+    text = re.sub(r"<target>[^<]+", "<target>Per mano", text)
+    assert "Per mano" in text
+    assert translate(tmp_path, "a.xliff", text)[0].count("Per mano") == text.count("Per mano")
+
+
+def test_fuzzy_in_a_second_line_of_flags(tmp_path):
+    head = '\n#, c-format\n#, fuzzy\n#| msgid ""\n#| "Opn"\nmsgid "Open"\nmsgstr "Apri"\n'
+    new, _, _ = translate(tmp_path, "it.po", HEADER.format("it") + head, again=True)
+    assert new == HEADER.format("it") + '\n#, c-format\nmsgid "Open"\nmsgstr "OPEN"\n'
+
+
+def test_quoted_braces_of_message_formats(tmp_path):
+    text = "a=Don''t use '{'x'}' for {0}\nb=Use '{'0'}' for {0}\n"
+    new, outcome, _ = translate(tmp_path, "m.properties", text)
+    assert new.splitlines()[0] == "a=DON''T USE '{'x'}' FOR {0}"
+    assert new.splitlines()[1] == "b=Use '{'0'}' for {0}"  # it is told, not damaged
+    assert [row.id for row in outcome.misfits] == ["b"]
+
+
+def test_a_worse_text_of_a_later_round_is_not_taken(tmp_path):
+    text = HEADER.format("it") + '\n# c=10 r=2\nmsgid "Hello dear world"\nmsgstr ""\n'
+    path, out = tmp_path / "app.po", tmp_path / "it.po"
+    path.write_text(text)
+
+    class Worse(Capitals):
+        def _result(self, text):
+            texts = ["Ciao bellissimo x", "Ciao bellissimissimo mondo", ValueError("no text")]
+            self.words = {text: texts[min(2, len(self.calls) - 1)]}
+            return super()._result(text)
+
+    done = translate_file(path, out, Worse(), Task("it"))
+    assert [(row.text, row.changed) for row in done.outcome.rows] == [("Ciao bellissimo x", True)]
+    assert 'msgstr "Ciao bellissimo x"' in out.read_text()
+
+
+def test_shortening_looks_at_all_limits(tmp_path):
+    path, out = tmp_path / "strings.xml", tmp_path / "short.xml"
+    path.write_text(
+        '<resources>\n<!-- at most 6 characters, at most 7 bytes -->\n<string name="a">èèèèè</string></resources>'
+    )
+    limits = read(path).entries[0].limits
+    assert {limit.unit for limit in limits} == {"chars", "bytes"}
+    shortener = Capitals()
+    shorten_file(path, out, shortener, Task(None))
+    assert shortener.budgets == {"èèèèè": "at most 7 bytes"}

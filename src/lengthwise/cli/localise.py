@@ -3,6 +3,7 @@
 Rows go to stdout as JSON if asked for. Texts that do not fit, and the counts, go to stderr.
 """
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ..localisation.files import Localised, Progress
     from ..localisation.plan import Row
 
+# Android's folders of translations, such as values-it, values-pt-rBR and values-b+sr+Latn; values-car is for cars.
+_TRANSLATED = re.compile(r"values-(?!car\b)(?:[a-z]{2,3}(?:-r[A-Z]{2})?|b\+\S+)")
 _WIDTH = 60  # of an id and of a text in the table
 Work = Callable[[Path, Path, "Progress"], "Localised"]
 
@@ -41,6 +44,24 @@ def string_files(text: str, folders: bool) -> Path | None:
     return path if names else None
 
 
+def is_string_file(path: Path) -> bool:
+    """Return whether the name of a file is that of a string or subtitle file. Text files may be either."""
+    from ..formats import formats_of
+
+    names = [format.name for format in formats_of(path)]
+    return bool(names) and "text" not in names
+
+
+def names_no_file(text: str, out: Path | None) -> bool:
+    """Return whether a text looks like the name of a string file or of a folder, but no such file exists."""
+    if "://" in text or len(text.split()) != 1:
+        return False
+    is_folder = "/" in text and out is not None and not out.suffix
+    with suppress(OSError, ValueError):  # the text is too long for a name
+        return (is_folder or is_string_file(Path(text))) and not Path(text).is_dir()
+    return False
+
+
 @dataclass(frozen=True)
 class Pair:
     """A file to read and the file to write."""
@@ -49,7 +70,7 @@ class Pair:
     out: Path
 
 
-def pairs(path: Path, out: Path | None, in_place: bool, encoding: str) -> list[Pair]:
+def pairs(path: Path, out: Path | None, in_place: bool, encoding: str, *, translates: bool = False) -> list[Pair]:
     """Return the files to read and to write: one, or those of a folder. Files are replaced only with --in-place.
 
     Each file is read once here, so that a broken one is found before a model is loaded.
@@ -68,13 +89,22 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str) -> list[P
             raise terminal.UsageError(f"--out {target} is a folder; name a file to write")
         if not {one.name for one in formats_of(path)} & {one.name for one in formats_of(target)}:
             raise terminal.UsageError(f"--out {target} has another format than {path}; files are not converted")
-        read(path, encoding=encoding or None)
-        return [Pair(path, target)]
-    found = [Pair(file, target / file.relative_to(path)) for file in files_in(path)]
+        found = [Pair(path, target)]
+    else:
+        if target.is_file():
+            raise terminal.UsageError(f"--out {target} is a file; {path} is a folder, so name a folder to write to")
+        if out and out.resolve().is_relative_to(path.resolve()):
+            raise terminal.UsageError(f"--out {out} is inside the folder {path}; name a folder outside it")
+        files = [file for file in files_in(path) if not (translates and _TRANSLATED.fullmatch(file.parent.name))]
+        found = [Pair(file, target / file.relative_to(path)) for file in files]
     if not found:
-        raise terminal.UsageError(f"no string or subtitle file is in the folder {str(path)!r}")
+        advice = "JSON, YAML and properties files must be named"
+        raise terminal.UsageError(f"no string or subtitle file is in the folder {str(path)!r}; {advice}")
     for pair in found:
-        read(pair.file, encoding=encoding or None)
+        file = read(pair.file, encoding=encoding or None)
+        if translates and in_place and file.entries and all(entry.source is None for entry in file.entries):
+            reason = "has one language, so a second run would translate the translations"
+            raise terminal.UsageError(f"--in-place: {pair.file} {reason}; give --out")
     return found
 
 

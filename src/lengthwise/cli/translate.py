@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
 BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
-_FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab|strings|srt|vtt|ass|ssa)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
+_FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
 
 def translate(
@@ -86,7 +86,7 @@ def translate(
     the document goes to OUT and the JSON of its sentences to stdout; the same command resumes an interrupted run.
     String files (PO, XLIFF, JSON, ARB, Android XML, .strings, .stringsdict, properties, YAML, Qt TS, store listings)
     go to OUT, or with --in-place to FILE itself. Only translations change. The limits are those in the file, of
-    lengthwise.toml, or --length. Translations that are there, also in OUT, stay. --json prints a row for each text.
+    lengthwise.toml, or --length. Existing translations in FILE and OUT are kept. --json prints a row for each text.
     In subtitles (SRT, WebVTT, ASS), a sentence over several cues is translated as one and shared out again; the limits
     are --preset, --cps, --line and --lines. A length may be in seconds of speech: 'at most 3.5 seconds'.
     With --explain, nothing is translated: one sentence says how the length compares with the model's usual ones.
@@ -103,7 +103,7 @@ def translate(
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
-    if file is None and _FILE_NAME.fullmatch(text):
+    if file is None and (_FILE_NAME.fullmatch(text) or localise.names_no_file(text, out)):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     strings = None if document or tsv else localise.string_files(text, folders=bool(out or in_place))
     if not strings and (in_place or again or encoding):
@@ -114,8 +114,10 @@ def translate(
     parser = LineParser(
         with_language(length, to), unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
     )
-    found = localise.pairs(strings, out, in_place, encoding) if strings else []
+    found = localise.pairs(strings, out, in_place, encoding, translates=True) if strings else []
     if out and not strings:
+        if not (document or as_json) and localise.is_string_file(out):
+            raise terminal.UsageError(f"--out {out} is a string file, but {text!r} is none; name another file to write")
         read = document or file
         if read is not None and out.exists() and out.samefile(read):
             raise terminal.UsageError(f"--out {out} is the file to translate; name another file")

@@ -113,6 +113,7 @@ class Entry:
     `seconds`: how long a subtitle is on the screen; `start`: from when on. `track`: its style and speaker (ASS).
     `around`: what to write before and after a new text, if the element that holds it is not in the file yet.
     `form`: the plural form that the text is for: a category of CLDR, such as few, or the number of a form in gettext.
+    `source_markup`: as `markup`, of the source. `plural`: the source of the other plural forms (gettext).
     """
 
     id: str
@@ -128,6 +129,8 @@ class Entry:
     track: str = ""
     around: tuple[str, str] = ("", "")
     form: str = ""
+    source_markup: bool = False
+    plural: str | None = None
 
     @property
     def message(self) -> str:
@@ -135,6 +138,7 @@ class Entry:
         return self.id[: -len(self.form) - 1 - self.id.endswith("]")] if self.form else self.id
 
 
+LOCALE = re.compile(r"[a-z]{2,3}(?:[-_]\w+)*")  # the only root key of a file with one language
 CATEGORIES = ("zero", "one", "two", "few", "many", "other")  # of plurals, by CLDR
 
 

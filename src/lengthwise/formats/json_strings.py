@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from json import decoder
 from typing import NamedTuple
 
-from .base import CATEGORIES, Document, Edit, Entry, Format, Place
+from .base import CATEGORIES, LOCALE, Document, Edit, Entry, Format, Place
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
@@ -88,10 +88,16 @@ def _skip(text: str, at: int) -> int:
 
 
 def entries(document: Document) -> Iterator[Entry]:
-    """Yield the strings, called by their keys with dots between them. Keys that begin with @ describe others."""
-    for string in strings(document):
+    """Yield the strings, called by their keys with dots between them, without the locale if it is the only root key.
+
+    Keys that begin with @ describe others.
+    """
+    every = list(strings(document))
+    roots = {string.path[0] if len(string.path) > 1 else "" for string in every}
+    skipped = int(len(roots) == 1 and LOCALE.fullmatch(min(roots)) is not None)
+    for string in every:
         if not any(key.startswith("@") for key in string.path):
-            found = entry(document, string, ".".join(string.path))
+            found = entry(document, string, ".".join(string.path[skipped:]))
             last = re.split(r"[._]", found.id)[-1]
             found.form = last if last in CATEGORIES and last != found.id else ""
             yield found

@@ -64,6 +64,7 @@ def _message_entries(message: _Message, document: Document) -> Iterator[Entry]:
             limits,
             flags,
             form="" if form is None else str(form),
+            plural=message.plural.text if message.plural else None,
         )
 
 

@@ -6,7 +6,8 @@ from .base import Document, Edit, Entry
 from .plurals import gettext_forms, numbered_forms
 
 COMMENT = "# lengthwise: "
-_HEADER = re.compile(r"(?P<comments>(?:^#[^\r\n]*(?:\r\n?|\n))*)^msgid \"\"[ \t]*(?:\r\n?|\n)msgstr ", re.MULTILINE)
+_END = r"(?:\r\n|\r(?!\n)|\n)"  # of a line
+_HEADER = re.compile(rf"(?P<comments>(?:^#[^\r\n]*{_END})*)^msgid \"\"[ \t]*{_END}msgstr ", re.MULTILINE)
 _LANGUAGE = re.compile(r'"Language:[ \t]*([^\\"]*?)\\n"')
 _FORMS = re.compile(r'"Plural-Forms:[ \t]*([^"]*?)\\n"')
 _FLAGS = re.compile(r"#,.*\bfuzzy\b")
@@ -25,19 +26,20 @@ def mark(document: Document, entry: Entry, note: str | None) -> list[Edit]:
         number -= 1
         comments.append((number, document.line_text(number)))
     old = next((line for line, text in comments if text.startswith(COMMENT)), None)
-    flags = next(((line, text) for line, text in comments if text.startswith("#,")), None)
+    flags = [(line, text) for line, text in comments if text.startswith("#,")]
+    fuzzy = [(line, text) for line, text in flags if _FLAGS.match(text)]
+    previous = [line for line, text in comments if text.startswith("#|")]
     edits = [] if old is None else [_line(document, old, None if note is None else COMMENT + note)]
     if note is None:
-        if flags and _FLAGS.match(flags[1]):
-            edits.append(_line(document, flags[0], _without_fuzzy(flags[1])))
+        edits += [_line(document, line, _without_fuzzy(text)) for line, text in fuzzy]
+        edits += [_line(document, line, None) for line in previous if fuzzy]  # of what the fuzzy text translated
         return edits
     if old is None:
         edits.append(_insert(document, number, COMMENT + note))
-    if flags is None:
-        previous = [line for line, text in comments if text.startswith("#|")]
+    if not flags:
         edits.append(_insert(document, min([first, *previous]), "#, fuzzy"))
-    elif not _FLAGS.match(flags[1]):
-        edits.append(_line(document, flags[0], "#, fuzzy," + flags[1][2:]))
+    elif not fuzzy:
+        edits.append(_line(document, flags[0][0], "#, fuzzy," + flags[0][1][2:]))
     # Two insertions at one place are one edit, so that their order is certain.
     if len(edits) == 2 and edits[0][:2] == edits[1][:2]:
         edits = [Edit(edits[0].start, edits[0].end, edits[0].text + edits[1].text)]
@@ -78,7 +80,7 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
     header = _HEADER.search(document.text)
     if header is None:
         return []
-    end = re.compile(r"(?:\r\n?|\n)(?!\")").search(document.text, header.end())
+    end = re.compile(rf"{_END}(?!\")").search(document.text, header.end())
     limits = header.end(), end.start() if end else len(document.text)
     edits: list[Edit] = []
     language = _LANGUAGE.search(document.text, *limits)
@@ -88,7 +90,7 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
     charset = re.compile(r"charset=(CHARSET)\b").search(document.text, *limits)
     if charset:
         edits.append(Edit(*charset.span(1), "UTF-8" if document.encoding == "utf-8" else document.encoding))
-    if edits and (fuzzy := re.search(r"^#,.*\bfuzzy\b.*(?:\r\n?|\n)", header["comments"], re.MULTILINE)):
+    if edits and (fuzzy := re.search(rf"^#,.*\bfuzzy\b.*{_END}", header["comments"], re.MULTILINE)):
         rest = _without_fuzzy(fuzzy[0].rstrip("\r\n"))
         at = header.start() + fuzzy.start()
         edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
@@ -117,6 +119,6 @@ def _plural_forms(document: Document, source: str, target: str, limits: tuple[in
     if forms == found[1]:
         return []
     number = len(numbered_forms(forms))
-    empty = re.compile(r'(?:\r\n?|\n)msgstr\[(\d+)\][ \t]*""[ \t]*(?=[\r\n]|\Z)(?!(?:\r\n?|\n)[ \t]*")')
+    empty = re.compile(rf'{_END}msgstr\[(\d+)\][ \t]*""[ \t]*(?=[\r\n]|\Z)(?!{_END}[ \t]*")')
     extra = [Edit(*one.span(), "") for one in empty.finditer(document.text) if int(one[1]) >= number]
     return [Edit(*found.span(1), forms), *extra]

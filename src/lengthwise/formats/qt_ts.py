@@ -32,6 +32,7 @@ def entries(document: Document) -> Iterator[Entry]:
             key = f"{name}[{number}]" if forms else name
             found = _entry(document, element, key, names[1], limits, flags)
             found.form = str(number) if element.name == "numerusform" else ""
+            found.source_markup = source is not None and xml.has_markup(source.raw(document))
             yield found
 
 

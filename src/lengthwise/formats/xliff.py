@@ -14,7 +14,10 @@ CODE = re.compile(
 )
 _SIZE_UNITS = {"char": "chars", "byte": "bytes", "pixel": "pixels"}
 _STORAGE = {"xliff:utf8": "bytes", "": "bytes", "xliff:utf16": "UTF-16 bytes", "xliff:utf32": "UTF-32 bytes"}
-_NEW = ("new", "needs-translation")  # states of a target that is no translation yet
+# Flags of the states of a target (1.2). New: it is no translation yet.
+_STATES = {"new": "new", "needs-translation": "new", "needs-review-translation": "unfinished"}
+_STATES |= {"final": "final", "signed-off": "final"}
+_TOO_LONG = "lengthwise:length"  # the subState (2.x) of a translation that needs a review
 
 
 def entries(document: Document) -> Iterator[Entry]:
@@ -37,7 +40,8 @@ def _units_1(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
         attributes = unit.attributes
         flags = {"approved"} if attributes.get("approved") == "yes" else set()
         target = unit.child("target")
-        flags |= {"new"} if target is not None and target.attributes.get("state") in _NEW else set()
+        state = target.attributes.get("state", "") if target is not None else ""
+        flags |= {_STATES[state]} if state in _STATES else set()
         limits = [*_widths(document, unit), *_notes(document, unit)]
         name = prefix + (attributes.get("id") or attributes.get("resname") or "")
         yield _entry(document, unit, source, name, limits, flags)
@@ -67,7 +71,10 @@ def _units_2(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
                 raise document.error(segment.start, "a segment has no source")
             limits = [*_restrictions(document, unit, storage), *_notes(document, unit)]
             state = segment.attributes.get("state")
-            flags = {"final"} if state == "final" else {"new"} if state == "initial" else set()
+            target = segment.child("target")
+            too_long = segment.attributes.get("subState") == _TOO_LONG and target is not None and target.raw(document)
+            flags = {"final"} if state == "final" else set()
+            flags |= {"unfinished" if too_long else "new"} if state == "initial" else set()
             own = segment.attributes.get("id") or str(number)
             name = prefix + unit.attributes.get("id", "") + (f"/{own}" if len(segments) > 1 else "")
             yield _entry(document, segment, source, name, limits, flags)
@@ -112,7 +119,9 @@ def _entry(
         place, around = target.inner, ("", "")
     where = Place(*place, document.line(place[0] if text else source.start))
     visible = _shown(text, markup)
-    return Entry(name, text, where, visible, original, tuple(limits), frozenset(flags), markup, around=around)
+    found = Entry(name, text, where, visible, original, tuple(limits), frozenset(flags), markup, around=around)
+    found.source_markup = source_markup
+    return found
 
 
 def _new_target(document: Document, holder: Element, source: Element) -> tuple[tuple[int, int], tuple[str, str]]:
@@ -148,7 +157,7 @@ def _with_state(tag: str, note: str | None, second: bool) -> str:
     if note is None:
         return xml.with_attribute(xml.with_attribute(tag, reason, None), "state", "translated") if named else tag
     tag = xml.with_attribute(tag, "state", "initial" if second else "needs-review-translation")
-    return xml.with_attribute(tag, reason, "lengthwise:length" if second else "rejected-length")
+    return xml.with_attribute(tag, reason, _TOO_LONG if second else "rejected-length")
 
 
 def label(document: Document, source: str, target: str) -> list[Edit]:

@@ -5,11 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .base import CATEGORIES, Document, Edit, Entry, Format, Limit, Place
+from .base import CATEGORIES, LOCALE, Document, Edit, Entry, Format, Limit, Place
 from .limits import limits_in
 
 _STRING = "tag:yaml.org,2002:str"
-_LOCALE = re.compile(r"[a-z]{2,3}(?:[-_]\w+)*")
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor or a tag before the value
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _BLOCK = re.compile(r"(?P<style>[|>])[^\r\n]*(?:\r\n?|\n)(?:[ \t]*(?:\r\n?|\n))*(?P<indent> +)")
@@ -33,7 +32,7 @@ def entries(document: Document) -> Iterator[Entry]:
     for root in roots:
         skipped = 0
         if root is not None and root.id == "mapping" and len(root.value) == 1:
-            skipped = int(_LOCALE.fullmatch(str(root.value[0][0].value)) is not None)
+            skipped = int(LOCALE.fullmatch(str(root.value[0][0].value)) is not None)
         for path, node in _scalars(root, (), seen):
             found = _entry(document, node, ".".join(path[skipped:] or path))
             found.form = path[-1] if len(path[skipped:]) > 1 and path[-1] in CATEGORIES else ""

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..formats import Limit, xml
+from ..formats import Entry, Limit, Place, xml
+from ..formats.check import check_text
 from ..formats.limits import countable
 from ..formats.xliff import CODE
 from ..length.budget import Budget
@@ -20,7 +21,7 @@ from .plan import Answers, Request
 
 _ATOM = re.compile(rf"{CODE.pattern}|<(?P<tag>xliff:g)\b[^<>]*>.*?</(?P=tag)>", re.DOTALL)
 # What stands for the number in a text with plural forms.
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"%(?:\d+\$)?(?:ll?|h|z)?[dui](?![a-z])|%L?n\b|%L?1\b|%\{count\}|\{\{\s*count\s*\}\}|\{#[\w.-]*\}|%\(\w+\)d|\{count\}|\{n\}"
 )
 
@@ -84,8 +85,13 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
     bare, mnemonic = (body, "") if context.markup else mnemonics.take_out(body, context.marks)
     masked, codes = _mask(bare) if context.markup else (bare, {})
     visible = shown(_SIGN.sub("#", text) if seen is None else seen, context.markup).strip()
-    budget = room(context.limits(visible), masked, visible, context.beside)
-    if context.shortens and (budget is None or budget.fits(UNITS[budget.unit].measure(masked))):
+    limits = context.limits(visible)
+    if context.shortens:
+        limits = [limit for limit in limits if _is_outside(visible + context.beside, limit)]
+        if not limits:
+            return unchanged(text)
+    budget = room(limits, masked, visible, context.beside)
+    if context.shortens and budget is None:
         return unchanged(text)
     request = Request(masked, budget)
 
@@ -105,6 +111,12 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         return Built(head + new + tail, answer.complete, (answer.note,) if answer.note else ())
 
     return Draft((request,), build)
+
+
+def _is_outside(text: str, limit: Limit) -> bool:
+    if not countable(limit):
+        return False
+    return any(check_text("", Entry("", text, Place(0, 0, 0), text), limit))
 
 
 def _alternatives(text: str) -> list[str]:
@@ -160,7 +172,7 @@ def sampled(text: str, number: int, context: Context, place: str | None = None) 
     tells neither. If the number is not in the translation, the text is translated with its placeholder. `place`: the
     placeholder of the number, if it is known.
     """
-    places = _NUMBER.findall(text) if place is None else [place] * text.count(place)
+    places = NUMBER.findall(text) if place is None else [place] * text.count(place)
     places = [one for one in places if one in ("%n", "%Ln")] or places  # Qt has other numbers beside it
     usual = plain(text, context, seen=_SIGN.sub("#", text))
     if len(places) != 1 or not usual.requests:
@@ -179,6 +191,10 @@ def sampled(text: str, number: int, context: Context, place: str | None = None) 
     return Draft((*with_number.requests, *usual.requests), build)
 
 
+def _rows(limit: Limit) -> int:
+    return (limit.lines or 1) if limit.each_line else 1
+
+
 def room(limits: Sequence[Limit], request: str, visible: str, beside: str = "") -> Budget | None:
     """Return the budget of a request: the smallest limit that can be counted, for the text as the translator sees it.
 
@@ -187,10 +203,9 @@ def room(limits: Sequence[Limit], request: str, visible: str, beside: str = "") 
     counted = [limit for limit in limits if countable(limit) and (limit.high or limit.low)]
     if not counted:
         return None
-    limit = min(counted, key=lambda one: one.high or float("inf"))
+    limit = min(counted, key=lambda one: (one.high or float("inf")) * _rows(one))
     measure, unit = UNITS[limit.unit].measure, limit.unit
     extra = measure(request) - measure(visible) - (measure(beside) if beside.strip() else 0)
-    rows = (limit.lines or 1) if limit.each_line else 1
-    high = None if limit.high is None else max(1, limit.high * rows + extra)
+    high = None if limit.high is None else max(1, limit.high * _rows(limit) + extra)
     low = max(0, limit.low + extra) if limit.low else 0
     return None if high is None and not low else Budget(low if high is None else min(low, high), high, unit=unit)

@@ -90,7 +90,7 @@ def shorten_file(
     return _localise(path, out, ask, settings, task, encoding, progress)
 
 
-def plan_file(file: StringFile, task: Task, out: Path) -> Plan:
+def plan_file(file: StringFile, task: Task, out: Path, encoding: str | None = None) -> Plan:
     """Return the plan of a file, by the planner of its format. `out`: where it will be written."""
     if file.format.name in SUBTITLES:
         from .cues import plan_cues
@@ -98,23 +98,32 @@ def plan_file(file: StringFile, task: Task, out: Path) -> Plan:
         return plan_cues(file, task)
     from .strings import plan_strings
 
-    return plan_strings(file, task, out)
+    return plan_strings(file, task, out, encoding)
 
 
 def _localise(
     path: Path, out: Path, ask: Ask, settings: dict[str, Any], task: Task, encoding: str | None, progress: Progress
 ) -> Localised:
-    file = read(path, encoding=encoding)
-    step: Plan | Outcome = plan_file(file, task, out)
+    before = _bytes(path), _bytes(out)
+    file = read(path, data=before[0], encoding=encoding)
+    step: Plan | Outcome = plan_file(file, task, out, encoding)
     answers = _Answers(out, ask, settings)
     while isinstance(step, Plan):
         answers.collect(step.requests, progress)
         step = step.finish(answers.known)
     data = splice(file, step.texts, step.edits)
+    for one, old in zip((path, out), before, strict=True):
+        if _bytes(one) != old:
+            raise ValueError(f"{one} was changed during the run, so nothing is written; repeat the command")
     with atomic.file(out.resolve() if out.is_symlink() else out) as stream:
         stream.write(data)
     answers.forget()
     return Localised(file, out, step, len(answers.known))
+
+
+def _bytes(path: Path) -> bytes | None:
+    """Return the content of a file, or None if there is none."""
+    return path.read_bytes() if path.exists() else None
 
 
 class _Answers:

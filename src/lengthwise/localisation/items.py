@@ -1,14 +1,13 @@
 """Items: the texts of a string file that are to be translated or shortened, with their limits and plural forms.
 
-Texts that are fixed, approved or final stay. So do texts that have a translation, unless all are asked for again. In a
-file with one language, the translations are in the file that will be replaced: those are kept.
+Texts that are fixed, approved or final stay. So do texts that have a translation, in the file or in the one that will
+be replaced, unless all are asked for again.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import groupby
+from functools import cached_property, partial
 from pathlib import Path
 
 from ..formats import Entry, Limit, StringFile, read
@@ -16,7 +15,8 @@ from ..formats.icu import has_choices, longest
 from ..formats.plurals import categories, integer_forms, numbered_forms
 from ..formats.po_edits import formula
 from ..formats.rules import limits_for
-from .drafts import Context, Draft, plain, sampled, shown, unchanged
+from .drafts import NUMBER, Context, Draft, plain, sampled, shown, unchanged
+from .earlier import earlier_texts
 from .messages import message_draft
 from .mnemonics import MARKS
 from .plan import Task
@@ -24,6 +24,7 @@ from .plan import Task
 _FINISHED = frozenset({"fixed", "approved", "final"})
 _NO_ICU = ("qt", "stringsdict", "store", "text")  # formats of programs that do not use ICU messages
 _NUMBERED = ("po", "qt")  # formats whose plural forms have numbers
+_ANY_KEYS = ("json", "yaml")  # formats in which a plural form is a key like others
 _DOUBLED = re.compile(r"\w''\w")  # it''s
 _USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of plural forms that the target does not have
 
@@ -33,7 +34,7 @@ class Item:
     """A text that gets a new one. `first`: the first entry of its message.
 
     `added`: a plural form that the file lacks; its text is written beside that of `entry`. `kept`: the new text is one
-    that was there before, and is not reported.
+    that was there before, and is not reported. `review`: that text was marked for a review.
     """
 
     entry: Entry
@@ -43,6 +44,7 @@ class Item:
     make: Callable[[Context], Draft]
     added: str = ""
     kept: bool = False
+    review: bool = False
 
     @property
     def id(self) -> str:
@@ -56,21 +58,47 @@ class Item:
         return self.context.limits(longest(shown(self.source, self.context.markup)).strip())
 
 
-class Items:
-    """Finds the items of a file that will be written to `out`."""
+def _messages(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Return the texts in groups, one for each message. The forms of a plural may have other texts between them."""
+    found: list[list[Entry]] = []
+    plurals: dict[str, list[Entry]] = {}
+    for entry in entries:
+        group = plurals.get(entry.message) if entry.form else None
+        if group is None or any(one.form == entry.form for one in group):
+            group = []
+            found.append(group)
+            if entry.form:
+                plurals[entry.message] = group
+        group.append(entry)
+    return found
 
-    def __init__(self, file: StringFile, task: Task, out: Path) -> None:
+
+class Items:
+    """Finds the items of a file that will be written to `out`. `encoding`: of both files, if they do not tell it.
+
+    `earlier`: the texts in `out` that may be kept, by id. `lost`: ids of texts that are only in `out`.
+    """
+
+    def __init__(self, file: StringFile, task: Task, out: Path, encoding: str | None = None) -> None:
         self.file, self.task, self.out = file, task, out
         self.earlier: dict[str, Entry] = {}
-        one_language = all(entry.source is None for entry in file.entries)
+        self.lost: list[str] = []
         another = out.is_file() and not (Path(file.path).exists() and out.samefile(file.path))
-        if task.target and not task.again and one_language and another:
-            self.earlier = {entry.id: entry for entry in read(out).entries}
+        if task.target and not task.again and another:
+            replaced = read(out, encoding=encoding).entries
+            self.earlier = earlier_texts(file.entries, replaced)
+            self.lost = [entry.id for entry in replaced if entry.text.strip()]
 
     def find(self) -> Iterator[Item]:
-        """Yield the items in the order of the file."""
-        for _, group in groupby(self.file.entries, lambda entry: (bool(entry.form), entry.message)):
-            entries = list(group)
+        """Yield the items, in the order of the file by the first text of each message."""
+        known = {entry.id for entry in self.file.entries}
+        for item in self._find():
+            known.add(item.id)
+            yield item
+        self.lost = [name for name in self.lost if name not in known]
+
+    def _find(self) -> Iterator[Item]:
+        for entries in _messages(self.file.entries):
             if entries[0].form and self.task.target and self._is_plural(entries):
                 yield from self._plural(entries, self.task.target)
             else:
@@ -90,20 +118,22 @@ class Items:
         done = bool(text.strip()) and "new" not in flags and not self.task.again
         return None if done or not entry.source.strip() else entry.source
 
-    def _kept(self, entry: Entry, added: str = "") -> Item | None:
+    def _kept(self, entry: Entry, added: str = "", first: Entry | None = None) -> Item | None:
         """Return the item of a text whose translation is in the file that will be replaced, or None."""
-        new = Item(entry, entry, entry.text, self._context(entry, ""), lambda own: unchanged(""), added, kept=True)
+        new = Item(
+            entry, first or entry, entry.text, self._context(entry, ""), lambda own: unchanged(""), added, kept=True
+        )
         before = self.earlier.get(new.id)
-        if before is None or not before.text.strip() or before.markup != entry.markup:
+        if before is None or before.source != entry.source or (added and before.markup != entry.markup):
             return None
-        if before.text == entry.text and not added:  # a copy of the source is no translation
-            return None
-        text = before.text
-        return replace(new, make=lambda own: unchanged(text))
+        entry.markup, text = before.markup, before.text
+        return replace(new, make=lambda own: unchanged(text), review=bool(before.flags & {"fuzzy", "unfinished"}))
 
     def _item(self, entry: Entry, source: str) -> Item:
         context = self._context(entry, source)
-        if has_choices(source) and self.file.format.name not in _NO_ICU:
+        # Java quotes braces with apostrophes; only a parser can tell them from arguments.
+        quotes = context.doubled and re.search("'[{}]", source) is not None
+        if (has_choices(source) or quotes) and self.file.format.name not in _NO_ICU:
             return Item(entry, entry, source, context, lambda own: message_draft(source, own, self.task.target))
         return Item(entry, entry, source, context, lambda own: plain(source, own))
 
@@ -111,6 +141,8 @@ class Items:
         name = self.file.format.name
         doubled = _DOUBLED.search(source) is not None or (name == "properties" and "{0" in source)
         limits = partial(self._limits, entry)
+        if self.task.target and entry.source is not None:
+            entry.markup = entry.source_markup  # the new text is made from the source
         return Context(limits, entry.markup, MARKS.get(name, ""), self.task.target is None, doubled)
 
     def _limits(self, entry: Entry, source: str) -> Sequence[Limit]:
@@ -128,7 +160,24 @@ class Items:
     # Plural forms
 
     def _is_plural(self, entries: list[Entry]) -> bool:
-        return self.file.format.name in _NUMBERED or any(entry.form == "other" for entry in entries)
+        """Return whether the texts are the forms of a plural. In JSON and YAML, `other` may also be any key."""
+        name = self.file.format.name
+        forms = {entry.form: entry for entry in entries}
+        if name in _NUMBERED or name not in _ANY_KEYS:
+            return name in _NUMBERED or "other" in forms
+        if "other" not in forms or (len(forms) == 1 and not NUMBER.search(forms["other"].text)):
+            return False
+        parent = entries[0].message + "."
+        return not entries[0].id.startswith(parent) or self._keys[parent] <= set(forms)
+
+    @cached_property
+    def _keys(self) -> dict[str, set[str]]:
+        """The last keys of the texts, by the keys before it."""
+        found: dict[str, set[str]] = {}
+        for entry in self.file.entries:
+            head, dot, last = entry.id.rpartition(".")
+            found.setdefault(head + dot, set()).add(last)
+        return found
 
     def _plural(self, entries: list[Entry], target: str) -> Iterator[Item]:
         """Yield the forms of a message: those of the file, and those that the target needs and the file lacks."""
@@ -150,7 +199,7 @@ class Items:
 
     def _numbered(self, entries: list[Entry], sources: dict[str, str], target: str) -> Iterator[Item]:
         """Yield the forms of gettext and Qt, which have numbers. A form of the number 1 has the singular as source."""
-        singular, plural = entries[0].source or "", entries[-1].source or ""
+        singular, plural = entries[0].source or "", entries[-1].plural or entries[-1].source or ""
         if self.file.format.name == "qt":
             examples = {entry.form: 5 for entry in entries}  # a file may have more forms, such as `many` of Italian
             examples |= {str(n): example for n, example in enumerate(integer_forms(target).values())}
@@ -160,9 +209,11 @@ class Items:
         for entry in entries:
             if entry.form in sources and entry.form in examples:
                 source = singular if examples[entry.form] == 1 else plural
-                yield self._sampled(entry, entries, source, examples[entry.form])
+                kept = self._kept(entry, first=entries[0])
+                yield kept or self._sampled(entry, entries, source, examples[entry.form])
         for form in (form for form in examples if form not in {entry.form for entry in entries}):
-            yield self._sampled(entries[-1], entries, plural, examples[form], form)
+            kept = self._kept(entries[-1], form, entries[0])
+            yield kept or self._sampled(entries[-1], entries, plural, examples[form], form)
 
     def _sampled(self, entry: Entry, entries: list[Entry], source: str, example: int, added: str = "") -> Item:
         context = self._context(entry, source)

@@ -21,7 +21,7 @@ from .plan import Answers
 
 MAX_VARIANTS = 24  # branches of a message with several arguments; with more, its pieces are translated as they are
 _ORDINAL = re.compile(r"\{#[^{}]*\}\w{0,3}")  # "#st" is no text to translate
-_AS_NUMBER = re.compile(r"\{[\w.-]+, number\}")  # how `write` names the number of another plural
+_AS_NUMBER = re.compile(r"\{(?P<name>[\w.-]+), number\}")  # how `write` names the number of another plural
 _USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of forms that the target does not have
 
 
@@ -51,26 +51,41 @@ def message_draft(text: str, context: Context, target: str | None) -> Draft:
     return Draft(tuple(request for _, draft in leaves for request in draft.requests), build)
 
 
-def _with_context(message: Message) -> Message:
-    """Return the message with the text around an argument moved into its branches, if that text has words."""
+def _with_context(message: Message, in_offset: bool = False) -> Message:
+    """Return the message with the text around an argument moved into its branches, if that text has words.
+
+    `in_offset`: the message is a branch of a plural with an offset. Its # stays there: in another plural it would be
+    written as {n, number}, without the offset.
+    """
+
+    def inner(choice: Choice, message: Message) -> Message:
+        return _with_context(message, _has_offset(choice) if choice.counts else in_offset)
+
     message = tuple(
-        replace(part, branches=tuple(replace(one, message=_with_context(one.message)) for one in part.branches))
+        replace(part, branches=tuple(replace(one, message=inner(part, one.message)) for one in part.branches))
         if isinstance(part, Choice)
         else part
         for part in message
     )
     choices = [part for part in message if isinstance(part, Choice)]
     outside = "".join(part.text for part in message if isinstance(part, Text))
-    with_offset = any("offset" in choice.head for choice in choices)
+    with_offset = any(map(_has_offset, choices))
     too_many = prod(_variants(choice) for choice in choices) > MAX_VARIANTS
     if not choices or not translatable(outside) or (len(choices) > 1 and with_offset) or too_many:
+        return message
+    signs = any(isinstance(part, Argument) and part.raw == "#" for part in message)
+    if in_offset and signs and any(choice.counts for choice in choices):
         return message
     at = message.index(choices[0])
     before, choice, after = message[:at], choices[0], message[at + 1 :]
     branches = (
-        replace(one, message=_with_context(_joined((*before, *one.message, *after)))) for one in choice.branches
+        replace(one, message=inner(choice, _joined((*before, *one.message, *after)))) for one in choice.branches
     )
     return (replace(choice, branches=tuple(branches)),)
+
+
+def _has_offset(choice: Choice) -> bool:
+    return "offset:" in choice.head
 
 
 def _variants(part: Text | Argument | Choice) -> int:
@@ -212,13 +227,20 @@ def _as_message(text: str, run: Message) -> Iterator[Text | Argument]:
             yield Text(piece)
 
 
-def _shape(message: Message) -> list[object]:
-    """Return what of a message must stay: its arguments, selectors and branches, without the texts."""
+def _shape(message: Message, offsets: frozenset[str] = frozenset()) -> list[object]:
+    """Return what of a message must stay: its arguments, selectors and branches, without the texts.
+
+    `offsets`: the names of the plurals with an offset around it. Their # is not the same as {n, number}.
+    """
     found: list[object] = []
     for part in message:
         if isinstance(part, Choice):
-            branches = [(branch.selector, _shape(branch.message)) for branch in part.branches]
+            inside = offsets | {part.name} if _has_offset(part) else offsets
+            branches = [(branch.selector, _shape(branch.message, inside)) for branch in part.branches]
             found.append((part.name, part.kind, branches))
         elif isinstance(part, Argument):
-            found.append("#" if part.raw == "#" or _AS_NUMBER.fullmatch(part.raw) else part.raw)
+            number = _AS_NUMBER.fullmatch(part.raw)
+            owner = number["name"] if number else part.owner.partition("=")[0]
+            same = (part.raw == "#" or number) and owner not in offsets
+            found.append("#" if same else f"# of {owner}" if part.raw == "#" else part.raw)
     return sorted(found, key=repr)

@@ -32,6 +32,12 @@ class NewText:
         """Whether the text differs from the one in the file, or could not be built."""
         return not self.item.kept and (self.built.error is not None or self.built.text != self.item.entry.text)
 
+    @property
+    def faults(self) -> tuple[bool, float, bool]:
+        """What is wrong with the text, to compare it with another: an error, how far it is outside limits, gaps."""
+        over = sum(abs(one.measured - one.allowed) / max(1, one.allowed) for one in self.findings)
+        return self.built.error is not None, over, not self.built.complete
+
     def row(self) -> Row:
         """Return the line of the report."""
         item, built, findings = self.item, self.built, self.findings
