@@ -238,3 +238,47 @@ def test_whatever_is_answered_the_cues_are_whole(texts, data):
         assert entry.text.count("<b>") == entry.text.count("</b>")
         assert entry.text.count("- ") == before.text.count("- ")
     assert "".join(e.text for e in after.entries).count("<b>") >= "".join(e.text for e in file.entries).count("<b>")
+
+
+SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u3000", "\u2009", "  ", "\n"])
+PIECES = ["Hello", "there.", "my", "friend,", "-", "♪", "[SIGHS]", "JOHN:", "<i>now</i>", "東京。", "（", "...", "#"]
+ESCAPED = {"film.srt": {}, "film.vtt": {"\u00a0": "&nbsp;"}, "film.ass": {"\u00a0": "\\h", "\n": "\\N"}}
+HEADS = {
+    "film.srt": "1\n00:00:01,000 --> 00:00:03,000\n",
+    "film.vtt": "WEBVTT\n\n00:01.000 --> 00:03.000\n",
+    "film.ass": "[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:03.00,",
+}
+
+
+def dark(text):
+    return "".join(text.split()).casefold()
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize(
+    "text",
+    ["\u00a0Hello there.", "\u00a0\u00a0Hi.\u00a0", "♪\u3000My friend\u3000♪", "-\u3000Hi there.\n-\u3000Me.", "a\u2009b"],
+)
+def test_unusual_spaces_cut_nothing_off(name, text):
+    assert_nothing_is_lost(name, text, NETFLIX)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(sorted(HEADS)),
+    st.lists(st.tuples(SPACES, st.sampled_from(PIECES)), min_size=1, max_size=12),
+    st.sampled_from([None, NETFLIX, Style(17, 12, 2)]),
+)
+def test_no_character_is_lost(name, pieces, style):
+    assert_nothing_is_lost(name, "".join(space + piece for space, piece in pieces), style)
+
+
+def assert_nothing_is_lost(name, text, style):
+    """The answers differ from the source only in case, so that cues are made of them."""
+    text = "\n".join(line for line in text.split("\n") if line.strip())  # an empty line ends a cue
+    for character, written in ESCAPED[name].items():
+        text = text.replace(character, written)
+    file = read(name, data=(HEADS[name] + text + "\n").encode())
+    outcome, _ = run(file, lambda request: request.text.swapcase(), Task("it", style=style))
+    after = read(name, data=splice(file, outcome.texts))
+    assert [dark(entry.shown) for entry in after.entries] == [dark(entry.shown) for entry in file.entries]

@@ -17,6 +17,7 @@ from .line_breaks import break_lines, fits_in_lines
 from .sharing import Room
 from .styled import Span, Styled, read_tags
 
+_NO_BREAK = "\u00a0\u202f"  # spaces that may indent a line
 LINE_LOSS = 4  # characters that are not used in a line, because words are not divided; set by hand
 
 
@@ -192,15 +193,11 @@ def _broken(cue: Styled, style: Style, line: int | None, language: str) -> Style
 
 
 def _row_in(text: str, row: str, at: int) -> tuple[int, int]:
-    """Return where a line is in a text that may have more white space between its words."""
-    start = at = _skip(text, at)
-    for character in row:
-        if character != " ":
-            at = _skip(text, at) + 1
-    return start, at
-
-
-def _skip(text: str, at: int) -> int:
-    while text[at] in " \t\n":
+    """Return where a line is in a text that may have more or other white space between its words."""
+    while text[at].isspace() and text[at] not in _NO_BREAK:
         at += 1
-    return at
+    start = at
+    for character in row:
+        if not character.isspace():
+            at = text.index(character, at) + 1
+    return start, at
