@@ -228,6 +228,11 @@ def test_shorten_leaves_cues_that_are_within_the_length():
     assert splice(file, outcome.texts) == data.replace(b"This one is rather long.", b"This is long.")
 
 
+def test_shorten_leaves_cues_that_are_too_short():
+    file = read("film.srt", data=srt("Hello."))
+    assert run(file, {}, Task(None, length=rule_of("10-20 chars")))[1] == []
+
+
 def test_a_cue_whose_words_stay_keeps_its_bytes():
     data = srt("Yes,\nNetflix.", "&nbsp;  OK", "<i>One</i>\n<i>two</i>")
     file = read("film.srt", data=data)

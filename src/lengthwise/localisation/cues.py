@@ -89,7 +89,8 @@ class _Subtitles:
     def _is_wanted(self, run: Run) -> bool:
         if self.task.target is not None:
             return True
-        return any(piece.cue.findings(piece.cue.entry.shown, self.style) for piece in run.pieces)
+        found = (one for piece in run.pieces for one in piece.cue.findings(piece.cue.entry.shown, self.style))
+        return any(one.kind != "too-short" for one in found)
 
     def _text(self, run: Run) -> _Text:
         rooms = []
@@ -103,23 +104,23 @@ class _Subtitles:
 
     def _budget(self, run: Run, rooms: Sequence[Room]) -> Budget | None:
         """Return the room of all cues of a run; in the unit of --length or lengthwise.toml if that is tighter."""
-        chars = self._chars(rooms)
-        rules = [piece.cue.rule for piece in run.pieces]
-        known = [rule for rule in rules if rule is not None and rule.unit == (rules[0] or rule).unit]
-        low, high = 0, None
-        if len(known) == len(rules):
-            shares = [_share(piece) for piece in run.pieces]
-            low = sum(int(rule.low * share) for rule, share in zip(known, shares, strict=True))
-            highs = [int(rule.high * share) for rule, share in zip(known, shares, strict=True) if rule.high is not None]
-            high = max(1, sum(highs)) if len(highs) == len(rules) else None
-        unit = known[0].unit if known else "chars"
-        text = run.styled.text
-        if unit != "chars" and high is not None:
-            expected = high * width(text) / max(1, UNITS[unit].measure(text))
-            if chars is None or expected < chars:
-                return Budget(min(low, high), high, unit=unit)
-        low = min(low, chars or low) if unit == "chars" else 0
-        return Budget(low, chars) if low or chars else None
+        chars, rules = self._chars(rooms), [piece.cue.rule for piece in run.pieces]
+        known = [(rule, _share(piece)) for rule, piece in zip(rules, run.pieces, strict=True) if rule is not None]
+        units = {rule.unit for rule, _ in known}
+        if len(known) < len(rules) or len(units) > 1:
+            return None if chars is None else Budget(0, chars)
+        low = sum(int(rule.low * share) for rule, share in known)
+        if units == {"chars"}:
+            low = low if chars is None else min(low, chars)
+            return Budget(low, chars) if low or chars else None
+        highs = [int(rule.high * share) for rule, share in known if rule.high is not None]
+        high = max(1, sum(highs)) if len(highs) == len(known) else None
+        [unit], text = units, run.styled.text
+        expected = None if high is None else high * width(text) / max(1, UNITS[unit].measure(text))
+        if chars is not None and (expected is None or expected >= chars):
+            return Budget(0, chars)
+        low = low if high is None else min(low, high)
+        return Budget(low, high, unit=unit) if low or high else None
 
     def _chars(self, rooms: Sequence[Room]) -> int | None:
         """Return the characters of all rooms. A text that is shortened need not be longer than it is."""
