@@ -31,6 +31,7 @@ def fake(monkeypatch):
     found = Capitals(WORDS)
     found.target = "it"
     monkeypatch.setattr("lengthwise.cli.translate._translator", lambda *args, **options: found)
+    monkeypatch.setattr("lengthwise.cli.shorten._shortener", lambda *args: found)
     return found
 
 
@@ -69,6 +70,67 @@ def test_dubbing_is_the_rate_of_speech(cli, fake, tmp_path):
     )
     assert fake.calls == [[("Hello there.", at_most(34, "chars"))]]
     assert cli("check", tmp_path / "b.srt", "--preset", "dubbing-it")[0] == 0
+
+
+def test_a_length_is_a_limit_that_check_also_finds(cli, fake, film):
+    out = film.with_name("film.it.srt")
+    length = ("--length", "at most 20 chars")
+    code, _, err = cli("translate", film, "--to", "it", *length, "--out", out)
+    assert code == 3
+    assert [line.split()[1] for line in err.splitlines()[:-1]] == ["3"]
+    code, stdout, _ = cli("check", out, *length)
+    assert code == 1
+    assert [line.split()[1] for line in stdout.splitlines()] == ["3"]
+
+
+def test_an_output_that_exists_is_replaced_only_with_again(cli, fake, film):
+    out = film.with_name("film.it.srt")
+    out.write_text("corrected by hand")
+    code, _, err = cli("translate", film, "--to", "it", "--out", out)
+    assert code == 2
+    assert "film.it.srt exists; give --again" in err
+    assert out.read_text() == "corrected by hand"
+    assert cli("translate", film, "--to", "it", "--out", out, "--again")[0] == 0
+    assert "Stavo per dirti" in out.read_text(encoding="utf-8")
+
+
+def test_in_a_folder_outputs_that_exist_are_skipped(cli, fake, film, tmp_path):
+    (tmp_path / "other.srt").write_text(SRT, encoding="utf-8")
+    out = tmp_path.with_name(f"{tmp_path.name}-it")
+    out.mkdir()
+    (out / "film.srt").write_text("corrected by hand")
+    code, _, err = cli("translate", tmp_path, "--to", "it", "--out", out)
+    assert code == 0
+    assert "film.srt exists and is kept; --again replaces it" in err
+    assert (out / "film.srt").read_text() == "corrected by hand"
+    assert "Stavo per dirti" in (out / "other.srt").read_text(encoding="utf-8")
+
+
+def test_subtitles_may_be_changed_in_place(cli, fake, film):
+    assert cli("translate", film, "--to", "it", "--in-place")[0] == 0
+    assert "Stavo per dirti" in film.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", [["translate", "--to", "it"], ["shorten", "--length", "9"]])
+@pytest.mark.parametrize("option", [["--preset", "netflix"], ["--cps", "17"]])
+def test_limits_of_subtitles_are_refused_for_other_files(cli, fake, tmp_path, command, option):
+    (tmp_path / "en.json").write_text('{"a": "Hello"}')
+    code, _, err = cli(command[0], tmp_path / "en.json", *command[1:], *option, "--out", tmp_path / "it.json")
+    assert code == 2
+    assert "are for subtitle files" in err
+
+
+def test_shorten_breaks_lines_in_the_language_of_the_file(cli, fake, tmp_path):
+    (tmp_path / "a.srt").write_text("1\n00:00:01,000 --> 00:00:09,000\nHo visto la casa di mio zio\n")
+
+    def shortened(*options):
+        command = ("shorten", tmp_path / "a.srt", "--line", "22", "--lines", "2", "--out", tmp_path / "b.srt")
+        assert cli(*command, *options)[0] == 0
+        return (tmp_path / "b.srt").read_text().splitlines()[2:]
+
+    assert shortened("--from", "it") == ["Ho visto la casa", "di mio zio"]
+    assert shortened() == ["Ho visto la", "casa di mio zio"]
+    assert cli("shorten", "Go away.", "--length", "3", "--from", "it")[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from lengthwise.formats.check import Checker
 from lengthwise.formats.rules import Rule
 from lengthwise.formats.subtitles import PRESETS, Style
 from lengthwise.length.budget import Budget
-from lengthwise.localisation.cues import plan_cues
+from lengthwise.localisation.cues import REPEATED, plan_cues
 from lengthwise.localisation.files import shorten_file, translate_file
 from lengthwise.localisation.plan import Answer, Plan, Task
 
@@ -160,7 +160,95 @@ def test_an_error_leaves_the_cue_as_it_is():
     assert [(row.id, row.note) for row in outcome.misfits] == [("1", "the answer is empty")]
 
 
-def test_a_length_replaces_the_room():
+def test_a_text_of_fewer_words_than_cues_is_repeated_with_a_note():
+    file = read("film.srt", data=srt("I was going to", "go away.", "Yes, now."))
+    outcome, _ = run(file, {"I was going to go away.": "Andavo.", "Yes, now.": "Sì, ora."}, Task("it"))
+    assert list(outcome.texts.values()) == ["Andavo.", "Andavo.", "Sì, ora."]
+    assert [row.note for row in outcome.rows] == [REPEATED, REPEATED, None]
+    assert outcome.notes == ["texts with fewer words than cues: 1; --json names them"]
+
+
+def test_a_text_that_lost_a_placeholder_is_not_written():
+    file = read("film.srt", data=srt("Hello, {name}.", "It costs $5."))
+    answers = {"Hello, {name}.": "Ciao.", "It costs $5.": "Costa 5 dollari."}
+    outcome, _ = run(file, answers, Task("it"))
+    assert list(outcome.texts.values()) == ["Costa 5 dollari."]
+    assert [(row.id, row.note) for row in outcome.misfits] == [("1", "placeholders were lost or doubled: {name}")]
+
+
+def rule_of(length):
+    return Rule(Budget.parse(length), f"length = {length}")
+
+
+@pytest.mark.parametrize("how", ["length", "rules"])
+@pytest.mark.parametrize(
+    ("length", "style", "budget", "note"),
+    [
+        ("at most 10 chars", None, "at most 10 chars", "22 chars, at most 10"),
+        ("at most 60 chars", NETFLIX, "at most 34 chars", None),
+        ("at most 20 chars", NETFLIX, "at most 20 chars", "22 chars, at most 20"),
+        ("30-40 chars", None, "30-40 chars", "22 chars, at least 30"),
+        ("at most 2 words", NETFLIX, "at most 2 words", "4 words, at most 2"),
+        ("at most 99 words", NETFLIX, "at most 34 chars", None),
+        ("at most 0.55x", None, "at most 7 chars", "22 chars, at most 7"),
+    ],
+)
+def test_lengths_of_the_user_are_limits_beside_the_style(how, length, style, budget, note):
+    file = read("film.srt", data=srt("Hello my you."))
+    rule = rule_of(length)
+    given = {"length": rule} if how == "length" else {"rules": [rule]}
+    outcome, asked = run(file, {"Hello my you.": "Buongiorno a voi tutti"}, Task("it", style=style, **given))
+    assert asked[0] == ("Hello my you.", budget)
+    assert [row.note for row in outcome.rows] == [note]
+    assert [row.fits for row in outcome.rows] == [note is None]
+
+
+def test_a_length_is_for_each_cue_of_a_sentence():
+    file = read("film.srt", data=srt("I was going to tell you", "the truth about it."))
+    outcome, asked = run(file, lambda _: "Stavo per dirti la verità.", Task("it", length=rule_of("at most 16 chars")))
+    assert asked[0][1] == "at most 27 chars"  # 2 × 16, less 5 at the border
+    assert list(outcome.texts.values()) == ["Stavo per dirti", "la verità."]
+    assert not outcome.misfits
+
+
+def test_rules_apply_only_to_the_cues_that_they_match():
+    rule = Rule(Budget.parse("at most 5 chars"), "", files="*.srt", keys="2")
+    file = read("film.srt", data=srt("Hello you.", "Hello me.", "Hello all."))
+    outcome, asked = run(file, {}, Task(None, rules=[rule]))
+    assert asked == [("Hello me.", "at most 5 chars")]
+    assert [row.id for row in outcome.misfits] == ["2"]
+
+
+def test_shorten_leaves_cues_that_are_within_the_length():
+    data = srt("Two lines\nof text.", "This one is rather long.")
+    file = read("film.srt", data=data)
+    answers = {"This one is rather long.": "This is long."}
+    outcome, asked = run(file, answers, Task(None, length=rule_of("at most 20 chars")))
+    assert [text for text, _ in asked] == ["This one is rather long."]
+    assert splice(file, outcome.texts) == data.replace(b"This one is rather long.", b"This is long.")
+
+
+def test_shorten_leaves_cues_that_are_too_short():
+    file = read("film.srt", data=srt("Hello."))
+    assert run(file, {}, Task(None, length=rule_of("10-20 chars")))[1] == []
+
+
+def test_a_cue_whose_words_stay_keeps_its_bytes():
+    data = srt("Yes,\nNetflix.", "&nbsp;  OK", "<i>One</i>\n<i>two</i>")
+    file = read("film.srt", data=data)
+    outcome, _ = run(file, {}, Task("it", style=NETFLIX))
+    assert splice(file, outcome.texts) == data
+    assert not outcome.misfits
+
+
+def test_lines_that_are_too_long_are_broken_without_a_request():
+    file = read("film.srt", data=srt("This line is rather long."))
+    outcome, asked = run(file, {}, Task(None, style=Style(line=20)))
+    assert not asked
+    assert list(outcome.texts.values()) == ["This line\nis rather long."]
+
+
+def test_a_length_relative_to_the_source_may_have_a_minimum():
     rule = Rule(Budget.parse("at most 1.5x"), "--length")
     file = read("film.srt", data=srt("Hello."))
     assert run(file, {}, Task("it", length=rule))[1] == [("Hello.", "at most 9 chars")]
@@ -238,3 +326,47 @@ def test_whatever_is_answered_the_cues_are_whole(texts, data):
         assert entry.text.count("<b>") == entry.text.count("</b>")
         assert entry.text.count("- ") == before.text.count("- ")
     assert "".join(e.text for e in after.entries).count("<b>") >= "".join(e.text for e in file.entries).count("<b>")
+
+
+SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u3000", "\u2009", "  ", "\n"])
+PIECES = ["Hello", "there.", "my", "friend,", "-", "♪", "[SIGHS]", "JOHN:", "<i>now</i>", "東京。", "（", "...", "#"]
+ESCAPED = {"film.srt": {}, "film.vtt": {"\u00a0": "&nbsp;"}, "film.ass": {"\u00a0": "\\h", "\n": "\\N"}}
+HEADS = {
+    "film.srt": "1\n00:00:01,000 --> 00:00:03,000\n",
+    "film.vtt": "WEBVTT\n\n00:01.000 --> 00:03.000\n",
+    "film.ass": "[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:03.00,",
+}
+
+
+def dark(text):
+    return "".join(text.split()).casefold()
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize(
+    "text",
+    ["\u00a0Hello there.", "\u00a0\u00a0Hi.\u00a0", "♪\u3000My friend\u3000♪", "-\u3000Hi there.\n-\u3000Me."],
+)
+def test_unusual_spaces_cut_nothing_off(name, text):
+    assert_nothing_is_lost(name, text, NETFLIX)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(sorted(HEADS)),
+    st.lists(st.tuples(SPACES, st.sampled_from(PIECES)), min_size=1, max_size=12),
+    st.sampled_from([None, NETFLIX, Style(17, 12, 2)]),
+)
+def test_no_character_is_lost(name, pieces, style):
+    assert_nothing_is_lost(name, "".join(space + piece for space, piece in pieces), style)
+
+
+def assert_nothing_is_lost(name, text, style):
+    """The answers differ from the source only in case, so that cues are made of them."""
+    text = "\n".join(line for line in text.split("\n") if line.strip())  # an empty line ends a cue
+    for character, written in ESCAPED[name].items():
+        text = text.replace(character, written)
+    file = read(name, data=(HEADS[name] + text + "\n").encode())
+    outcome, _ = run(file, lambda request: request.text.swapcase(), Task("it", style=style))
+    after = read(name, data=splice(file, outcome.texts))
+    assert [dark(entry.shown) for entry in after.entries] == [dark(entry.shown) for entry in file.entries]

@@ -45,6 +45,24 @@ def test_a_resumed_run_must_have_the_same_settings(source, tmp_path):
         translate_file(source, tmp_path / "it.json", other, Task("it"))
 
 
+def test_two_runs_do_not_share_a_journal(source, tmp_path):
+    pytest.importorskip("fcntl")
+
+    class Nested(Capitals):
+        """Starts another run for the same output after the first batch."""
+
+        def translate(self, texts, budgets):
+            if len(self.calls) == 1:
+                with pytest.raises(ValueError, match="another run writes to"):
+                    translate_file(source, tmp_path / "it.json", Capitals(), Task("it"))
+            return super().translate(texts, budgets)
+
+    first = Nested()
+    translate_file(source, tmp_path / "it.json", first, Task("it"))
+    assert len(first.asked) == len(TEXTS)
+    assert json.loads((tmp_path / "it.json").read_text()) == {key: text.upper() for key, text in TEXTS.items()}
+
+
 def test_another_file_in_the_place_of_the_journal_is_not_touched(source, tmp_path):
     other = tmp_path / "it.json.texts.jsonl"
     other.write_text("mine")

@@ -11,7 +11,7 @@ from . import localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import load
 from .options import argument, flag, integer, option
-from .subtitle_style import Cps, Line, Lines, Preset, subtitle_style
+from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
@@ -36,6 +36,9 @@ def shorten(
     model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2]")] = "",
     out: Annotated[Path | None, option("String files: the file to write.", "FILE")] = None,
     in_place: options.InPlace = False,
+    source: Annotated[
+        str, option("Subtitles: their language, for line breaks and --preset. [default: en]", "LANG", "--from")
+    ] = "",
     preset: Preset = "",
     cps: Cps = None,
     line: Line = None,
@@ -61,7 +64,7 @@ def shorten(
     already comes back as it is.
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
     of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself. Subtitles have the limits of
-    --preset, --cps, --line and --lines.
+    --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml.
     Exit code 3: a text does not fit, lost a placeholder, or could not be shortened; the shortest one found is printed.
     """
     from ..shortening.forms import FORMS
@@ -78,9 +81,9 @@ def shorten(
     in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
     if not length and not in_columns and not strings:
         raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
-    style = subtitle_style(cps, line, lines, preset)
-    if style and not strings:
-        raise terminal.UsageError("--preset, --cps, --line and --lines are for subtitle files: .srt, .vtt, .ass")
+    style = subtitle_style(cps, line, lines, preset, source)
+    if (style or source) and not strings:
+        raise terminal.UsageError("--preset, --cps, --line, --lines and --from are for subtitles: .srt, .vtt, .ass")
     parsers = _parsers(length, unit, in_columns)
     if strings:
         from ..localisation.plan import Task
@@ -88,8 +91,10 @@ def shorten(
         if len(parsers) > 1:
             raise terminal.UsageError("a string file has one length for each text; give one --length")
         found = localise.pairs(strings, out, in_place, encoding)
+        if style or source:
+            need_subtitles(found, "--preset, --cps, --line, --lines and --from")
         settings = {"form": form, "candidates": candidates, "faithful": faithful}
-        task = Task(None, "en", localise.length_rule(parsers[0].budget), localise.file_rules(), style)
+        task = Task(None, source or "en", localise.length_rule(parsers[0].budget), localise.file_rules(), style)
         _shorten_files(_shortener(model, form, device, engine), found, task, settings, encoding, as_json)
         return
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads

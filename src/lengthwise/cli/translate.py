@@ -16,7 +16,7 @@ from .input_lines import FileLines, StdinLines
 from .loading import folder, load
 from .options import argument, flag, integer, option
 from .progress import TextProgress
-from .subtitle_style import Cps, Line, Lines, Preset, subtitle_style
+from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style, without_finished
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
@@ -55,7 +55,8 @@ def translate(
     out: Annotated[Path | None, option("The file to write; it appears when all lines are done.", "FILE")] = None,
     in_place: options.InPlace = False,
     again: Annotated[
-        bool, flag("--again", "String files: translate texts again that have a translation, unless it is approved.")
+        bool,
+        flag("--again", "Translate texts again that have a translation, unless it is approved. Replace subtitles."),
     ] = False,
     preset: Preset = "",
     cps: Cps = None,
@@ -88,7 +89,8 @@ def translate(
     go to OUT, or with --in-place to FILE itself. Only translations change. The limits are those in the file, of
     lengthwise.toml, or --length. Existing translations in FILE and OUT are kept. --json prints a row for each text.
     In subtitles (SRT, WebVTT, ASS), a sentence over several cues is translated as one and shared out again; the limits
-    are --preset, --cps, --line and --lines. A length may be in seconds of speech: 'at most 3.5 seconds'.
+    are --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml. An OUT that exists is
+    replaced only with --again. A length may be in seconds of speech: 'at most 3.5 seconds'.
     With --explain, nothing is translated: one sentence says how the length compares with the model's usual ones.
     Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
     """
@@ -115,6 +117,12 @@ def translate(
         with_language(length, to), unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
     )
     found = localise.pairs(strings, out, in_place, encoding, translates=True) if strings else []
+    if style and strings:
+        need_subtitles(found, "--preset, --cps, --line and --lines")
+    if strings and not again:
+        found = without_finished(found, strings.is_dir())
+        if not found:
+            return
     if out and not strings:
         if not (document or as_json) and localise.is_string_file(out):
             raise terminal.UsageError(f"--out {out} is a string file, but {text!r} is none; name another file to write")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..formats.base import Entry
+from ..formats.base import Entry, Limit
 from ..formats.check import Finding, check_text
 from ..formats.subtitles import Style, cue_limits
 from .borders import width
@@ -17,12 +17,16 @@ from .line_breaks import break_lines, fits_in_lines
 from .sharing import Room
 from .styled import Span, Styled, read_tags
 
+_NO_BREAK = "\u00a0\u202f"  # spaces that may indent a line
 LINE_LOSS = 4  # characters that are not used in a line, because words are not divided; set by hand
 
 
 @dataclass(frozen=True, eq=False)
 class Cue:
-    """An entry of a subtitle file, taken apart. `inner`: the tags inside each speech; `outer`: all others."""
+    """An entry of a subtitle file, taken apart. `styled` has the tags inside each speech; `outer`: all others.
+
+    `rule`: the limit of --length or of lengthwise.toml.
+    """
 
     entry: Entry
     form: str
@@ -30,9 +34,10 @@ class Cue:
     parts: tuple[Part, ...]
     outer: tuple[Span, ...]
     notes: tuple[str, ...]
+    rule: Limit | None = None
 
     @classmethod
-    def of(cls, entry: Entry, form: str) -> "Cue":
+    def of(cls, entry: Entry, form: str, rule: Limit | None = None) -> "Cue":
         """Return a cue taken apart. `form`: the name of its format."""
         styled, notes = read_tags(entry.text, form, form == "vtt" and entry.markup)
         parts = split_parts(styled.text, voices(styled))
@@ -42,7 +47,7 @@ class Cue:
             for piece in _cut_at(span, [part for part in parts if part.is_speech]):
                 holder = next((p for p in parts if p.is_speech and _within(piece, p)), None)
                 (outer if holder is None else inner).append(piece)
-        return cls(entry, form, Styled(styled.text, tuple(inner)), tuple(parts), tuple(outer), tuple(notes))
+        return cls(entry, form, Styled(styled.text, tuple(inner)), tuple(parts), tuple(outer), tuple(notes), rule)
 
     @cached_property
     def speech(self) -> dict[int, Styled]:
@@ -78,7 +83,9 @@ class Cue:
         block = next(block for block in self.blocks if n in block)
         lines = None if style.lines is None else _lines_of(block, self.blocks, source, style.lines)
         rooms = []
-        for limit in cue_limits(self.entry, style):
+        for limit in self.limits(style):
+            if limit.unit != "chars":
+                continue
             if not limit.each_line and limit.high is not None:
                 rooms.append((limit.high - fixed) * source[n] / sum(source.values()))
             elif limit.each_line and limit.high is not None and lines is not None:
@@ -116,10 +123,14 @@ class Cue:
         entities = self.form == "vtt" and self.entry.markup
         return styled.written(lambda text: html.escape(text, quote=False) if entities else text)
 
+    def limits(self, style: Style) -> list[Limit]:
+        """Return all limits of the cue."""
+        return [*([self.rule] if self.rule else []), *cue_limits(self.entry, style)]
+
     def findings(self, shown: str, style: Style) -> list[Finding]:
         """Return what is outside the limits of the cue if it shows this text."""
         entry = replace(self.entry, shown=shown)
-        return [found for limit in cue_limits(entry, style) for found in check_text("", entry, limit)]
+        return [found for limit in self.limits(style) for found in check_text("", entry, limit)]
 
 
 def _within(span: Span, part: Part) -> bool:
@@ -192,15 +203,11 @@ def _broken(cue: Styled, style: Style, line: int | None, language: str) -> Style
 
 
 def _row_in(text: str, row: str, at: int) -> tuple[int, int]:
-    """Return where a line is in a text that may have more white space between its words."""
-    start = at = _skip(text, at)
-    for character in row:
-        if character != " ":
-            at = _skip(text, at) + 1
-    return start, at
-
-
-def _skip(text: str, at: int) -> int:
-    while text[at] in " \t\n":
+    """Return where a line is in a text that may have more or other white space between its words."""
+    while text[at].isspace() and text[at] not in _NO_BREAK:
         at += 1
-    return at
+    start = at
+    for character in row:
+        if not character.isspace():
+            at = text.index(character, at) + 1
+    return start, at

@@ -5,6 +5,7 @@ which planner is used. A file that cannot be read raises an error with its line,
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -107,17 +108,17 @@ def _localise(
     before = _bytes(path), _bytes(out)
     file = read(path, data=before[0], encoding=encoding)
     step: Plan | Outcome = plan_file(file, task, out, encoding)
-    answers = _Answers(out, ask, settings)
-    while isinstance(step, Plan):
-        answers.collect(step.requests, progress)
-        step = step.finish(answers.known)
-    data = splice(file, step.texts, step.edits)
-    for one, old in zip((path, out), before, strict=True):
-        if _bytes(one) != old:
-            raise ValueError(f"{one} was changed during the run, so nothing is written; repeat the command")
-    with atomic.file(out.resolve() if out.is_symlink() else out) as stream:
-        stream.write(data)
-    answers.forget()
+    with closing(_Answers(out, ask, settings)) as answers:
+        while isinstance(step, Plan):
+            answers.collect(step.requests, progress)
+            step = step.finish(answers.known)
+        data = splice(file, step.texts, step.edits)
+        for one, old in zip((path, out), before, strict=True):
+            if _bytes(one) != old:
+                raise ValueError(f"{one} was changed during the run, so nothing is written; repeat the command")
+        with atomic.file(out.resolve() if out.is_symlink() else out) as stream:
+            stream.write(data)
+        answers.forget()
     return Localised(file, out, step, len(answers.known))
 
 
@@ -138,7 +139,7 @@ class _Answers:
             self._resume()
 
     def _resume(self) -> None:
-        self._journal = Journal(self._path, self._settings)
+        self._journal = Journal(self._path, self._settings, alone=True)
         for row in self._journal.rows():
             budget = Budget.parse(row["budget"]) if row["budget"] else None
             self.known[Request(row["source"], budget)] = Answer(**row["answer"])
@@ -159,7 +160,7 @@ class _Answers:
     def _write(self, found: dict[Request, Answer]) -> None:
         if self._journal is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._journal = Journal(self._path, self._settings)
+            self._journal = Journal(self._path, self._settings, alone=True)
         rows = [
             {"sentence": self._rows + n, "source": request.text, "budget": str(request.budget or "")}
             | {"answer": asdict(answer)}
@@ -172,3 +173,8 @@ class _Answers:
         """Delete the journal, because the output is written."""
         if self._journal is not None:
             self._journal.unlink()
+
+    def close(self) -> None:
+        """Let another run resume from the journal."""
+        if self._journal is not None:
+            self._journal.close()

@@ -18,7 +18,8 @@ class Task:
     """What is to be done with a file.
 
     `target`: the language to translate to; None: the texts are shortened in their own language, `source`.
-    `length`: a limit that replaces all others. `rules`: those of lengthwise.toml. `style`: the limits of subtitles.
+    `length`: a limit that replaces those of the file and of `rules`, which are those of lengthwise.toml. `style`: the
+    limits of subtitles, which apply beside them.
     `again`: texts that have a translation are translated again, unless they are approved.
     `min_limit`: a length relative to the source allows at least this length.
     """

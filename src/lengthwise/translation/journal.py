@@ -14,6 +14,11 @@ from typing import IO, Any
 
 from ..settings_file import SettingsMismatch, changed_settings
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 Row = dict[str, Any]
 _KIND = {"lengthwise": "journal"}
 _BEGIN = json.dumps(_KIND).encode()[:-1]
@@ -28,13 +33,18 @@ def is_journal(path: Path) -> bool:
 
 
 class Journal:
-    """A file at `path`, or a temporary one. The rows of an earlier run with the same settings are kept."""
+    """A file at `path`, or a temporary one. The rows of an earlier run with the same settings are kept.
 
-    def __init__(self, path: Path | None, settings: Row) -> None:
+    `alone`: raise if another run has the file open, on systems that can tell.
+    """
+
+    def __init__(self, path: Path | None, settings: Row, *, alone: bool = False) -> None:
         if path is not None and path.exists() and path.stat().st_size and not is_journal(path):
             raise ValueError(f"{path} is needed for the sentences, but it is another file; rename it or the output")
         self._path, settings = path, _KIND | settings
         self._stream: IO[bytes] = tempfile.TemporaryFile() if path is None else path.open("a+b")  # noqa: SIM115
+        if alone:
+            self._lock()
         lines, end = -1, 0
         self._stream.seek(0)
         while (line := self._stream.readline()).endswith(b"\n"):
@@ -45,6 +55,18 @@ class Journal:
         self.windows = max(0, lines)
         if not end:
             self._write(settings)
+
+    def _lock(self) -> None:
+        """Raise if another run has the file. The lock ends when the file is closed, also if the run is killed."""
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._stream.close()
+            raise ValueError(f"another run writes to {self._path}; wait for its end, or name another --out") from None
+        except OSError:  # a file system without locks
+            pass
 
     def _check(self, before: Row, now: Row) -> None:
         changed = changed_settings(before, now)
@@ -82,6 +104,10 @@ class Journal:
         if self._path is not None:
             with suppress(PermissionError):  # Windows cannot delete an open file
                 self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file, so that another run can resume from it."""
+        self._stream.close()
 
 
 def _window(line: bytes) -> list[Row]:
