@@ -1,6 +1,7 @@
 """The routes, with a model that says what it was asked."""
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from lengthwise import measure
 from lengthwise.server.app import make_app
+from lengthwise.server.openai_shapes import ChatRequest, CompletionRequest
 from lengthwise.shortening.shortener import Shortened
 from lengthwise.translation import Translation
 
@@ -179,6 +181,7 @@ def test_messages_in_parts_and_of_every_role(client):
         ({"length": "99999999999x"}, "length", "too long"),
         ({"length": "exactly 900 tokens"}, "length", "window"),
         ({"lenght": "at most 9 chars"}, "lenght", "did you mean 'length'"),
+        ({"length": "exactly 200 chars", "max_tokens": 9}, "max_tokens", "allows 9"),
         ({"temperature": 9}, "temperature", "less than or equal to 2"),
         ({"temperature": "hot"}, "temperature", "number"),
         ({"n": 0}, "n", "greater than"),
@@ -203,6 +206,52 @@ def test_what_cannot_be_done_is_said(client, asked, param, words):
     found = error(reply)
     assert (reply.status_code, found["param"], found["type"]) == (400, param, "invalid_request_error")
     assert words in found["message"]
+
+
+def test_a_temperature_of_almost_nothing_is_greedy(client):
+    assert chat(client, temperature=1e-310).json()["choices"][0]["message"]["content"] == TEXT
+
+
+def test_half_a_surrogate_pair_is_no_text(client):
+    for path in ("measure", "shorten"):
+        body = rb'{"text": "a \ud800 b", "length": "at most 9 chars"}'
+        reply = client.post(f"/v1/{path}", content=body, headers={"content-type": "application/json"})
+        assert (reply.status_code, error(reply)["code"]) == (400, "invalid_text")
+
+
+def test_a_request_that_no_queue_has_room_for(make_service):
+    with TestClient(make_app(make_service(queue=2))) as client:
+        reply = chat(client, n=3)
+        assert (reply.status_code, "--queue" in error(reply)["message"]) == (400, True)
+        assert chat(client, n=2).status_code == 200
+
+
+def test_a_long_text_shares_no_batch_with_short_ones(service):
+    prompts = {"prompt": ["The dog. " * 40, "The dog."], "length": "at most 9x"}
+    asked = CompletionRequest(**prompts)
+    sizes = {service.writing.options(asked, rows).size for rows in (service.writing.rows(asked),)}
+    assert sizes == {math.inf}
+
+
+def test_a_stream_repeats_no_text_if_its_batch_fails(service, engine):
+    """The first sentence is sent; then a batch of two fails."""
+    step, text = engine.step, "The dog is quick. " + "It jumps over the fox. " * 8
+    sent = []
+
+    def fails():
+        step()
+        if engine.batches[-1] == 2 and sent:
+            raise RuntimeError("broken")
+
+    engine.step = fails
+    asked = ChatRequest(messages=[{"role": "user", "content": text}], length="at most 300 chars", n=2)
+    rows = service.writing.rows(asked)
+    rows[0].release = sent.append
+    first, second = service.write(service.writing.options(asked, rows), rows)
+    with pytest.raises(RuntimeError, match="broken"):
+        first.future.result(30)
+    assert second.future.result(30).text == text.strip()
+    assert text.startswith("".join(sent))
 
 
 def test_neutral_and_ignored_parameters(client):

@@ -129,7 +129,7 @@ class Requests:
         window, taken = self.engine.window, self.window_used(len(prompt))
         if len(prompt) >= window:
             raise ValueError(f"the text is too long for the model: {len(prompt)} tokens; its window has {window}")
-        least = self._fewest_tokens(budget)
+        least = self.fewest_tokens(budget)
         if least > window - taken - 1:
             raise ValueError(
                 f"'{budget}' is impossible here: it takes {least} tokens or more, "
@@ -138,7 +138,7 @@ class Requests:
         longest = budget.high if budget.high is not None else 2 * budget.low + 200
         return int(min(_TOKENS_PER_UNIT.get(budget.unit, 4) * longest + 16, window - taken - 1))
 
-    def _fewest_tokens(self, budget: Budget) -> int:
+    def fewest_tokens(self, budget: Budget) -> int:
         """Return an estimate of the fewest tokens that reach the minimum, from the 95th percentile of token costs."""
         if budget.low <= 1:
             return int(budget.low)

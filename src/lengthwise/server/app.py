@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from ..length.units import UNITS
 from ..version import __version__
-from .batching import Job
+from .batching import Closed, Job
 from .errors import ApiError
 from .guard import Guard
 from .measuring import measured
@@ -156,8 +156,8 @@ async def _results(service: Service, request: Request, jobs: list[Job]) -> list[
         if not together.done():
             raise ClientGone
         return await together
-    except asyncio.CancelledError:
-        raise ApiError(503, "the server is shutting down; try again", code="shutting_down", retry_after=5) from None
+    except (asyncio.CancelledError, Closed):
+        raise _stopping() from None
     finally:
         _cancel(service, jobs)
         gone.cancel()
@@ -232,8 +232,7 @@ async def _events(
             if isinstance(value, str):
                 yield replies.part(place, value)
             elif value.cancelled():
-                yield event(ApiError(503, "the server is shutting down; try again", code="shutting_down").body)
-                return
+                raise _stopping()
             else:
                 texts[place] = value.result()
                 yield replies.last(place, texts[place])
@@ -242,6 +241,8 @@ async def _events(
         if asked.stream_options.include_usage:
             yield replies.usage(found, asked.n)
         yield "data: [DONE]\n\n"
+    except Closed:
+        yield event(_stopping().body)
     except ApiError as error:
         yield event(error.body)
     except Exception:
@@ -255,6 +256,10 @@ async def _events(
 # ---- replies and errors
 
 _INTERNAL = ApiError(500, "the server had an error; its log has the details", code="internal_error")
+
+
+def _stopping() -> ApiError:
+    return ApiError(503, "the server is shutting down; try again", code="shutting_down", retry_after=5)
 
 
 def _json(value: Any, status: int = 200) -> Response:
