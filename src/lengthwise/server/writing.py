@@ -13,7 +13,7 @@ from typing import Any
 from ..generation.decoding import spelled
 from ..generation.generator import Writer, Written
 from ..generation.options import DecodingOptions, decoding_options
-from ..generation.requests import Request
+from ..generation.requests import BATCH_TOKENS, Request
 from ..generation.streaming import SentenceStreamer
 from ..length.budget import Budget, at_most
 from ..length.meter import Meter
@@ -140,6 +140,10 @@ class Writing:
         self.limits.check_count("n" if prompts == 1 else "prompt", prompts * asked.n, self.limits.texts)
         self.limits.check_count("candidates", asked.candidates, self.limits.candidates)
         requests = self._requests(asked)
+        longest = max(len(request.prompt) for request in requests)
+        if asked.candidates > 1 and asked.candidates * longest > BATCH_TOKENS:
+            most = max(1, BATCH_TOKENS // longest)
+            raise ApiError(400, f"candidates: a prompt of {longest:,} tokens allows {most}", param="candidates")
         seed = secrets.randbits(62) if asked.seed is None else asked.seed
         rows = []
         for place, request in enumerate(one for one in requests for _ in range(asked.n)):
