@@ -1,5 +1,6 @@
 """The routes, with a model that says what it was asked."""
 
+import asyncio
 import json
 import math
 import subprocess
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lengthwise import measure
+from lengthwise.server import writing
 from lengthwise.server.app import make_app
 from lengthwise.server.openai_shapes import ChatRequest, CompletionRequest
 from lengthwise.shortening.shortener import Shortened
@@ -118,6 +120,8 @@ def test_a_stream_has_parts_an_end_and_a_usage(client):
         assert "".join(one["delta"].get("content", "") for one in own) == TEXT
         assert [one["finish_reason"] for one in own if one["finish_reason"]] == ["stop"]
     assert chunks[-1]["choices"] == []
+    assert all(chunk["usage"] is None for chunk in chunks[:-1])
+    assert "budget" not in chunks[-1]["usage"]["length"]  # the sum of two texts has none
     assert chunks[-1]["usage"]["length"]["length"] == 2 * len(TEXT)
 
 
@@ -130,6 +134,8 @@ def test_completions_of_several_prompts(client):
         found = choice["logprobs"]
         assert "".join(found["tokens"]).strip() == choice["text"]
         assert all(value <= 0 for value in found["token_logprobs"])
+        for token, start in zip(found["tokens"], found["text_offset"], strict=True):
+            assert choice["text"][start:].startswith(token if start else token.lstrip())
 
 
 def test_log_probabilities_of_a_chat(client):
@@ -254,6 +260,27 @@ def test_a_stream_repeats_no_text_if_its_batch_fails(service, engine):
     assert text.startswith("".join(sent))
 
 
+def test_prompts_are_tokenised_outside_the_event_loop(client, service, monkeypatch):
+    kind, outside = type(service.writer.tokenizer), []
+    tokenize = kind.__call__
+
+    def watched(*texts, **options):
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        outside.append(texts)
+        return tokenize(*texts, **options)
+
+    monkeypatch.setattr(kind, "__call__", watched)
+    assert client.post("/v1/completions", json={"prompt": "The dog."}).status_code == 200
+    assert outside
+
+
+def test_a_long_prompt_has_fewer_candidates(client, engine, monkeypatch):
+    monkeypatch.setattr(writing, "BATCH_TOKENS", 60)
+    assert error(chat(client, candidates=8))["param"] == "candidates"
+    assert chat(client, "The dog.", candidates=2).status_code == 200
+
+
 def test_neutral_and_ignored_parameters(client):
     ignored = {"frequency_penalty": 0, "tools": [], "response_format": {"type": "text"}, "store": True, "seed": None}
     assert chat(client, **ignored).status_code == 200
@@ -269,6 +296,8 @@ def test_unknown_models_and_routes(client):
     assert client.get("/playground/../app.py").status_code == 404
     [model] = client.get("/v1/models").json()["data"]
     assert (model["id"], model["object"]) == ("echo", "model")
+    assert client.get("/v1/models/echo").json() == model
+    assert error(client.get("/v1/models/org/gpt-9"))["code"] == "model_not_found"
 
 
 def test_bodies_that_are_no_requests(client):

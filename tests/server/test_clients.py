@@ -194,7 +194,7 @@ def test_a_stream_that_a_shutdown_cuts_ends_with_an_error(make_service, serve, e
     while part := connection.recv(4096):
         found += part
     assert b"shutting_down" in found
-    assert b"finish_reason\": \"" not in found
+    assert b'finish_reason": "' not in found
     assert b"[DONE]" not in found
 
 

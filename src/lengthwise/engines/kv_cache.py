@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Columns that are free after a buffer was made larger. A repair decodes fewer tokens, so the many rows that it forks from
-# one prompt are not copied again. A copy every 160 steps takes little beside the steps, which read the whole buffer.
+# Columns that are free after a buffer was made larger. A repair decodes fewer tokens, so the many rows that it forks
+# from one prompt are not copied again. A copy every 160 steps takes little beside the steps, which read all of it.
 _GROWTH = 160
 
 

@@ -15,7 +15,8 @@ from ..length.budget import Budget, as_budget
 from ..length.meter import Meter, meter_of
 from .endings import EMPTY, Draft
 
-# Tokens that the rows of a batch read together, at most: they bound its KV cache (1.5 GB for SmolLM2-135M on onnxruntime).
+# The most tokens that the rows of a batch read together. They bound its KV cache: 46 KB a token for SmolLM2-135M in
+# float32, 1.5 GB in all.
 BATCH_TOKENS = 32_768
 # Upper estimate of the tokens per unit: a word has several pieces, a character up to four bytes, a grapheme several
 # characters. The hard budget ends nearly all rows long before this limit.

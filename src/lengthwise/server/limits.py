@@ -39,7 +39,9 @@ class Limits:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise ApiError(400, f"{param}: a text has half a surrogate pair", param=param, code="invalid_text") from None
+            raise ApiError(
+                400, f"{param}: a text has half a surrogate pair", param=param, code="invalid_text"
+            ) from None
         if len(text) > (allowed := self.max_tokens * _CHARS_PER_TOKEN):
             found = f"{param}: a text has {len(text):,} characters; this server allows {allowed:,} (--max-tokens)"
             raise ApiError(400, found, param=param, code="text_too_long")

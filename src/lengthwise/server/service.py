@@ -104,7 +104,9 @@ class Service:
 
     def _queue(self, worker: Worker, jobs: list[Job]) -> list[Job]:
         if len(jobs) > self.limits.queue:
-            raise ApiError(400, f"a request has {len(jobs)} texts; the queue has room for {self.limits.queue} (--queue)")
+            raise ApiError(
+                400, f"a request has {len(jobs)} texts; the queue has room for {self.limits.queue} (--queue)"
+            )
         try:
             worker.submit(jobs)
         except QueueFull as error:

@@ -47,7 +47,7 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class Text:
-    """A written text, as far as replies need it. `logprobs`: (bytes of the token, its log-probability)."""
+    """A written text, as far as replies need it. `logprobs`: bytes of a token, its log-probability, where it begins."""
 
     text: str
     length: int
@@ -57,7 +57,7 @@ class Text:
     complete: bool
     tokens: int
     prompt_tokens: int
-    logprobs: list[tuple[bytes, float]] | None = None
+    logprobs: list[tuple[bytes, float, int]] | None = None
 
 
 class Row:
@@ -210,7 +210,9 @@ class Writing:
             return text
         lengths = self.writer.requests.length_inputs([row.request])
         found: Any = self.writer.engine.score([row.request.prompt], [ids], lengths).token[0] if ids else []
-        return replace(text, logprobs=[(row.meter.pieces[n], float(p)) for n, p in zip(ids, found, strict=True)])
+        starts = [0, *spelled(row.meter, ids)[1]]
+        told = zip(ids, found, starts[: len(ids)], strict=True)
+        return replace(text, logprobs=[(row.meter.pieces[token], float(p), start) for token, p, start in told])
 
 
 def _size(budget: Budget) -> float:
