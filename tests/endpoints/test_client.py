@@ -154,6 +154,7 @@ def test_a_redirect_is_not_followed_with_the_key():
     [
         ({"Retry_After": "3"}, 3),
         ({"Retry_After": "7200"}, 7200),
+        ({"Retry_After": "0"}, client.BACKOFF),
         ({}, client.BACKOFF),
         ({"Retry_After": "soon"}, client.BACKOFF),
     ],
@@ -165,7 +166,7 @@ def test_a_busy_endpoint_says_when_to_come_back(header, wait):
 
 
 def test_retry_after_may_be_a_date():
-    assert fault(Raw(503, b"", Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")).wait == 0
+    assert fault(Raw(503, b"", Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")).wait == client.BACKOFF
     assert fault(Raw(503, b"", Retry_After="Wed, 21 Oct 2065 07:28:00 GMT")).wait > 3600
 
 
@@ -234,9 +235,44 @@ def test_a_refused_parameter_is_renamed_or_left_out():
         for _ in range(3):
             with pytest.raises(EndpointError) as caught:
                 endpoint.ask(HELLO, **options)
-            assert caught.value.wait == 0
+            assert caught.value.changed
         [reply] = endpoint.ask(HELLO, **options).replies
     assert json.loads(reply.text) == ["max_completion_tokens", "messages", "model"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "Too long.\n\nn is no problem, and\nn is fine."}},
+        {"error": {"message": "The messages are too long; 'n' is fine.", "param": "messages"}},
+    ],
+)
+def test_an_error_that_refuses_no_parameter_changes_none(body):
+    error = fault(Raw(400, body), n=4)
+    assert (error.wait, error.changed) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "Only one choice.", "param": "n"}},
+        {"error": {"message": "Unsupported parameter: `n`"}},
+        {"detail": [{"loc": ["body", "n"], "msg": "Extra inputs are not permitted"}]},
+    ],
+)
+def test_an_error_that_refuses_n(body):
+    assert fault(Raw(422, body), n=4).changed
+
+
+def test_a_key_of_openai_goes_to_no_other_url(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    monkeypatch.delenv("LENGTHWISE_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with serving(lambda body, number: chat("Hi.")) as server:
+        Endpoint.named(server.name).ask(HELLO)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/")
+        Endpoint.named("openai:toy").ask(HELLO)
+        assert [head.get("Authorization") for head in server.headers] == [None, "Bearer sk-other"]
 
 
 def test_a_bad_request_is_final():

@@ -130,8 +130,10 @@ def test_an_endpoint_that_asks_for_too_much_patience(no_waiting):
     assert (len(server.requests), no_waiting) == (1, [])
 
 
-def test_retries_are_bounded_and_counted():
-    [one], server = write(lambda body, number: Raw(503, b"down"))
+@pytest.mark.parametrize("header", [{}, {"Retry_After": "0"}, {"Retry_After": "Wed, 21 Oct 2015 07:28:00 GMT"}])
+def test_retries_are_bounded_and_counted(header, no_waiting):
+    [one], server = write(lambda body, number: Raw(503, b"down", **header))
+    assert no_waiting == [0.5, 1.0]
     assert "503" in one.error
     assert one.calls == len(server.requests) == writer_module.RETRIES
 

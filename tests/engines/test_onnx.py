@@ -83,6 +83,16 @@ def test_a_text_longer_than_the_first_buffers(byte_bpe, monkeypatch):
     assert greedy(engine.prefill(prompts), 60).tolist() == greedy(reference.prefill(prompts), 60).tolist()
 
 
+def test_forked_rows_are_not_copied_by_a_repair(byte_bpe):
+    """Their buffers are large: 16 rows of one long prompt."""
+    _, engine = pair("llama", byte_bpe)
+    rows = engine.prefill([engine.prompt_ids("The dog is quick. " * 10)], each=4)
+    cache, capacity = rows._cache, rows._cache.capacity
+    assert capacity <= cache.used.max() + 3 * 48 + 32
+    cache.reserve(int(cache.used.max()) + 3 * 48 + 1)
+    assert cache.capacity == capacity
+
+
 def test_what_it_refuses(byte_bpe, tmp_path):
     _, engine = pair("llama", byte_bpe)
     with pytest.raises(ValueError, match="no option repetition_penalty"):

@@ -1,5 +1,6 @@
 """Ends that are written again: which texts, from where on, and the same whatever else is written beside them."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from length_cases import KINDS, meters
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
 from lengthwise.controls import Control, Signal
 from lengthwise.engines import transformers as transformers_engine
-from lengthwise.generation import decoding, generator
+from lengthwise.generation import decoding, generator, repair, requests
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.endings import Draft, unforced_ends
+from lengthwise.generation.options import decoding_options
 from lengthwise.generation.repair import TAILS, without_tail
 from lengthwise.generation.streaming import SentenceStreamer
 from lengthwise.length.budget import Budget
@@ -167,6 +169,74 @@ def test_rows_that_go_on_stay_inside_the_window(byte_bpe):
         model.transformer.ln_f.weight.mul_(3)  # so sure of itself that an end suits it rarely
     written = Writer(model, byte_bpe, batch_size=96).write(PROMPTS, "exactly 12 words")
     assert all(w.fits for w in written)
+
+
+def recorded(monkeypatch, writer):
+    """The rows of each batch that is decoded from now on, each with its prompt's length."""
+    drafts, batches = writer.decoder.drafts, []
+
+    def record(requests, each, options, **more):
+        batches.append([one.start for one in requests for _ in range(each)])
+        return drafts(requests, each, options, **more)
+
+    monkeypatch.setattr(writer.decoder, "drafts", record)
+    return batches
+
+
+def test_long_prompts_are_forked_into_fewer_rows_at_once(writer, monkeypatch):
+    before = texts(writer.write(PROMPTS[:3], "exactly 30 tokens"))
+    monkeypatch.setattr(requests, "BATCH_TOKENS", 100)
+    monkeypatch.setattr(repair, "BATCH_TOKENS", 100)
+    batches = recorded(monkeypatch, writer)
+    assert texts(writer.write(PROMPTS[:3], "exactly 30 tokens")) == before
+    assert all(len(rows) * max(rows) <= 100 for rows in batches)
+    assert max(map(len, batches)) > 1
+
+
+def test_nothing_is_written_again_where_the_tokens_do_not_suffice(writer, monkeypatch):
+    options = decoding_options(1, 0, {})
+    request = writer.requests.make(0, "A dog.", "exactly 200 chars")
+    batches = recorded(monkeypatch, writer)
+    [written] = writer.write_batch([dataclasses.replace(request, limit=20)], 1, options).values()
+    assert not written.fits
+    assert len(batches) == 1
+
+
+class Leaving:
+    """A listener that leaves after so many looks at it."""
+
+    shown = 0
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    @property
+    def closed(self):
+        self.looks -= 1
+        return self.looks < 0
+
+    def put(self, ids, agreement):
+        pass
+
+
+def test_a_listener_can_end_the_repair_of_its_text(writer, monkeypatch):
+    options = decoding_options(1, 0, {})
+    request = writer.requests.make(0, "A dog.", "exactly 30 tokens")
+    made, drafts = [], writer.decoder.drafts
+
+    def record(some, each, how, **more):
+        if made:
+            leaving.looks = 3 * each
+        made.append(drafts(some, each, how, **more))
+        return made[-1]
+
+    leaving = Leaving(10_000)
+    monkeypatch.setattr(writer.decoder, "drafts", record)
+    writer.write_batch([dataclasses.replace(request, listener=leaving)], 1, options)
+    assert len(made) == 2
+    [again] = made[1].values()
+    kept = min(len(draft.ids) for draft in again)
+    assert max(len(draft.ids) for draft in again) <= kept + 4
 
 
 # ---- streams

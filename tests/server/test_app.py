@@ -1,6 +1,8 @@
 """The routes, with a model that says what it was asked."""
 
+import asyncio
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lengthwise import measure
+from lengthwise.server import writing
 from lengthwise.server.app import make_app
+from lengthwise.server.openai_shapes import ChatRequest, CompletionRequest
 from lengthwise.shortening.shortener import Shortened
 from lengthwise.translation import Translation
 
@@ -116,6 +120,8 @@ def test_a_stream_has_parts_an_end_and_a_usage(client):
         assert "".join(one["delta"].get("content", "") for one in own) == TEXT
         assert [one["finish_reason"] for one in own if one["finish_reason"]] == ["stop"]
     assert chunks[-1]["choices"] == []
+    assert all(chunk["usage"] is None for chunk in chunks[:-1])
+    assert "budget" not in chunks[-1]["usage"]["length"]  # the sum of two texts has none
     assert chunks[-1]["usage"]["length"]["length"] == 2 * len(TEXT)
 
 
@@ -128,6 +134,8 @@ def test_completions_of_several_prompts(client):
         found = choice["logprobs"]
         assert "".join(found["tokens"]).strip() == choice["text"]
         assert all(value <= 0 for value in found["token_logprobs"])
+        for token, start in zip(found["tokens"], found["text_offset"], strict=True):
+            assert choice["text"][start:].startswith(token if start else token.lstrip())
 
 
 def test_log_probabilities_of_a_chat(client):
@@ -179,6 +187,7 @@ def test_messages_in_parts_and_of_every_role(client):
         ({"length": "99999999999x"}, "length", "too long"),
         ({"length": "exactly 900 tokens"}, "length", "window"),
         ({"lenght": "at most 9 chars"}, "lenght", "did you mean 'length'"),
+        ({"length": "exactly 200 chars", "max_tokens": 9}, "max_tokens", "allows 9"),
         ({"temperature": 9}, "temperature", "less than or equal to 2"),
         ({"temperature": "hot"}, "temperature", "number"),
         ({"n": 0}, "n", "greater than"),
@@ -205,6 +214,73 @@ def test_what_cannot_be_done_is_said(client, asked, param, words):
     assert words in found["message"]
 
 
+def test_a_temperature_of_almost_nothing_is_greedy(client):
+    assert chat(client, temperature=1e-310).json()["choices"][0]["message"]["content"] == TEXT
+
+
+def test_half_a_surrogate_pair_is_no_text(client):
+    for path in ("measure", "shorten"):
+        body = rb'{"text": "a \ud800 b", "length": "at most 9 chars"}'
+        reply = client.post(f"/v1/{path}", content=body, headers={"content-type": "application/json"})
+        assert (reply.status_code, error(reply)["code"]) == (400, "invalid_text")
+
+
+def test_a_request_that_no_queue_has_room_for(make_service):
+    with TestClient(make_app(make_service(queue=2))) as client:
+        reply = chat(client, n=3)
+        assert (reply.status_code, "--queue" in error(reply)["message"]) == (400, True)
+        assert chat(client, n=2).status_code == 200
+
+
+def test_a_long_text_shares_no_batch_with_short_ones(service):
+    prompts = {"prompt": ["The dog. " * 40, "The dog."], "length": "at most 9x"}
+    asked = CompletionRequest(**prompts)
+    sizes = {service.writing.options(asked, rows).size for rows in (service.writing.rows(asked),)}
+    assert sizes == {math.inf}
+
+
+def test_a_stream_repeats_no_text_if_its_batch_fails(service, engine):
+    """The first sentence is sent; then a batch of two fails."""
+    step, text = engine.step, "The dog is quick. " + "It jumps over the fox. " * 8
+    sent = []
+
+    def fails():
+        step()
+        if engine.batches[-1] == 2 and sent:
+            raise RuntimeError("broken")
+
+    engine.step = fails
+    asked = ChatRequest(messages=[{"role": "user", "content": text}], length="at most 300 chars", n=2)
+    rows = service.writing.rows(asked)
+    rows[0].release = sent.append
+    first, second = service.write(service.writing.options(asked, rows), rows)
+    with pytest.raises(RuntimeError, match="broken"):
+        first.future.result(30)
+    assert second.future.result(30).text == text.strip()
+    assert text.startswith("".join(sent))
+
+
+def test_prompts_are_tokenised_outside_the_event_loop(client, service, monkeypatch):
+    kind, outside = type(service.writer.tokenizer), []
+    tokenize = kind.__call__
+
+    def watched(*texts, **options):
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        outside.append(texts)
+        return tokenize(*texts, **options)
+
+    monkeypatch.setattr(kind, "__call__", watched)
+    assert client.post("/v1/completions", json={"prompt": "The dog."}).status_code == 200
+    assert outside
+
+
+def test_a_long_prompt_has_fewer_candidates(client, engine, monkeypatch):
+    monkeypatch.setattr(writing, "BATCH_TOKENS", 60)
+    assert error(chat(client, candidates=8))["param"] == "candidates"
+    assert chat(client, "The dog.", candidates=2).status_code == 200
+
+
 def test_neutral_and_ignored_parameters(client):
     ignored = {"frequency_penalty": 0, "tools": [], "response_format": {"type": "text"}, "store": True, "seed": None}
     assert chat(client, **ignored).status_code == 200
@@ -220,6 +296,8 @@ def test_unknown_models_and_routes(client):
     assert client.get("/playground/../app.py").status_code == 404
     [model] = client.get("/v1/models").json()["data"]
     assert (model["id"], model["object"]) == ("echo", "model")
+    assert client.get("/v1/models/echo").json() == model
+    assert error(client.get("/v1/models/org/gpt-9"))["code"] == "model_not_found"
 
 
 def test_bodies_that_are_no_requests(client):

@@ -34,6 +34,7 @@ def worker():
     made = Worker("tests", batch=4, queue=8)
     yield made
     made.close()
+    made.join(10)
 
 
 def submit(worker, work, payloads, options="a", rows=1):
@@ -102,10 +103,41 @@ def test_an_error_reaches_its_own_job_only(worker, work):
 
 def test_a_closed_worker(work):
     worker = Worker("tests", batch=4, queue=8)
-    occupy(worker, work)
+    running = occupy(worker, work)
     [waiting] = submit(worker, work, [1])
-    threading.Timer(0.05, work.gate.set).start()
     worker.close()
     assert waiting.future.cancelled()
+    assert isinstance(running.future.exception(0), Closed)  # at once: the gate is still shut
     with pytest.raises(Closed):
         submit(worker, work, [2])
+    work.gate.set()
+    worker.join(30)
+    assert isinstance(running.future.exception(0), Closed)  # what came later is no result
+
+
+class Part:
+    """A payload that says whether it can run again."""
+
+    def __init__(self, again):
+        self.again, self.runs = again, 0
+
+    def restart(self):
+        return self.again
+
+
+def test_what_cannot_run_again_receives_the_error_of_its_batch(worker, work):
+    def together(options, payloads):
+        for one in payloads:
+            one.runs += 1
+        if len(payloads) > 1:
+            raise ValueError("too many")
+        yield 0, "alone"
+
+    first = occupy(worker, work)
+    jobs = submit(worker, together, [Part(True), Part(False)])
+    work.gate.set()
+    assert first.future.result(30)
+    assert jobs[0].future.result(30) == "alone"
+    with pytest.raises(ValueError, match="too many"):
+        jobs[1].future.result(30)
+    assert [job.payload.runs for job in jobs] == [2, 1]

@@ -28,9 +28,10 @@ def load(
     engine: str | None = "transformers",
 ) -> "Writer":
     """Return a writer for the model called `name`. `engine`: None chooses it by model and device."""
+    from ..endpoints.client import is_endpoint
     from ..generation.load import ENGINES, default_engine, load
 
-    if name.startswith("openai:"):
+    if is_endpoint(name):
         raise UsageError(f"only `lengthwise write` can use a model behind an API; got --model {name}")
     if dtype not in (None, *options.DTYPES):
         raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")

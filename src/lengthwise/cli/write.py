@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..endpoints.client import is_endpoint
 from ..generation.options import is_sampling
 from . import options, terminal
 from .input_lines import StdinLines
@@ -51,7 +52,7 @@ def write(
     order. Prompts that arrive together are written in one batch. With sampling, each prompt is written alone, and line
     n uses the seed --seed + n - 1, so its text does not depend on other lines.
     A model behind an API is asked, measured and asked again for the part that does not fit; its key is read from
-    LENGTHWISE_API_KEY or OPENAI_API_KEY.
+    LENGTHWISE_API_KEY or, without @URL, OPENAI_API_KEY.
     With --explain, nothing is written: one sentence says how the length compares with the model's own texts.
     Exit code 3: a text does not fit; the best one is printed nevertheless.
     """
@@ -73,7 +74,7 @@ def write(
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}
-    remote = model.startswith("openai:")
+    remote = is_endpoint(model)
     _check_options(
         remote,
         {"--beams": beams > 1, "--device": device, "--dtype": dtype, "--engine": engine},

@@ -1,7 +1,7 @@
 """Client: one call of an OpenAI-compatible endpoint, from messages to replies.
 
-Every fault becomes an `EndpointError` that says whether another call can succeed. A call is one HTTP request; whoever
-makes calls also counts them and repeats them. Knows no lengths.
+Every fault becomes an `EndpointError` that says whether another call can succeed. A call is one HTTP request; the
+caller counts calls and repeats them. Knows no lengths.
 """
 
 import json
@@ -9,13 +9,15 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 DEFAULT_URL = "https://api.openai.com/v1"
-KEYS = ("LENGTHWISE_API_KEY", "OPENAI_API_KEY")  # environment variables, the first that is set
+# Environment variables, the first that is set. The second is for the default URL only: it is a key of OpenAI.
+KEYS = ("LENGTHWISE_API_KEY", "OPENAI_API_KEY")
 MAX_BYTES = 8_000_000  # of a response: an endpoint may ignore max_tokens
 BACKOFF = 1.0  # seconds before a failed call is repeated, if the endpoint names no time
 MAX_SHOWN = 200  # characters of an endpoint's message in an error
@@ -27,11 +29,14 @@ _OPTIONAL |= dict.fromkeys(("n", "seed", "temperature", "top_p"))
 
 
 class EndpointError(RuntimeError):
-    """A call that failed. `wait`: seconds after which it may succeed, or None. `fatal`: all other calls will fail."""
+    """A call that failed. `wait`: seconds after which it may succeed, or None. `fatal`: all other calls will fail.
 
-    def __init__(self, message: str, *, wait: float | None = None, fatal: bool = False) -> None:
+    `changed`: the next call differs from this one, because it leaves out or renames a parameter that was refused.
+    """
+
+    def __init__(self, message: str, *, wait: float | None = None, fatal: bool = False, changed: bool = False) -> None:
         super().__init__(message)
-        self.wait, self.fatal = wait, fatal
+        self.wait, self.fatal, self.changed = wait, fatal, changed
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,9 @@ class Endpoint:
             import httpx2
         except ImportError:
             raise ImportError("models behind an API need httpx2; install it: pip install 'lengthwise[api]'") from None
-        self.model, self.url, self.timeout = model, url.rstrip("/").removesuffix("/chat/completions"), timeout
+        self.model, self.url, self.timeout = model, _base(url), timeout
         self.renamed: dict[str, str | None] = {}  # parameters that this endpoint refused
-        self._key = (next(filter(None, map(os.environ.get, KEYS)), "") if key is None else key).strip()
+        self._key = (_key_for(self.url) if key is None else key).strip()
         if not (self._key.isascii() and self._key.isprintable()):
             raise ValueError(f"the API key has characters that no header can carry; check {' or '.join(KEYS)}")
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -132,16 +137,16 @@ class Endpoint:
         said = self._clean(_message(text))
         what = f"{self.url} answered {status}" + (f": {said}" if said else "")
         if status in (401, 403):
-            have = "the key was refused" if self._key else f"no key is set; put it into {KEYS[0]} or {KEYS[1]}"
+            have = "the key was refused" if self._key else f"no key is set for this URL; put it into {KEYS[0]}"
             return EndpointError(f"{what} ({have})", fatal=True)
         if status in (404, 405) or 300 <= status < 400:
             base = self.url if self.url.endswith("/v1") else f"{self.url}/v1"
             return EndpointError(f"{what} (is there a model {self.model!r}, and is the URL {base}?)", fatal=True)
         if status in (400, 422):
-            refused = [name for name in _OPTIONAL if name in body and re.search(rf"\b{name}\b", text)]
-            if refused:  # the next call is made without it
-                self.renamed[refused[0]] = _OPTIONAL[refused[0]]
-                return EndpointError(what, wait=0.0)
+            refused = _refused(text, body)
+            if refused is not None:  # the next call is made without it
+                self.renamed[refused] = _OPTIONAL[refused]
+                return EndpointError(what, wait=0.0, changed=True)
         if status in (408, 409, 425, 429) or status >= 500:
             wait = _retry_after(headers)
             return EndpointError(what + (f"; it asks to wait {wait:g} s" if wait > BACKOFF else ""), wait=wait)
@@ -170,6 +175,29 @@ class Endpoint:
         return Answer([Reply(content, reason in ("stop", None) and not used_up) for content, reason in choices], tokens)
 
 
+def _base(url: str) -> str:
+    return url.rstrip("/").removesuffix("/chat/completions")
+
+
+def _key_for(url: str) -> str:
+    """Return the key that the environment has for `url`."""
+    own = url in (DEFAULT_URL, _base(os.environ.get("OPENAI_BASE_URL", "")))
+    return next(filter(None, map(os.environ.get, KEYS if own else KEYS[:1])), "")
+
+
+def _refused(text: str, body: Mapping[str, Any]) -> str | None:
+    """Return which parameter of `body` an error refuses: its `param`, or the one that its message names."""
+    with suppress(ValueError, LookupError, TypeError):
+        if (param := json.loads(text)["error"]["param"]) is not None:
+            return param if param in _OPTIONAL and param in body else None
+    said = _message(text)
+    for name in _OPTIONAL:
+        word = rf"\b{name}\b" if len(name) > 1 else rf"[\"'`]{name}[\"'`]|: {name}\W*$"  # one letter: only as a name
+        if name in body and re.search(word, said):
+            return name
+    return None
+
+
 def _content(choice: dict[str, Any]) -> str:
     """Return the text of a choice without reasoning, which some endpoints send in front of it."""
     content = choice["message"].get("content") or ""
@@ -179,7 +207,7 @@ def _content(choice: dict[str, Any]) -> str:
 
 
 def _merged(stream: str) -> dict[str, Any]:
-    """Return the answer that a stream of events makes up. Some proxies stream although nobody asked for it."""
+    """Return the answer that a stream of events makes up. Some proxies stream without being asked to."""
     texts: dict[int, str] = {}
     reasons: dict[int, Any] = {}
     whole: dict[str, Any] = {}
@@ -210,13 +238,13 @@ def _message(text: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds of the header Retry-After, a number or a date; `BACKOFF` without one."""
+    """Return the seconds of the header Retry-After, a number or a date; `BACKOFF` at least, and without one."""
     given = headers.get("retry-after", "")
     try:
-        return max(0.0, float(given))
+        return max(BACKOFF, float(given))
     except ValueError:
         pass
     try:
-        return max(0.0, (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds())
+        return max(BACKOFF, (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError):  # a date without a time zone cannot be subtracted
         return BACKOFF

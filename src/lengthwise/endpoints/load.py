@@ -11,8 +11,8 @@ def load(name: str, **options: Any) -> Writer | EndpointWriter:
     """Return a writer for the model called `name`.
 
     `openai:NAME@URL`: the model NAME of an OpenAI-compatible endpoint, with the options `max_calls` and `concurrency`
-    of `EndpointWriter`, and `timeout` in seconds. The key is read from $LENGTHWISE_API_KEY or $OPENAI_API_KEY. Any
-    other name: see `lengthwise.generation.load.load`.
+    of `EndpointWriter`, and `timeout` in seconds. The key is read from $LENGTHWISE_API_KEY or, without
+    @URL, $OPENAI_API_KEY. Any other name: see `lengthwise.generation.load.load`.
     """
     if not is_endpoint(name):
         from ..generation.load import load as load_local

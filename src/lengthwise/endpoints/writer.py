@@ -162,7 +162,7 @@ class _Calls:
             try:
                 answer: Answer = self.endpoint.ask(messages, **options)
             except EndpointError as error:
-                failed += error.wait != 0  # 0: the next call leaves out a parameter that was refused
+                failed += not error.changed
                 if error.wait is None or error.wait > MAX_WAIT or not self.left or failed == RETRIES:
                     raise
                 time.sleep(min(error.wait * 2 ** (failed - 1), MAX_WAIT))

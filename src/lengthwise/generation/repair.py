@@ -8,11 +8,11 @@ Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
-from .requests import Request
+from .requests import BATCH_TOKENS, Listener, Request
 
 TAILS = (12, 24, 48)  # tokens that are removed, in this order
 CONTINUATIONS = 16  # samples for each
@@ -23,6 +23,21 @@ SEED_STEP = 7_919  # between the seeds of a text's candidates
 Drafts = dict[int, list[Draft]]  # by the place of the request
 Decode = Callable[[list[Request], int, DecodingOptions], Drafts]
 Batches = Callable[[list[Request], int], Iterator[list[Request]]]
+
+
+@dataclass(frozen=True)
+class _Closing:
+    """A listener that can end the repair of a text, and receives nothing: it has received the first draft."""
+
+    first: Listener
+    shown: int = 0
+
+    @property
+    def closed(self) -> bool:
+        return self.first.closed
+
+    def put(self, ids: list[int], agreement: list[float]) -> None:
+        pass
 
 
 def repair(
@@ -42,19 +57,20 @@ def repair(
     yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
-    each = min(CONTINUATIONS, batch_size)
     for tail in TAILS:
         incomplete, again = [], []
         for request in requests:
             ending, draft = best(request, drafts[request.place])
             if request.closed or (ending.fits and ending.complete):
                 continue
+            if len(draft.ids) >= request.limit and ending.length < request.budget.low:
+                continue  # the limit of tokens excludes the minimum, for other endings too
             kept = without_tail(draft, tail, pieces, request.shown)
             again.append(
                 replace(
                     request,
                     kept=kept,
-                    listener=None,  # it has received the first draft
+                    listener=None if request.listener is None else _Closing(request.listener),
                     limit=min(
                         request.limit, len(kept.ids) + MAX_GROWTH * tail
                     ),  # one very long row would delay the batch
@@ -64,6 +80,8 @@ def repair(
             )
             incomplete.append(request)
         requests = incomplete
+        longest = max((one.start for one in again), default=1)
+        each = max(1, min(CONTINUATIONS, batch_size, BATCH_TOKENS // longest))
         for batch in batches(again, each):
             for first in range(0, CONTINUATIONS, each):
                 some = [replace(one, seed=one.seed + SEED_STEP * first) for one in batch]

@@ -15,6 +15,9 @@ from ..length.budget import Budget, as_budget
 from ..length.meter import Meter, meter_of
 from .endings import EMPTY, Draft
 
+# The most tokens that the rows of a batch read together. They bound its KV cache: 46 KB a token for SmolLM2-135M in
+# float32, 1.5 GB in all.
+BATCH_TOKENS = 32_768
 # Upper estimate of the tokens per unit: a word has several pieces, a character up to four bytes, a grapheme several
 # characters. The hard budget ends nearly all rows long before this limit.
 _TOKENS_PER_UNIT = {"tokens": 1, "bytes": 1, "words": 8, "graphemes": 8}
@@ -129,7 +132,7 @@ class Requests:
         window, taken = self.engine.window, self.window_used(len(prompt))
         if len(prompt) >= window:
             raise ValueError(f"the text is too long for the model: {len(prompt)} tokens; its window has {window}")
-        least = self._fewest_tokens(budget)
+        least = self.fewest_tokens(budget)
         if least > window - taken - 1:
             raise ValueError(
                 f"'{budget}' is impossible here: it takes {least} tokens or more, "
@@ -138,7 +141,7 @@ class Requests:
         longest = budget.high if budget.high is not None else 2 * budget.low + 200
         return int(min(_TOKENS_PER_UNIT.get(budget.unit, 4) * longest + 16, window - taken - 1))
 
-    def _fewest_tokens(self, budget: Budget) -> int:
+    def fewest_tokens(self, budget: Budget) -> int:
         """Return an estimate of the fewest tokens that reach the minimum, from the 95th percentile of token costs."""
         if budget.low <= 1:
             return int(budget.low)
@@ -153,14 +156,16 @@ class Requests:
     def batches(self, requests: list[Request], each: int, batch_size: int) -> Iterator[list[Request]]:
         """Yield requests of similar size, `batch_size` sequences at a time, `each` of a request.
 
+        Sequences with long prompts are fewer, so that they have at most `BATCH_TOKENS` tokens together.
         A row that has ended is padded until the last one has, and its padding must stay inside the window.
         """
         batch: list[Request] = []
         for one in sorted(requests, key=lambda one: (self.kind(one), one.left, one.start)):
             together = [*batch, one]
             overruns = one.left > min(self.engine.window - self.window_used(r.start) for r in together)
+            too_long = len(together) * each * max(r.start for r in together) > BATCH_TOKENS
             other_kind = bool(batch) and self.kind(one) != self.kind(batch[0])
-            if batch and (len(batch) * each >= batch_size or other_kind or overruns):
+            if batch and (len(batch) * each >= batch_size or other_kind or overruns or too_long):
                 yield batch
                 batch = []
             batch.append(one)

@@ -16,11 +16,11 @@ from starlette.exceptions import HTTPException
 
 from ..length.units import UNITS
 from ..version import __version__
-from .batching import Job
+from .batching import Closed, Job
 from .errors import ApiError
 from .guard import Guard
 from .measuring import measured
-from .metrics import Measured
+from .metrics import RequestMetrics
 from .openai_shapes import (
     ChatRequest,
     CompletionRequest,
@@ -60,7 +60,7 @@ def make_app(
     """Return the application. `keys`: API keys, one of which each request to /v1 must have."""
     app = FastAPI(title="Lengthwise", version=__version__, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, limits=service.limits, keys=keys, draining=lambda: service.draining)
-    app.add_middleware(Measured, metrics=service.metrics, log=log_request)
+    app.add_middleware(RequestMetrics, metrics=service.metrics, log=log_request)
     _add_errors(app)
     _add_writing(app, service)
     _add_texts(app, service)
@@ -72,9 +72,9 @@ def make_app(
 def _add_writing(app: FastAPI, service: Service) -> None:
     async def complete(asked: ChatRequest | CompletionRequest, request: Request) -> Response:
         service.check_model(asked.model)
-        rows = service.writing.rows(asked)
+        rows = await asyncio.to_thread(service.writing.rows, asked)  # a long prompt takes a while to tokenise
         options = service.writing.options(asked, rows)
-        replies = Replies(service.writer.name, isinstance(asked, ChatRequest))
+        replies = Replies(service.writer.name, isinstance(asked, ChatRequest), asked.stream_options.include_usage)
         if asked.stream:
             return _stream(service, asked, request, replies, rows, options)
         jobs = service.write(options, rows)
@@ -94,11 +94,13 @@ def _add_writing(app: FastAPI, service: Service) -> None:
 def _add_texts(app: FastAPI, service: Service) -> None:
     @app.post("/v1/translate")
     async def translate(asked: TranslateRequest, request: Request) -> Response:
-        return _lines("translation", await _results(service, request, service.translate(asked)))
+        return _lines(
+            "translation", await _results(service, request, await asyncio.to_thread(service.translate, asked))
+        )
 
     @app.post("/v1/shorten")
     async def shorten(asked: ShortenRequest, request: Request) -> Response:
-        return _lines("shortened", await _results(service, request, service.shorten(asked)))
+        return _lines("shortened", await _results(service, request, await asyncio.to_thread(service.shorten, asked)))
 
     @app.post("/v1/measure")
     def measure_text(asked: MeasureRequest) -> Response:  # in a thread of its own: a long text takes a while
@@ -109,8 +111,13 @@ def _add_texts(app: FastAPI, service: Service) -> None:
 def _add_state(app: FastAPI, service: Service) -> None:
     @app.get("/v1/models")
     async def models() -> Response:
-        rows = [{"id": name, "object": "model", "created": 0, "owned_by": "lengthwise"} for name in service.models]
-        return _json({"object": "list", "data": rows})
+        return _json({"object": "list", "data": [_model(name) for name in service.models]})
+
+    @app.get("/v1/models/{name:path}")
+    async def model(name: str) -> Response:
+        if name not in service.models:
+            raise ApiError(404, f"the model {name!r} is not served here", param="model", code="model_not_found")
+        return _json(_model(name))
 
     @app.get("/health")
     async def health() -> Response:
@@ -156,8 +163,8 @@ async def _results(service: Service, request: Request, jobs: list[Job]) -> list[
         if not together.done():
             raise ClientGone
         return await together
-    except asyncio.CancelledError:
-        raise ApiError(503, "the server is shutting down; try again", code="shutting_down", retry_after=5) from None
+    except (asyncio.CancelledError, Closed):
+        raise _stopping() from None
     finally:
         _cancel(service, jobs)
         gone.cancel()
@@ -192,7 +199,7 @@ def _stream(
     parts: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
 
     def put(place: int, value: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody reads any more
+        with suppress(RuntimeError):  # the loop is closed: the stream has ended
             loop.call_soon_threadsafe(parts.put_nowait, (place, value))
 
     for place, row in enumerate(rows):
@@ -232,8 +239,7 @@ async def _events(
             if isinstance(value, str):
                 yield replies.part(place, value)
             elif value.cancelled():
-                yield event(ApiError(503, "the server is shutting down; try again", code="shutting_down").body)
-                return
+                raise _stopping()
             else:
                 texts[place] = value.result()
                 yield replies.last(place, texts[place])
@@ -242,6 +248,8 @@ async def _events(
         if asked.stream_options.include_usage:
             yield replies.usage(found, asked.n)
         yield "data: [DONE]\n\n"
+    except Closed:
+        yield event(_stopping().body)
     except ApiError as error:
         yield event(error.body)
     except Exception:
@@ -257,9 +265,17 @@ async def _events(
 _INTERNAL = ApiError(500, "the server had an error; its log has the details", code="internal_error")
 
 
+def _stopping() -> ApiError:
+    return ApiError(503, "the server is shutting down; try again", code="shutting_down", retry_after=5)
+
+
 def _json(value: Any, status: int = 200) -> Response:
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     return Response(body, status, media_type="application/json")
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "lengthwise"}
 
 
 def _lines(kind: str, results: list[Any]) -> Response:
@@ -292,7 +308,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ClientGone)
     async def gone(request: Request, error: ClientGone) -> Response:
-        return Response(status_code=499)  # nobody receives it
+        return Response(status_code=499)  # only the log and the metrics receive it
 
     @app.exception_handler(Exception)
     async def unknown(request: Request, error: Exception) -> Response:

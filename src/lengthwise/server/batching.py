@@ -8,7 +8,8 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,10 @@ class Closed(Exception):
 
 @dataclass(eq=False)
 class Job:
-    """A payload for a function. `rows`: how many rows of a batch it takes."""
+    """A payload for a function. `rows`: how many rows of a batch it takes.
+
+    A payload may have `close`, which asks it to end, and `restart`, which returns whether it can run again.
+    """
 
     function: Function
     options: Hashable
@@ -44,6 +48,17 @@ class Job:
         """Drop the job if it waits; ask its payload to end if it runs."""
         if not self.future.cancel() and hasattr(self.payload, "close"):
             self.payload.close()
+
+    def end(self) -> None:
+        """Drop the job if it waits; if it runs, its result is `Closed` from now on."""
+        with suppress(InvalidStateError):
+            if not self.future.cancel():
+                self.future.set_exception(Closed("the server is shutting down"))
+        self.cancel()
+
+    def restart(self) -> bool:
+        """Return whether the job can run again after its batch has failed."""
+        return not hasattr(self.payload, "restart") or bool(self.payload.restart())
 
 
 class Worker:
@@ -61,7 +76,8 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        return sum(not job.future.cancelled() for job in self._jobs)
+        with self._wake:
+            return sum(not job.future.cancelled() for job in self._jobs)
 
     @property
     def running(self) -> int:
@@ -69,7 +85,8 @@ class Worker:
 
     @property
     def busy(self) -> bool:
-        return bool(self.running or self.waiting)
+        with self._wake:  # a job that begins is in none of the two for a moment
+            return bool(self.running or self.waiting)
 
     def submit(self, jobs: list[Job]) -> None:
         """Put all of these jobs into the queue, or none: `QueueFull`, `Closed`."""
@@ -84,14 +101,17 @@ class Worker:
             self._wake.notify()
 
     def close(self) -> None:
-        """Refuse new jobs, drop those that wait, end those that run, and wait for the thread."""
+        """Refuse new jobs, drop those that wait and end those that run. The thread may run a little longer."""
         with self._wake:
             self._closed = True
             jobs, self._jobs = [*self._jobs, *self._current], []
             self._wake.notify()
         for job in jobs:
-            job.cancel()
-        self._thread.join(timeout=10)
+            job.end()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread of a closed worker."""
+        self._thread.join(max(0.0, seconds))
 
     # ---- the thread
 
@@ -110,7 +130,8 @@ class Worker:
                 start = time.monotonic()
                 self._work(self._current)
                 self._seconds = time.monotonic() - start
-                self._current = []
+                with self._wake:
+                    self._current = []
 
     def _take(self) -> list[Job]:
         """Remove and return the oldest job and those behind it that can share its batch."""
@@ -127,16 +148,27 @@ class Worker:
         return taken
 
     def _work(self, jobs: list[Job]) -> None:
-        """Run a batch. If it fails, run each job alone, so that one job's error does not reach the others."""
+        """Run a batch. If it fails, run each job alone, so that one job's error does not reach the others.
+
+        A job that cannot run again, such as a stream whose client has text, receives the error.
+        """
         failure: Exception | None = None
         try:
             for place, result in jobs[0].function(jobs[0].options, [job.payload for job in jobs]):
-                jobs[place].future.set_result(result)
+                _settle(jobs[place].future.set_result, result)
         except Exception as error:
             failure = error
-        left = [job for job in jobs if not job.future.done()]
-        if len(jobs) > 1:
-            for job in left:
+        failure = failure or RuntimeError("the batch has no result for this job")
+        for job in jobs:
+            if job.future.done():
+                continue
+            if len(jobs) > 1 and job.restart():
                 self._work([job])
-        elif left:
-            left[0].future.set_exception(failure or RuntimeError("the batch has no result for this job"))
+            else:
+                _settle(job.future.set_exception, failure)
+
+
+def _settle(settle: Callable[[Any], None], value: Any) -> None:
+    """Give a future its result or exception, unless `close` has ended it."""
+    with suppress(InvalidStateError):
+        settle(value)

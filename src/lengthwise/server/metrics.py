@@ -42,7 +42,7 @@ class Metrics:
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
 
-class Measured:
+class RequestMetrics:
     """ASGI middleware that counts requests and their seconds, and gives each to `log`."""
 
     def __init__(self, app: Any, metrics: Metrics, log: Callable[[dict[str, Any]], None] | None = None) -> None:
@@ -64,7 +64,7 @@ class Measured:
             await self.app(scope, receive, watched)
         finally:
             seconds = time.monotonic() - start
-            route = getattr(scope.get("route"), "path", "other")  # not the path: anybody can invent those
+            route = getattr(scope.get("route"), "path", "other")  # not the path, which a client can invent
             self.metrics.requests.labels(route, str(status)).inc()
             self.metrics.seconds.labels(route).observe(seconds)
             if self.log is not None:

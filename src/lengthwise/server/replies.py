@@ -12,8 +12,9 @@ from .writing import Text
 class Replies:
     """Makes the replies to one request."""
 
-    def __init__(self, model: str, chat: bool) -> None:
+    def __init__(self, model: str, chat: bool, include_usage: bool = False) -> None:
         self.model, self.chat = model, chat
+        self._no_usage: dict[str, Any] = {"usage": None} if include_usage else {}  # of chunks before the last
         self.id = f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}"
         self.created = int(time.time())
 
@@ -67,7 +68,7 @@ class Replies:
         return "chat.completion.chunk" if self.chat else "text_completion"
 
     def _event(self, choice: dict[str, Any]) -> str:
-        return event({**self._head(self._chunk), "choices": [choice]})
+        return event({**self._head(self._chunk), "choices": [choice], **self._no_usage})
 
 
 def event(value: Any) -> str:
@@ -84,24 +85,23 @@ def usage(texts: Sequence[Text], n: int) -> dict[str, Any]:
 
 
 def _length(texts: Sequence[Text]) -> dict[str, Any]:
+    """Return the length of the texts together; the budget, which is that of one text, only if there is one."""
     first, total = texts[0], sum(text.length for text in texts)
-    return {"length": total, "unit": first.unit, "budget": first.budget, "fits": all(text.fits for text in texts)}
+    budget = {"budget": first.budget} if len(texts) == 1 else {}
+    return {"length": total, "unit": first.unit, **budget, "fits": all(text.fits for text in texts)}
 
 
-def _chat_logprobs(found: Sequence[tuple[bytes, float]]) -> dict[str, Any]:
+def _chat_logprobs(found: Sequence[tuple[bytes, float, int]]) -> dict[str, Any]:
     rows = [
-        {"token": _spelled(piece), "logprob": value, "bytes": list(piece), "top_logprobs": []} for piece, value in found
+        {"token": _spelled(piece), "logprob": value, "bytes": list(piece), "top_logprobs": []}
+        for piece, value, _ in found
     ]
     return {"content": rows, "refusal": None}
 
 
-def _logprobs(found: Sequence[tuple[bytes, float]]) -> dict[str, Any]:
-    tokens, offsets, at = [], [], 0
-    for piece, _ in found:
-        tokens.append(_spelled(piece))
-        offsets.append(at)
-        at += len(tokens[-1])
-    values = [value for _, value in found]
+def _logprobs(found: Sequence[tuple[bytes, float, int]]) -> dict[str, Any]:
+    tokens, values = [_spelled(piece) for piece, _, _ in found], [value for _, value, _ in found]
+    offsets = [start for _, _, start in found]
     return {"tokens": tokens, "token_logprobs": values, "top_logprobs": None, "text_offset": offsets}
 
 

@@ -20,12 +20,13 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.service, self._started = service, started
         self._drain: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: Any = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
-            self._loop = asyncio.get_running_loop()
             self._started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -33,7 +34,10 @@ class Server(uvicorn.Server):
             self.should_exit = self.force_exit = True
             return
         self.service.draining = True
-        self._loop.call_soon_threadsafe(self._begin_drain)
+        if self._loop is None:  # nothing was accepted yet
+            self.should_exit = True
+        else:
+            self._loop.call_soon_threadsafe(self._begin_drain)
 
     def _begin_drain(self) -> None:
         self._drain = asyncio.ensure_future(self._finish())
@@ -60,7 +64,7 @@ def make_server(app: Any, service: Service, host: str, port: int, started: Calla
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=2,  # for replies that are being sent
         h11_max_incomplete_event_size=64 * 1024,
     )
     return Server(config, service, started)

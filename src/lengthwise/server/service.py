@@ -1,5 +1,6 @@
 """Service: the models of a server, each with a worker that runs its batches."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from .openai_shapes import ShortenRequest, TranslateRequest
 from .writing import Row, WriteOptions, Writing
 
 if TYPE_CHECKING:
-    from ..translation import Translator  # imports torch, which the onnx engine does not need
+    from ..translation import Translator
 
+_JOIN = 1.0  # seconds that all workers together have for their last step; their threads do not hold up the process
 Line = tuple[str, Budget | None]
 
 
@@ -101,6 +103,10 @@ class Service:
         return budget
 
     def _queue(self, worker: Worker, jobs: list[Job]) -> list[Job]:
+        if len(jobs) > self.limits.queue:
+            raise ApiError(
+                400, f"a request has {len(jobs)} texts; the queue has room for {self.limits.queue} (--queue)"
+            )
         try:
             worker.submit(jobs)
         except QueueFull as error:
@@ -142,3 +148,6 @@ class Service:
         """Drop what waits, end what runs, and stop the workers."""
         for worker in self.workers:
             worker.close()
+        end = time.monotonic() + _JOIN
+        for worker in self.workers:
+            worker.join(end - time.monotonic())

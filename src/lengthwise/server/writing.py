@@ -4,6 +4,7 @@ A row listens to its own text while it is decoded: it ends the text at a stop se
 stream, and ends if its client has gone.
 """
 
+import math
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from typing import Any
 from ..generation.decoding import spelled
 from ..generation.generator import Writer, Written
 from ..generation.options import DecodingOptions, decoding_options
-from ..generation.requests import Request
+from ..generation.requests import BATCH_TOKENS, Request
 from ..generation.streaming import SentenceStreamer
 from ..length.budget import Budget, at_most
 from ..length.meter import Meter
@@ -23,7 +24,8 @@ from .openai_shapes import ChatRequest, CompletionRequest
 SEED_STEP = 1_000_003  # between the seeds of a request's texts, as in `Writer.write`
 # Tokens per unit, and the sizes of texts that share a batch: a short text does not wait for a long one.
 _TOKENS = {"tokens": 1.0, "words": 1.4}  # others: 0.25
-_SIZES = (32, 128, 512)
+_SIZES = (32, 128, 512, math.inf)
+_GREEDY = 1e-3  # a lower temperature is greedy: logits divided by it overflow
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class WriteOptions:
     candidates: int
     temperature: float | None  # None: greedy
     top_p: float
-    size: int
+    size: float
 
     @property
     def decoding(self) -> DecodingOptions:
@@ -45,7 +47,7 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class Text:
-    """A written text, as far as replies need it. `logprobs`: (bytes of the token, its log-probability)."""
+    """A written text, as far as replies need it. `logprobs`: bytes of a token, its log-probability, where it begins."""
 
     text: str
     length: int
@@ -55,7 +57,7 @@ class Text:
     complete: bool
     tokens: int
     prompt_tokens: int
-    logprobs: list[tuple[bytes, float]] | None = None
+    logprobs: list[tuple[bytes, float, int]] | None = None
 
 
 class Row:
@@ -67,7 +69,7 @@ class Row:
     def __init__(self, request: Request, meter: Meter, stops: Sequence[str], logprobs: bool) -> None:
         self.request, self.meter, self.stops, self.logprobs = request, meter, stops, logprobs
         self.release: Callable[[str], None] | None = None
-        self.closed = False  # the client has gone, or the text has a stop sequence
+        self._gone = False  # the text is no longer wanted
         self.streamer: SentenceStreamer | None = None
         self._stopped: tuple[str, list[int]] | None = None  # the text and the tokens before a stop sequence
         self._made = ""  # what the streamer has let go
@@ -77,15 +79,24 @@ class Row:
     def shown(self) -> int:
         return 0 if self.streamer is None else self.streamer.shown
 
+    @property
+    def closed(self) -> bool:
+        return self._gone or self._stopped is not None
+
     def close(self) -> None:
-        """End the text at the next step: its client has gone."""
-        self.closed, self.release = True, None
+        """End the text at the next step: its client has gone, or the server stops."""
+        self._gone, self.release = True, None
+
+    def restart(self) -> bool:
+        """Forget what was written, to write it again; return False if the client has a part of it."""
+        self._stopped, self._made = None, ""
+        return self._sent == 0
 
     def put(self, ids: list[int], agreement: list[float]) -> None:
         if self.stops:
             text = spelled(self.meter, ids)[0]
             if (end := first_stop(text, self.stops)) is not None:
-                self._stopped, self.closed = (text[:end], list(ids)), True
+                self._stopped = text[:end], list(ids)
                 return
         if self.streamer is not None:
             self.streamer.put(ids, agreement)
@@ -129,6 +140,10 @@ class Writing:
         self.limits.check_count("n" if prompts == 1 else "prompt", prompts * asked.n, self.limits.texts)
         self.limits.check_count("candidates", asked.candidates, self.limits.candidates)
         requests = self._requests(asked)
+        longest = max(len(request.prompt) for request in requests)
+        if asked.candidates > 1 and asked.candidates * longest > BATCH_TOKENS:
+            most = max(1, BATCH_TOKENS // longest)
+            raise ApiError(400, f"candidates: a prompt of {longest:,} tokens allows {most}", param="candidates")
         seed = secrets.randbits(62) if asked.seed is None else asked.seed
         rows = []
         for place, request in enumerate(one for one in requests for _ in range(asked.n)):
@@ -138,6 +153,7 @@ class Writing:
 
     def _requests(self, asked: ChatRequest | CompletionRequest) -> list[Request]:
         make, tokens = self.writer.requests, asked.token_limit
+        most = min(tokens or self.limits.max_tokens, self.limits.max_tokens)
         budget = asked.budget()
         if budget is None:
             budget = at_most(min(tokens or self.limits.default_tokens, self.limits.max_tokens), "tokens")
@@ -148,6 +164,9 @@ class Writing:
                     self.limits.check_text(text, param)
                 known = budget.resolve(text, self.writer.tokenizer)
                 self.limits.check_budget(known)
+                if (least := make.fewest_tokens(known)) > most:
+                    why = f"'{known}' takes {least} tokens or more, and max_tokens allows {most}"
+                    raise ApiError(400, why, param="max_tokens" if tokens else "length", code="length_too_long")
                 if isinstance(asked, ChatRequest):
                     found.append(make.chat(0, [message.plain() for message in asked.messages], known))
                 else:
@@ -157,7 +176,6 @@ class Writing:
             code = "context_length_exceeded" if "window" in message else None
             param = "length" if "is impossible here" in message else param
             raise ApiError(400, message, param=param, code=code) from None
-        most = min(tokens or self.limits.max_tokens, self.limits.max_tokens)
         return [replace(request, limit=min(request.limit, most)) for request in found]
 
     def options(self, asked: ChatRequest | CompletionRequest, rows: list[Row]) -> WriteOptions:
@@ -166,7 +184,7 @@ class Writing:
         temperature = asked.temperature
         if temperature is None and (several or asked.top_p is not None):
             temperature = 0.8
-        if not temperature or asked.top_p == 0:
+        if not temperature or temperature < _GREEDY or asked.top_p == 0:
             if asked.candidates > 1:
                 raise ApiError(400, "greedy candidates are all equal: give a temperature above 0", param="temperature")
             temperature = None
@@ -192,12 +210,14 @@ class Writing:
             return text
         lengths = self.writer.requests.length_inputs([row.request])
         found: Any = self.writer.engine.score([row.request.prompt], [ids], lengths).token[0] if ids else []
-        return replace(text, logprobs=[(row.meter.pieces[n], float(p)) for n, p in zip(ids, found, strict=True)])
+        starts = [0, *spelled(row.meter, ids)[1]]
+        told = zip(ids, found, starts[: len(ids)], strict=True)
+        return replace(text, logprobs=[(row.meter.pieces[token], float(p), start) for token, p, start in told])
 
 
-def _size(budget: Budget) -> int:
+def _size(budget: Budget) -> float:
     tokens = _TOKENS.get(budget.unit, 0.25) * budget.target
-    return next((size for size in _SIZES if tokens <= size), 0)
+    return next(size for size in _SIZES if tokens <= size)
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:
