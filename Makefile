@@ -27,7 +27,7 @@ $(VENV)/.base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Lengthwise needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
 	@echo "installing lengthwise and what it needs (a minute or two) ..."
-	@$(BIN)/pip install --quiet --editable .
+	@$(BIN)/pip install --quiet --editable '.[files,serve]'
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.base

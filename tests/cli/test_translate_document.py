@@ -93,6 +93,12 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
     assert not journal.exists()
 
 
+def test_a_markdown_file_is_a_document_without_being_told(translate, readme, tmp_path):
+    out = tmp_path / "README.it.md"
+    assert translate(readme, "--out", out)[0] == 0
+    assert out.read_text().count("\n") == README.count("\n")
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

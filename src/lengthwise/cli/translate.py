@@ -82,9 +82,10 @@ def translate(
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
-    A --document has paragraphs; --length applies to all of it, or with --per-sentence to each sentence. Code, addresses
-    and markup of a Markdown file (.md) are copied. --context needs a model that was trained on documents. With --out,
-    the document goes to OUT and the JSON of its sentences to stdout; the same command resumes an interrupted run.
+    A --document, or a FILE that ends in .md, has paragraphs; --length applies to all of it, or with --per-sentence to
+    each sentence. Code, addresses and markup of Markdown are copied. --context needs a model that was trained on
+    documents. With --out, the document goes to OUT and the JSON of its sentences to stdout; the same command resumes an
+    interrupted run.
     String files (PO, XLIFF, JSON, ARB, Android XML, .strings, .stringsdict, properties, YAML, Qt TS, store listings)
     go to OUT, or with --in-place to FILE itself. Only translations change. The limits are those in the file, of
     lengthwise.toml, or --length. Existing translations in FILE and OUT are kept. --json prints a row for each text.
@@ -100,6 +101,8 @@ def translate(
 
     if not to:
         raise terminal.UsageError("--to is missing; give the target language, for example --to fr")
+    if not (document or tsv) and text.lower().endswith((".md", ".markdown")) and terminal.existing_file(text):
+        document, text = Path(text), ""  # line by line, its code and its tables would be damaged
     _check_document(document, text, tsv, length, per_sentence, context)
     if not text.strip() and not document:
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
