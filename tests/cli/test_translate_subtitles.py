@@ -106,9 +106,11 @@ def test_in_a_folder_outputs_that_exist_are_skipped(cli, fake, film, tmp_path):
     assert "Stavo per dirti" in (out / "other.srt").read_text(encoding="utf-8")
 
 
-def test_subtitles_may_be_changed_in_place(cli, fake, film):
-    assert cli("translate", film, "--to", "it", "--in-place")[0] == 0
-    assert "Stavo per dirti" in film.read_text(encoding="utf-8")
+def test_subtitles_are_not_translated_in_place(cli, fake, film):
+    before = film.read_bytes()
+    code, _, err = cli("translate", film, "--to", "it", "--in-place")  # a second run would translate the translation
+    assert (code, film.read_bytes()) == (2, before)
+    assert "--in-place" in err
 
 
 @pytest.mark.parametrize("command", [["translate", "--to", "it"], ["shorten", "--length", "9"]])
