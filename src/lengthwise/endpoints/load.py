@@ -1,13 +1,15 @@
 """Load a model by name: `openai:NAME@URL` is behind an API, any other name runs here."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..generation.generator import Writer
 from .client import Endpoint, is_endpoint
-from .writer import EndpointWriter
+
+if TYPE_CHECKING:
+    from ..generation.generator import Writer
+    from .writer import EndpointWriter
 
 
-def load(name: str, **options: Any) -> Writer | EndpointWriter:
+def load(name: str, **options: Any) -> "Writer | EndpointWriter":
     """Return a writer for the model called `name`.
 
     `openai:NAME@URL`: the model NAME of an OpenAI-compatible endpoint, with the options `max_calls` and `concurrency`
@@ -18,5 +20,7 @@ def load(name: str, **options: Any) -> Writer | EndpointWriter:
         from ..generation.load import load as load_local
 
         return load_local(name, **options)
+    from .writer import EndpointWriter
+
     timeout = {"timeout": options.pop("timeout")} if "timeout" in options else {}
     return EndpointWriter(Endpoint.named(name, **timeout), **options)

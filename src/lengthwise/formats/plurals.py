@@ -13,6 +13,7 @@ from .base import CATEGORIES
 # programs use `other` in its place. All other rules depend on the last two digits.
 # 5 comes first, because translators write small numbers as words.
 _NUMBERS = (*range(5, 20), 2, 3, 4, *range(20, 202), 0)
+USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of forms that the target does not have; of others 5
 _FORMULA = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=([^;]*)")
 
 

@@ -2,6 +2,7 @@ r"""Edits of gettext catalogues beside their texts: the fuzzy flag with a commen
 
 import re
 
+from ..length.speech import primary
 from .base import Document, Edit, Entry
 from .plurals import gettext_forms, numbered_forms
 
@@ -84,7 +85,7 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
     limits = header.end(), end.start() if end else len(document.text)
     edits: list[Edit] = []
     language = _LANGUAGE.search(document.text, *limits)
-    named = _primary(language[1]) if language else _primary(target)
+    named = primary(language[1]) if language else primary(target)
     if language and named in ("", source):
         edits.append(Edit(*language.span(1), target))
     charset = re.compile(r"charset=(CHARSET)\b").search(document.text, *limits)
@@ -94,20 +95,15 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
         rest = _without_fuzzy(fuzzy[0].rstrip("\r\n"))
         at = header.start() + fuzzy.start()
         edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
-    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, _primary(target)):
+    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, primary(target)):
         edits += _plural_forms(document, source, target, limits)
     return edits
-
-
-def _primary(language: str) -> str:
-    """'pt_BR' → 'pt'"""
-    return re.split("[-_@]", language)[0]
 
 
 def formula(document: Document, source: str, target: str) -> str:
     """Return the value of Plural-Forms: that of the header, or the target's if it is missing or of the source."""
     found, language = _FORMS.search(document.text), _LANGUAGE.search(document.text)
-    if found is None or "nplurals=INTEGER" in found[1] or (language and _primary(language[1]) == source):
+    if found is None or "nplurals=INTEGER" in found[1] or (language and primary(language[1]) == source):
         return gettext_forms(target)
     return found[1]
 

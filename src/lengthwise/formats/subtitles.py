@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from math import floor
 
-from ..length.speech import chars_per_second
+from ..length.speech import chars_per_second, primary
 from .base import Document, Entry, Limit
 
 # The tags of each format. Players also read {\an8}, of ASS, in SRT. In ASS, {…} without a backslash is a comment.
@@ -46,11 +46,7 @@ DUBBING = "dubbing"
 
 
 def is_dense(language: str) -> bool:
-    return _code(language) in _DENSE
-
-
-def _code(language: str) -> str:
-    return language.lower().replace("_", "-").split("-")[0]
+    return primary(language) in _DENSE
 
 
 def style_named(preset: str, language: str = "") -> Style:
@@ -58,7 +54,7 @@ def style_named(preset: str, language: str = "") -> Style:
 
     A name may end with a language: netflix-ja, dubbing-it.
     """
-    code = _code(language)
+    code = primary(language)
     name, _, suffix = preset.partition("-")
     if name == DUBBING:
         if not (suffix or code):

@@ -24,9 +24,14 @@ CHARS_PER_SECOND: dict[str, float] = {
 _SECONDS = re.compile(r"(?:s|secs?|seconds?)(?: of (?P<language>\S.*))?", re.IGNORECASE)
 
 
+def primary(language: str) -> str:
+    """Return the language of a code without its country or script: 'pt_BR' → 'pt'."""
+    return re.split("[-_@]", language.lower())[0]
+
+
 def chars_per_second(language: str) -> float:
     """Return how many characters are said in a second, for a language code such as it or pt-BR."""
-    code = language.lower().replace("_", "-").split("-")[0]
+    code = primary(language)
     if code not in CHARS_PER_SECOND:
         known = ", ".join(sorted(CHARS_PER_SECOND))
         raise ValueError(

@@ -1,6 +1,6 @@
 """One cue: its speech to translate, the room for it, and the cue's text with new speech in the place of the old.
 
-Tags around the cue, dashes, labels and brackets stay where they are; lines are broken anew.
+Tags around the cue, dashes, labels and brackets stay where they are; the new text gets its own line breaks.
 """
 
 import html

@@ -43,12 +43,11 @@ class FileShortener(Protocol):
 
 @dataclass(frozen=True)
 class Localised:
-    """A file that was written: the file that was read, what was changed, and how many texts were asked for."""
+    """A file that was written: the file that was read, and what was changed."""
 
     file: StringFile
     out: Path
     outcome: Outcome
-    asked: int
 
 
 def translate_file(
@@ -119,7 +118,7 @@ def _localise(
         with atomic.file(out.resolve() if out.is_symlink() else out) as stream:
             stream.write(data)
         answers.forget()
-    return Localised(file, out, step, len(answers.known))
+    return Localised(file, out, step)
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..formats import Entry, Limit, StringFile, read
 from ..formats.icu import has_choices, longest
-from ..formats.plurals import categories, integer_forms, numbered_forms
+from ..formats.plurals import USUAL, categories, integer_forms, numbered_forms
 from ..formats.po_edits import formula
 from ..formats.rules import limits_for
 from .drafts import NUMBER, Context, Draft, plain, sampled, shown, unchanged
@@ -26,7 +26,6 @@ _NO_ICU = ("qt", "stringsdict", "store", "text")  # formats of programs that do 
 _NUMBERED = ("po", "qt")  # formats whose plural forms have numbers
 _ANY_KEYS = ("json", "yaml")  # formats in which a plural form is a key like others
 _DOUBLED = re.compile(r"\w''\w")  # it''s
-_USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of plural forms that the target does not have
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ class Items:
                 yield self._kept(other, form) or self._sampled(other, entries, other.text, examples[form], form)
         for entry in entries:
             if entry.form in sources:
-                example = examples.get(entry.form, _USUAL.get(entry.form, 5))
+                example = examples.get(entry.form, USUAL.get(entry.form, 5))
                 yield self._kept(entry) or self._sampled(entry, entries, sources[entry.form], example)
 
     def _numbered(self, entries: list[Entry], sources: dict[str, str], target: str) -> Iterator[Item]:

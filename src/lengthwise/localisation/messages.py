@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import prod
 
 from ..formats.icu import Argument, Branch, Choice, Message, Text, parse, write
-from ..formats.plurals import categories, exact_forms
+from ..formats.plurals import USUAL, categories, exact_forms
 from ..translation.placeholders import translatable
 from .drafts import Built, Context, Draft, plain, sampled, unchanged
 from .plan import Answers
@@ -22,7 +22,6 @@ from .plan import Answers
 MAX_VARIANTS = 24  # branches of a message with several arguments; with more, its pieces are translated as they are
 _ORDINAL = re.compile(r"\{#[^{}]*\}\w{0,3}")  # "#st" is no text to translate
 _AS_NUMBER = re.compile(r"\{(?P<name>[\w.-]+), number\}")  # how `write` names the number of another plural
-_USUAL = {"zero": 0, "one": 1, "two": 2, "few": 3}  # examples of forms that the target does not have
 
 
 def message_draft(text: str, context: Context, target: str | None) -> Draft:
@@ -130,7 +129,7 @@ def _with_forms(part: Text | Argument | Choice, target: str) -> Text | Argument 
 def _with_example(name: str, branch: Branch, forms: dict[str, int]) -> Branch:
     """Return the branch of a plural with a number that has this form beside each # and each {name}."""
     selector = branch.selector
-    number = int(selector[1:]) if selector[0] == "=" else forms.get(selector, _USUAL.get(selector, 5))
+    number = int(selector[1:]) if selector[0] == "=" else forms.get(selector, USUAL.get(selector, 5))
     message = branch.message
     for old in (Argument("#", name), Argument(f"{{{name}}}")):
         message = _replaced(message, old, Argument(old.raw, f"{name}={number}"))

@@ -8,6 +8,8 @@ should be broken before conjunctions, before prepositions" (Netflix, Timed Text 
 
 from typing import NamedTuple
 
+from ..length.speech import primary
+
 
 class WeakWords(NamedTuple):
     """The lists of a language, in lower case."""
@@ -89,4 +91,4 @@ WEAK_WORDS: dict[str, WeakWords] = {
 
 def weak_words(language: str) -> WeakWords:
     """Return the lists for a language code such as it or pt-BR; empty lists for other languages."""
-    return WEAK_WORDS.get(language.lower().replace("_", "-").split("-")[0], NONE)
+    return WEAK_WORDS.get(primary(language), NONE)
