@@ -66,7 +66,9 @@ def gather(
     with out.open("ab") as stream:
         for group, width in _groups(tokenizer, todo, batch_tokens, settings.seed, report):
             costs = [random.Random(one.seed(settings.seed)).choice(settings.char_costs) for one, _ in group]
-            rows = batch_tokens // width if writer.model.device.type == "cuda" else 0  # batches of one shape share a graph
+            rows = (
+                batch_tokens // width if writer.model.device.type == "cuda" else 0
+            )  # batches of one shape share a graph
             found = search.translate([ids for _, ids in group], width * 3 // 2 + 16, costs, rows)
             kept = [_chosen(beams, cost, settings.margin, tokenizer) for beams, cost in zip(found, costs, strict=True)]
             written = [
@@ -116,5 +118,3 @@ def _chosen(found: list[Hypothesis], cost: float, margin: float, tokenizer: Any)
         return []
     shortest = min(texts, key=len)
     return [texts[0], shortest] if shortest and len(shortest) <= 0.95 * len(texts[0]) else texts[:1]
-
-
