@@ -97,10 +97,10 @@ def _groups(
             else:
                 by_width.setdefault(-(-len(ids) // 16) * 16, []).append((sentence, ids))
     groups = []
-    for width, some in sorted(by_width.items()):
-        some.sort(key=lambda item: len(item[1]))
+    for width, alike in sorted(by_width.items()):
+        alike.sort(key=lambda item: len(item[1]))
         rows = max(1, batch_tokens // width)
-        groups += [(some[at : at + rows], width) for at in range(0, len(some), rows)]
+        groups += [(alike[at : at + rows], width) for at in range(0, len(alike), rows)]
     random.Random(seed).shuffle(groups)
     yield from groups
 

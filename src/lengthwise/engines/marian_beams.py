@@ -234,4 +234,4 @@ class _Batch:
     def _heads(self, states: Tensor) -> Tensor:
         """(rows, time, width) -> (rows, heads, time, size)."""
         heads = self.search.model.config.decoder_attention_heads
-        return states.unflatten(-1, (heads, -1)).transpose(1, 2)
+        return states.view(*states.shape[:-1], heads, -1).transpose(1, 2)
