@@ -21,6 +21,7 @@ PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 _LONGEST = 1 << 20  # bytes of a text; SentencePiece ignores longer ones
 SIZES = {  # width, inner width, heads, layers per side; base and large are those of the Transformer paper
     "tiny": (64, 128, 4, 2),
+    "small": (256, 1024, 4, 3),
     "compact": (256, 1024, 4, 4),
     "base": (512, 2048, 8, 6),
     "large": (1024, 4096, 16, 6),
