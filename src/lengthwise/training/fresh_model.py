@@ -23,10 +23,9 @@ _LONGEST = 1 << 20  # bytes of a text; SentencePiece ignores longer ones
 # student has few layers in the decoder, which runs for every token.
 SIZES = {
     "tiny": (64, 128, 4, 2, 2),
+    "small": (256, 1024, 4, 3, 3),
     "compact": (256, 1024, 4, 4, 4),
     "student": (384, 1536, 6, 6, 3),
-    "base": (512, 2048, 8, 6, 6),
-    "large": (1024, 4096, 16, 6, 6),
 }
 
 
