@@ -48,6 +48,7 @@ class MarianBeams:
         if chars is not None:
             self.chars[: len(chars)] = chars[:size].to(self.chars)
         self.batches: dict[tuple[int, int, int], _Batch] = {}
+        self.pool: Any = None  # graphs are replayed one after the other, so they share memory
 
     @torch.inference_mode()
     def translate(
@@ -157,7 +158,8 @@ class _Batch:
                 self._step()
         torch.cuda.current_stream().wait_stream(aside)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        self.search.pool = self.search.pool or torch.cuda.graph_pool_handle()
+        with torch.cuda.graph(self.graph, pool=self.search.pool):
             self._step()
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
