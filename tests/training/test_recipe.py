@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -10,7 +10,8 @@ import yaml
 from lengthwise.controls.attach import controls_of
 from lengthwise.models.checkpoint import load_model
 from lengthwise.training import RecipeError, load_recipe, train
-from lengthwise.training.recipe import parse_recipe
+from lengthwise.training.fresh_model import SIZES
+from lengthwise.training.recipe import Fresh, parse_recipe
 from lengthwise.training.run_state import checkpoints
 from toy_training import mute, toy_recipe
 
@@ -60,6 +61,10 @@ def test_refusals_say_what_is_wrong(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(RecipeError) as caught:
         parse_recipe(LEAST | changes)
     assert said in str(caught.value)
+
+
+def test_every_size_is_known() -> None:
+    assert set(SIZES) == set(get_args(Fresh.model_fields["size"].annotation))
 
 
 def test_all_faults_are_named_at_once() -> None:

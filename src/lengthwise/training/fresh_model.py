@@ -19,7 +19,7 @@ from .recipe import Fresh, Recipe, RecipeError
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 _LONGEST = 1 << 20  # bytes of a text; SentencePiece ignores longer ones
-# Width, inner width, heads, layers of the encoder and of the decoder. base and large are those of the Transformer paper;
+# Width, inner width, heads, layers of encoder and decoder. base and large are those of the Transformer paper;
 # student has few layers in the decoder, which runs for every token.
 SIZES = {
     "tiny": (64, 128, 4, 2, 2),
