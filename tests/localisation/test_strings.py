@@ -140,7 +140,7 @@ def test_rows_say_what_does_not_fit(tmp_path):
         "c": (0, False, False, False, "too long"),
         "d": (7, True, False, True, "not complete"),
     }
-    assert [row.id for row in outcome.misfits] == ["a", "b", "c"]
+    assert [row.id for row in outcome.misfits] == ["a", "b", "c", "d"]
 
 
 def test_po_misfits_are_fuzzy_with_a_comment(tmp_path):
@@ -325,11 +325,19 @@ def test_translations_in_the_output_are_kept(tmp_path):
 
 def test_rows_of_a_display_are_asked_for_again_with_less_room(tmp_path):
     text = HEADER.format("it") + '\n# c=10 r=2\nmsgid "Hello dear world"\nmsgstr ""\n'
-    words = {"Hello dear world": "Ciao bellissimo x"}  # 17 cells, but not in two rows of 10
+    words = {"Hello dear world": "A bellissimi b"}  # 14 cells, but not in two rows of 10
     _, outcome, translator = translate(tmp_path, "it.po", text, words=words)
     asked = [str(budget) for call in translator.calls for _, budget in call]
     assert asked == ["at most 20 cells", "at most 16 cells", "at most 14 cells"]
     assert [row.fits for row in outcome.rows] == [False]
+
+
+def test_a_text_of_which_nothing_complete_fits_is_asked_for_once(tmp_path):
+    text = HEADER.format("it") + '\n# c=4 r=2\nmsgid "Cancel"\nmsgstr ""\n'
+    new, outcome, translator = translate(tmp_path, "it.po", text, words={"Cancel": "Annullamento"})
+    assert [str(budget) for call in translator.calls for _, budget in call] == ["at most 8 cells"]
+    assert [(row.text, row.fits) for row in outcome.misfits] == [("Annullamento", False)]
+    assert "#, fuzzy" in new
 
 
 def test_a_text_that_the_encoding_lacks_is_not_written(tmp_path):

@@ -130,7 +130,7 @@ def file_rules() -> "list[Rule]":
 
 
 def run(found: list[Pair], work: Work, words: tuple[str, str], as_json: bool) -> None:
-    """Translate or shorten the files one by one, and print what became of them. Exit with 3 if a text does not fit."""
+    """Translate or shorten the files one by one, and print what became of them. Exit with 3 if a text has a fault."""
     misfits = 0
     for pair in found:
         progress = TextProgress(*words, "texts")
@@ -146,10 +146,10 @@ def run(found: list[Pair], work: Work, words: tuple[str, str], as_json: bool) ->
 
 
 def _report(pair: Pair, done: "Localised") -> int:
-    """Print the texts that do not fit, and the counts. Return how many do not fit or were not written."""
+    """Print the texts that have a fault, and the counts. Return how many have one."""
     rows, bad = done.outcome.rows, done.outcome.misfits
-    if listed := [row for row in rows if not (row.fits and row.changed and row.complete)]:
-        print(_table(listed), file=sys.stderr, flush=True)
+    if bad:
+        print(_table(bad), file=sys.stderr, flush=True)
     for note in done.outcome.notes:
         terminal.print_message(note)
     fitting = sum(row.changed and row.fits for row in rows)

@@ -93,7 +93,8 @@ def translate(
     are --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml. An OUT that exists is
     replaced only with --again. A length may be in seconds of speech: 'at most 3.5 seconds'.
     With --explain, nothing is translated: one sentence says how the length compares with the model's usual ones.
-    Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
+    If no complete translation fits, the nearest complete one is written and reported as one that does not fit.
+    Exit code 3: a line does not fit, is not complete, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
     from ..length.speech import with_language
@@ -216,11 +217,11 @@ def _translator(
 
 
 class _Printer:
-    """Prints translations one by one and counts those that do not fit, lost a placeholder or have an error."""
+    """Prints translations one by one and counts those that do not fit, are not complete, or have another fault."""
 
     def __init__(self, stream: TextIO, as_json: bool) -> None:
         self.stream, self.as_json = stream, as_json
-        self.done = self.misfits = self.damaged = self.errors = 0
+        self.done = self.misfits = self.damaged = self.errors = self.incomplete = 0
 
     def show(self, one: "Translation") -> None:
         self.done += 1
@@ -228,13 +229,14 @@ class _Printer:
         self.errors += one.error is not None
         self.misfits += one.error is None and not one.fits
         self.damaged += one.error is None and not one.intact
+        self.incomplete += one.error is None and not one.complete
 
     def print(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
 
     @property
     def all_well(self) -> bool:
-        return not (self.misfits or self.damaged or self.errors)
+        return not (self.misfits or self.damaged or self.errors or self.incomplete)
 
 
 def _translate_one(translator: "Translator", text: str, budget: "Budget | None", printer: _Printer) -> None:
@@ -270,7 +272,7 @@ def _translate_lines(
                 elif not one.complete:
                     incomplete.append(str(number))
             bar.update(task, completed=number, total=source.seen)
-    if not printer.all_well:
+    if printer.misfits or printer.damaged or printer.errors:
         faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
         terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
     if incomplete:
@@ -326,7 +328,7 @@ def _translate_document(
         counts["translated"] += "error" not in row
         counts.update(name for name in ("intact", "complete", "fits") if row.get(name))
     _report(document, counts, translator.search.channel.reverse)
-    if counts["faults"] or not document.fits:
+    if counts["faults"] or not document.fits or counts["complete"] < counts["translated"]:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
 

@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result for a request; if nothing fits, its text is the shortest one found. With an `error` it is empty."""
+    """The result for a request; if nothing complete fits, its text is longer. With an `error` it is empty."""
 
     text: str
     complete: bool = True
@@ -91,8 +91,8 @@ class Outcome:
 
     @property
     def misfits(self) -> list[Row]:
-        """The texts that do not fit, or could not be written."""
-        return [row for row in self.rows if not row.fits or not row.changed]
+        """The texts that do not fit, are not complete, or could not be written."""
+        return [row for row in self.rows if not (row.fits and row.complete and row.changed)]
 
 
 @dataclass(frozen=True)
