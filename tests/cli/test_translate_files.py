@@ -8,6 +8,7 @@ from localisation.fakes import Capitals
 
 PO = """msgid ""
 msgstr ""
+"Language: it\\n"
 "Content-Type: text/plain; charset=UTF-8\\n"
 
 #. at most 4 characters
@@ -48,7 +49,7 @@ def test_a_file_with_a_text_that_does_not_fit(cli, fake, po, tmp_path):
         '# lengthwise: 11 chars, at most 4\n#. at most 4 characters\n#, fuzzy\nmsgid "Save all"\nmsgstr "Salva tutto"',
     ).replace('"Close"\nmsgstr ""', '"Close"\nmsgstr "CLOSE"')
     assert err.splitlines() == [
-        "7  Save all  11 chars, at most 4  Salva tutto",
+        "8  Save all  11 chars, at most 4  Salva tutto",
         f"lengthwise: {out}: 1 of 2 texts are new and fit, 1 does not fit",
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["it.po", "out.po"]
@@ -60,7 +61,7 @@ def test_json_rows(cli, fake, po, tmp_path):
     rows = [json.loads(line) for line in stdout.splitlines()]
     assert code == 0
     assert rows[0] == {
-        "file": out.as_posix(), "id": "Save all", "line": 7, "source": "Save all", "text": "Salva tutto",
+        "file": out.as_posix(), "id": "Save all", "line": 8, "source": "Save all", "text": "Salva tutto",
         "length": 11, "unit": "chars", "limit": "at most 12 chars", "fits": True, "complete": True, "note": None,
         "changed": True,
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from xml.dom import minidom
 
 import pytest
@@ -11,13 +12,14 @@ from format_files import FILES
 from lengthwise.formats import read
 from lengthwise.formats.rules import Rule
 from lengthwise.length.budget import Budget
-from lengthwise.localisation.files import SUBTITLES, shorten_file, translate_file
+from lengthwise.localisation.files import shorten_file, translate_file
 from lengthwise.localisation.plan import Task
 from localisation.fakes import Capitals
 
 pytest.importorskip("babel", reason="plural forms need Babel")
-NAMES = [name for name, (text, _) in FILES.items() if read(name, data=text.encode()).format.name not in SUBTITLES]
+NAMES = [name for name, (text, _) in FILES.items() if not read(name, data=text.encode()).format.is_subtitles]
 HEADER = 'msgid ""\nmsgstr ""\n"Language: {}\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+UNLABELLED = HEADER.replace('"Language: {}\\n"\n', "")
 
 
 def translate(tmp_path, name, text, to="it", words=(), out=None, **task):
@@ -122,7 +124,7 @@ def test_the_smallest_limit_counts_and_length_wins(tmp_path):
 def test_a_relative_length_is_that_of_the_source(tmp_path):
     length = limited("at most 1.5x")
     _, outcome, translator = translate(
-        tmp_path, "en.json", '{"a": "Save it now", "b": "Go"}', length=length, min_limit=8
+        tmp_path, "en.json", '{"a": "Save it now", "b": "Go"}', length=replace(length, min_limit=8)
     )
     assert translator.budgets == {"Save it now": "at most 16 chars", "Go": "at most 8 chars"}
     assert [row.limit for row in outcome.rows] == ["at most 16 chars", "at most 8 chars"]
@@ -194,6 +196,11 @@ def test_states_of_targets_that_are_no_translations(tmp_path):
     [
         ("a.po", HEADER.format("") + '\nmsgid "a"\nmsgstr ""\n', '"Language: it\\n"'),
         ("a.po", HEADER.format("en") + '\nmsgid "a"\nmsgstr ""\n', '"Language: it\\n"'),
+        (
+            "a.po",
+            UNLABELLED + '\nmsgid "a"\nmsgstr ""\n',
+            'UTF-8\\n"\n"Language: it\\n"\n\n',
+        ),
         ("a.po", HEADER.format("it_CH") + '\nmsgid "a"\nmsgstr ""\n', '"Language: it_CH\\n"'),
         ("en.yml", "en: # English\n  a: Text\n", "it: # English\n  a: TEXT\n"),
         ("en.yml", "fr:\n  a: Text\n", "fr:\n"),

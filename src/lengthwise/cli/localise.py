@@ -108,8 +108,8 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str, *, transl
     return found
 
 
-def length_rule(budget: "Budget | str | None") -> "Rule | None":
-    """Return --length as a rule."""
+def length_rule(budget: "Budget | str | None", min_limit: int = 0) -> "Rule | None":
+    """Return --length as a rule, with --min-limit."""
     from ..formats.rules import Rule
     from ..length.budget import as_budget
 
@@ -119,7 +119,7 @@ def length_rule(budget: "Budget | str | None") -> "Rule | None":
         raise terminal.UsageError(
             "texts of files are not measured in tokens; give another unit, such as chars or words"
         )
-    return Rule(as_budget(budget), f"--length {str(budget)!r}")
+    return Rule(as_budget(budget), f"--length {str(budget)!r}", min_limit=min_limit)
 
 
 def file_rules() -> "list[Rule]":

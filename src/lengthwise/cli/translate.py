@@ -147,8 +147,8 @@ def translate(
     if strings:
         from ..localisation.plan import Task
 
-        limits = localise.length_rule(parser.budget), localise.file_rules(), style
-        task = Task(to, source, *limits, again, min_limit)
+        limits = localise.length_rule(parser.budget, min_limit), localise.file_rules(), style
+        task = Task(to, source, *limits, again)
         _translate_files(translator, found, task, encoding, as_json)
         return
     if document:

@@ -80,4 +80,4 @@ def _utf16(char: str) -> str:
     return "".join(f"\\u{int.from_bytes(units[i : i + 2], 'big'):04x}" for i in range(0, len(units), 2))
 
 
-FORMAT = Format("properties", entries, encode, in_folders=False, fallback="iso-8859-1")
+FORMAT = Format("properties", entries, encode, in_folders=False, fallback="iso-8859-1", mnemonics="&")

@@ -21,7 +21,6 @@ class Task:
     `length`: a limit that replaces those of the file and of `rules`, which are those of lengthwise.toml. `style`: the
     limits of subtitles, which apply beside them.
     `again`: texts that have a translation are translated again, unless they are approved.
-    `min_limit`: a length relative to the source allows at least this length.
     """
 
     target: str | None
@@ -30,7 +29,6 @@ class Task:
     rules: Sequence[Rule] = ()
     style: Style | None = None
     again: bool = False
-    min_limit: int = 0
 
 
 @dataclass(frozen=True)

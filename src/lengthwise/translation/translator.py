@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer, Written
-from ..length.budget import Budget, as_budget, at_most
+from ..length.budget import Budget, as_budget
 from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
@@ -162,9 +162,7 @@ class Translator:
             known = None if budget is None else as_budget(budget)
             unit = "chars" if known is None else known.unit
             if known is not None and known.of_source and text.strip():
-                known = known.resolve(text, self.tokenizer)
-                if known.high is not None and known.high < self.min_limit:
-                    known = at_most(self.min_limit, unit)
+                known = known.resolve(text, self.tokenizer).widened(self.min_limit)
             return Segments(text, known, lambda part: self._measure(part, unit), self.target not in UNSPACED)
         except (ValueError, TypeError) as error:
             return str(error)
