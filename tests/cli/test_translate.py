@@ -86,6 +86,13 @@ def test_one_text(translate, book, args, code, out, err):
     assert translate("Go.", *TO, *args) == (code, out, err)
 
 
+def test_a_word_that_may_be_the_name_of_a_missing_folder(translate, book, tmp_path):
+    book({"values": "valeurs"})
+    code, _, err = translate("values", *TO, "--out", str(tmp_path / "values-fr"))
+    assert (code, err) == (0, "lengthwise: 'values' is translated as a text: there is no file or folder of this name\n")
+    assert translate("values", *TO, "--out", str(tmp_path / "values.txt")) == (0, "", "")
+
+
 def test_an_address_is_a_text(translate, book):
     book()
     assert translate("https://example.com/a.html", *TO) == (0, "https://example.com/a.html\n", "")

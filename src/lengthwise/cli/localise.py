@@ -56,7 +56,7 @@ def names_no_file(text: str, out: Path | None) -> bool:
     """Return whether a text looks like the name of a string file or of a folder, but no such file exists."""
     if "://" in text or len(text.split()) != 1:
         return False
-    is_folder = "/" in text and out is not None and not out.suffix
+    is_folder = text.endswith("/") or ("/" in text and out is not None and not out.suffix)
     with suppress(OSError, ValueError):  # the text is too long for a name
         return (is_folder or is_string_file(Path(text))) and not Path(text).is_dir()
     return False

@@ -77,6 +77,10 @@ def shorten(
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
     strings = None if tsv else localise.string_files(text, folders=bool(out or in_place))
+    if file is None and localise.names_no_file(text, out):
+        raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
+    if not strings and (out or in_place) and file is None and len(text.split()) == 1:
+        raise terminal.UsageError(f"there is no file or folder {text!r}; --out and --in-place are for string files")
     if not strings and (out or in_place or encoding):
         raise terminal.UsageError("--out, --in-place and --encoding are for string files, such as .po or .json")
     in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
