@@ -15,6 +15,7 @@ from lengthwise.scoring.noisy_channel import NoisyChannel
 from lengthwise.scoring.reverse import ReverseModel
 from translation.fakes import Dictionary, fake_writer
 
+NO_COMPLETE = "does not fit · complete · no complete translation that fits was found"
 FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates", "source", "intact"]
 
 
@@ -77,12 +78,19 @@ def test_bad_usage_is_one_line_and_code_2(translate, book, monkeypatch, args, sa
         ([], 0, "Va-t'en.\n", ""),
         (["--length", "at most 8 chars"], 0, "Va-t'en.\n", ""),
         (["--length", "8", "--unit", "chars"], 0, "Va-t'en.\n", ""),
-        (["--length", "at most 3 chars"], 0, "zzz\n", "lengthwise: 3 of at most 3 chars · fits · not complete\n"),
+        (["--length", "at most 3 chars"], 3, "Va-t'en.\n", f"lengthwise: 8 of at most 3 chars · {NO_COMPLETE}\n"),
     ],
 )
 def test_one_text(translate, book, args, code, out, err):
     book({"Go.": "Va-t'en."})
     assert translate("Go.", *TO, *args) == (code, out, err)
+
+
+def test_a_word_that_may_be_the_name_of_a_missing_folder(translate, book, tmp_path):
+    book({"values": "valeurs"})
+    code, _, err = translate("values", *TO, "--out", str(tmp_path / "values-fr"))
+    assert (code, err) == (0, "lengthwise: 'values' is translated as a text: there is no file or folder of this name\n")
+    assert translate("values", *TO, "--out", str(tmp_path / "values.txt")) == (0, "", "")
 
 
 def test_an_address_is_a_text(translate, book):
@@ -115,10 +123,26 @@ def test_a_line_that_lost_a_placeholder_is_named(translate, book):
     assert "line 1" not in err
 
 
-def test_lines_that_are_not_complete_are_named(translate, book):
+def test_lines_of_which_nothing_complete_fits_are_named(translate, book):
     book({"Go.": "Va-t'en.", "Up.": "Oh."})
+    code, out, err = translate("-", *TO, "--length", "at most 3 chars", stdin=b"Up.\nGo.\n")
+    assert (code, out) == (3, "Oh.\nVa-t'en.\n")
+    assert err.startswith(f"lengthwise: line 2: 8 of at most 3 chars · {NO_COMPLETE}\n")
+
+
+def test_a_string_file_gets_no_fragments(translate, book, tmp_path):
+    book({"Cancel": "Annuler", "Up": "Haut"})
+    file = tmp_path / "fr.po"
+    file.write_text('msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "Cancel"\nmsgstr ""\n\nmsgid "Up"\nmsgstr ""\n')
+    code, _, err = translate(str(file), *TO, "--in-place", "--length", "at most 4 chars")
+    assert (code, "1 of 2 texts are new and fit, 1 does not fit" in err) == (3, True)
+    assert '#, fuzzy\nmsgid "Cancel"\nmsgstr "Annuler"\n\nmsgid "Up"\nmsgstr "Haut"\n' in file.read_text()
+
+
+def test_lines_that_are_not_complete_are_named(translate, book):
+    book({"Go.": "Va-t'en.", "Up.": "Oh."}).needs_length = True  # so there are no complete ones to return instead
     code, _, err = translate("-", *TO, "--length", "at most 3 chars", stdin=b"Up.\nGo.\nUp.\nGo.\n")
-    assert (code, err) == (0, "lengthwise: of 4 lines, 2 fit but are not complete: lines 2, 4\n")
+    assert (code, err) == (3, "lengthwise: of 4 lines, 2 fit but are not complete: lines 2, 4\n")
     err = translate("-", *TO, "--length", "at most 3 chars", stdin=b"Go.\n" * (MAX_NAMED + 1))[2]
     assert err.endswith(f"{MAX_NAMED - 1}, {MAX_NAMED}, ...\n")
 
@@ -136,20 +160,20 @@ def test_columns(translate, book, tmp_path):
     file = tmp_path / "strings.tsv"
     file.write_text("Go.\tat most 9 chars\nGo.\t3\n\t\nExit\nExit\t\nExit\t<=9 chars\n")
     code, out, err = translate(str(file), *TO, "--length", "at most 4 chars")
-    assert (code, out.splitlines()) == (3, ["Va-t'en.", "", "", "zzzz", "zzzz", "Quitter"])
+    assert (code, out.splitlines()) == (3, ["Va-t'en.", "", "", "Quitter", "Quitter", "Quitter"])
     assert "line 2: '3' has no unit" in err
     assert translate(str(file), *TO, "--unit", "chars")[1].splitlines() == [
         "Va-t'en.",
-        "zzz",
+        "Va-t'en.",
         "",
         "Quitter",
         "Quitter",
         "Quitter",
     ]
-    header = b"text\tnote\tLength\nGo.\ta verb\tat most 3 chars\n"
-    assert translate("-", "--tsv", *TO, stdin=header)[:2] == (0, "text\nzzz\n")
+    header = b"text\tnote\tLength\nGo.\ta verb\tat most 8 chars\n"
+    assert translate("-", "--tsv", *TO, stdin=header)[:2] == (0, "text\nVa-t'en.\n")
     assert "line 3: '7' has no unit" in translate("-", "--tsv", *TO, stdin=header + b"Go.\t\t7\n")[2]
-    assert json.loads(translate("-", "--tsv", *TO, "--json", stdin=header)[1])["budget"] == "at most 3 chars"
+    assert json.loads(translate("-", "--tsv", *TO, "--json", stdin=header)[1])["budget"] == "at most 8 chars"
 
 
 def test_a_model_of_unknown_languages(translate, book):

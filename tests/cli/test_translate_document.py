@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from lengthwise import measure
-from lengthwise.cli.translate import _report
+from lengthwise.cli.translate_document import _report
 from lengthwise.translation import document
 
 README = """# Command line

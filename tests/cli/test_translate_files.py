@@ -8,6 +8,7 @@ from localisation.fakes import Capitals
 
 PO = """msgid ""
 msgstr ""
+"Language: it\\n"
 "Content-Type: text/plain; charset=UTF-8\\n"
 
 #. at most 4 characters
@@ -48,7 +49,7 @@ def test_a_file_with_a_text_that_does_not_fit(cli, fake, po, tmp_path):
         '# lengthwise: 11 chars, at most 4\n#. at most 4 characters\n#, fuzzy\nmsgid "Save all"\nmsgstr "Salva tutto"',
     ).replace('"Close"\nmsgstr ""', '"Close"\nmsgstr "CLOSE"')
     assert err.splitlines() == [
-        "7  Save all  11 chars, at most 4  Salva tutto",
+        "8  Save all  11 chars, at most 4  Salva tutto",
         f"lengthwise: {out}: 1 of 2 texts are new and fit, 1 does not fit",
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["it.po", "out.po"]
@@ -60,7 +61,7 @@ def test_json_rows(cli, fake, po, tmp_path):
     rows = [json.loads(line) for line in stdout.splitlines()]
     assert code == 0
     assert rows[0] == {
-        "file": out.as_posix(), "id": "Save all", "line": 7, "source": "Save all", "text": "Salva tutto",
+        "file": out.as_posix(), "id": "Save all", "line": 8, "source": "Save all", "text": "Salva tutto",
         "length": 11, "unit": "chars", "limit": "at most 12 chars", "fits": True, "complete": True, "note": None,
         "changed": True,
     }  # fmt: skip
@@ -120,6 +121,9 @@ def test_rules_and_limits_of_the_project(cli, fake, po, tmp_path, monkeypatch):
         (["translate", ".", "--to", "it", "--out", "./other"], "is inside the folder"),
         (["translate", "enn.json", "--to", "it", "--out", "it.json"], "there is no file 'enn.json'"),
         (["translate", "messages.pot", "--to", "it", "--out", "it.po"], "there is no file 'messages.pot'"),
+        (["translate", "values/", "--to", "it", "--out", "values-it"], "there is no file 'values/'"),
+        (["shorten", "values", "--out", "short"], "there is no file or folder 'values'"),
+        (["shorten", "en.pot", "--out", "short.pot"], "there is no file 'en.pot'"),
         (["translate", "res/values", "--to", "it", "--out", "out"], "there is no file 'res/values'"),
         (["translate", "Save", "--to", "it", "--out", "it.json"], "it.json is a string file, but 'Save' is none"),
         (["translate", "en.json", "--to", "it", "--in-place"], "has one language"),
@@ -140,7 +144,7 @@ def test_shorten(cli, fake, tmp_path):
     path = tmp_path / "en.json"
     path.write_text('{"a": "Save", "b": "Save all of them"}')
     code, _, err = cli("shorten", path, "--length", "at most 8 chars", "--out", tmp_path / "short.json")
-    assert (code, fake.asked) == (0, ["Save all of them"])
+    assert (code, fake.asked) == (3, ["Save all of them"])
     assert json.loads((tmp_path / "short.json").read_text()) == {"a": "Save", "b": "Save all"}
     assert "1 of 1 texts are new and fit, 1 is not complete" in err
 

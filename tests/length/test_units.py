@@ -239,3 +239,7 @@ def test_without_links_and_emoji_a_light_tweet_weighs_its_chars(text):
 )
 def test_nothing_takes_for_ever(text):
     assert measure(text, "tweet") > 9999
+
+
+def test_dots_without_endings_are_no_link_however_many():
+    assert measure("a.b.c.d." * 2000, "tweet") == 16_000

@@ -24,8 +24,8 @@ class Capitals:
 
     def shorten(self, texts, budgets, **options):
         self.calls.append(list(zip(texts, budgets, strict=True)))
-        found = [text[: budget.high].strip() for text, budget in zip(texts, budgets, strict=True)]
-        return [SimpleNamespace(text=text, complete=False, note=None, error=None) for text in found]
+        found = [(text[: budget.high].strip(), text) for text, budget in zip(texts, budgets, strict=True)]
+        return [SimpleNamespace(text=cut, complete=cut == text, note=None, error=None) for cut, text in found]
 
     def _result(self, text):
         new = self.words.get(text)

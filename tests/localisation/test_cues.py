@@ -1,5 +1,6 @@
 """Subtitles through a translator: what is asked for, what is in the file afterwards, and what is listed."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -252,7 +253,7 @@ def test_a_length_relative_to_the_source_may_have_a_minimum():
     rule = Rule(Budget.parse("at most 1.5x"), "--length")
     file = read("film.srt", data=srt("Hello."))
     assert run(file, {}, Task("it", length=rule))[1] == [("Hello.", "at most 9 chars")]
-    assert run(file, {}, Task("it", length=rule, min_limit=12))[1] == [("Hello.", "at most 12 chars")]
+    assert run(file, {}, Task("it", length=replace(rule, min_limit=12)))[1] == [("Hello.", "at most 12 chars")]
 
 
 def test_shorten_takes_only_what_is_too_long(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from xml.dom import minidom
 
 import pytest
@@ -11,13 +12,14 @@ from format_files import FILES
 from lengthwise.formats import read
 from lengthwise.formats.rules import Rule
 from lengthwise.length.budget import Budget
-from lengthwise.localisation.files import SUBTITLES, shorten_file, translate_file
+from lengthwise.localisation.files import shorten_file, translate_file
 from lengthwise.localisation.plan import Task
 from localisation.fakes import Capitals
 
 pytest.importorskip("babel", reason="plural forms need Babel")
-NAMES = [name for name, (text, _) in FILES.items() if read(name, data=text.encode()).format.name not in SUBTITLES]
+NAMES = [name for name, (text, _) in FILES.items() if not read(name, data=text.encode()).format.is_subtitles]
 HEADER = 'msgid ""\nmsgstr ""\n"Language: {}\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+UNLABELLED = HEADER.replace('"Language: {}\\n"\n', "")
 
 
 def translate(tmp_path, name, text, to="it", words=(), out=None, **task):
@@ -122,7 +124,7 @@ def test_the_smallest_limit_counts_and_length_wins(tmp_path):
 def test_a_relative_length_is_that_of_the_source(tmp_path):
     length = limited("at most 1.5x")
     _, outcome, translator = translate(
-        tmp_path, "en.json", '{"a": "Save it now", "b": "Go"}', length=length, min_limit=8
+        tmp_path, "en.json", '{"a": "Save it now", "b": "Go"}', length=replace(length, min_limit=8)
     )
     assert translator.budgets == {"Save it now": "at most 16 chars", "Go": "at most 8 chars"}
     assert [row.limit for row in outcome.rows] == ["at most 16 chars", "at most 8 chars"]
@@ -140,7 +142,7 @@ def test_rows_say_what_does_not_fit(tmp_path):
         "c": (0, False, False, False, "too long"),
         "d": (7, True, False, True, "not complete"),
     }
-    assert [row.id for row in outcome.misfits] == ["a", "b", "c"]
+    assert [row.id for row in outcome.misfits] == ["a", "b", "c", "d"]
 
 
 def test_po_misfits_are_fuzzy_with_a_comment(tmp_path):
@@ -194,6 +196,11 @@ def test_states_of_targets_that_are_no_translations(tmp_path):
     [
         ("a.po", HEADER.format("") + '\nmsgid "a"\nmsgstr ""\n', '"Language: it\\n"'),
         ("a.po", HEADER.format("en") + '\nmsgid "a"\nmsgstr ""\n', '"Language: it\\n"'),
+        (
+            "a.po",
+            UNLABELLED + '\nmsgid "a"\nmsgstr ""\n',
+            'UTF-8\\n"\n"Language: it\\n"\n\n',
+        ),
         ("a.po", HEADER.format("it_CH") + '\nmsgid "a"\nmsgstr ""\n', '"Language: it_CH\\n"'),
         ("en.yml", "en: # English\n  a: Text\n", "it: # English\n  a: TEXT\n"),
         ("en.yml", "fr:\n  a: Text\n", "fr:\n"),
@@ -325,11 +332,19 @@ def test_translations_in_the_output_are_kept(tmp_path):
 
 def test_rows_of_a_display_are_asked_for_again_with_less_room(tmp_path):
     text = HEADER.format("it") + '\n# c=10 r=2\nmsgid "Hello dear world"\nmsgstr ""\n'
-    words = {"Hello dear world": "Ciao bellissimo x"}  # 17 cells, but not in two rows of 10
+    words = {"Hello dear world": "A bellissimi b"}  # 14 cells, but not in two rows of 10
     _, outcome, translator = translate(tmp_path, "it.po", text, words=words)
     asked = [str(budget) for call in translator.calls for _, budget in call]
     assert asked == ["at most 20 cells", "at most 16 cells", "at most 14 cells"]
     assert [row.fits for row in outcome.rows] == [False]
+
+
+def test_a_text_of_which_nothing_complete_fits_is_asked_for_once(tmp_path):
+    text = HEADER.format("it") + '\n# c=4 r=2\nmsgid "Cancel"\nmsgstr ""\n'
+    new, outcome, translator = translate(tmp_path, "it.po", text, words={"Cancel": "Annullamento"})
+    assert [str(budget) for call in translator.calls for _, budget in call] == ["at most 8 cells"]
+    assert [(row.text, row.fits) for row in outcome.misfits] == [("Annullamento", False)]
+    assert "#, fuzzy" in new
 
 
 def test_a_text_that_the_encoding_lacks_is_not_written(tmp_path):

@@ -134,8 +134,23 @@ def test_completions_of_several_prompts(client):
         found = choice["logprobs"]
         assert "".join(found["tokens"]).strip() == choice["text"]
         assert all(value <= 0 for value in found["token_logprobs"])
-        for token, start in zip(found["tokens"], found["text_offset"], strict=True):
-            assert choice["text"][start:].startswith(token if start else token.lstrip())
+        before = ["".join(found["tokens"][:n]).lstrip() for n in range(len(found["tokens"]))]
+        assert found["text_offset"] == [len(text) for text in before]
+
+
+def test_offsets_count_from_the_text_not_from_the_space_before_it(client):
+    asked = {"prompt": "It jumps over the", "max_length": "40 chars", "logprobs": 0}
+    [choice] = client.post("/v1/completions", json=asked).json()["choices"]
+    found = choice["logprobs"]
+    assert choice["text"] == "the the"
+    assert (found["tokens"], found["text_offset"]) == ([" the", " the"], [0, 3])
+
+
+@pytest.mark.parametrize(("limit", "batches"), [({"max_tokens": 4}, 1), ({"length": "at most 4 tokens"}, 4)])
+def test_a_text_is_repaired_only_if_a_length_was_asked_for(client, engine, limit, batches):
+    [choice] = chat(client, "one two three four five six seven", **limit).json()["choices"]
+    assert (choice["finish_reason"], choice["complete"]) == ("length", False)
+    assert len(engine.batches) == batches
 
 
 def test_log_probabilities_of_a_chat(client):

@@ -9,7 +9,7 @@ from translation.fakes import Dictionary, Reader, texts, written
 def test_a_copy_of_the_source_is_complete_only_as_first_choice(translator):
     lines, _ = translator({"Exit": ["Quitter", "Exit"], "Paris": ["Paris", "Lutèce"]})
     rows = lines.translate(["Exit", "Paris"], "at most 5 chars")
-    assert [(row.text, row.complete) for row in rows] == [("Exit", False), ("Paris", True)]
+    assert [(row.text, row.fits) for row in rows] == [("Quitter", False), ("Paris", True)]
 
 
 def test_the_highest_score_of_the_reverse_model_is_chosen(translator):

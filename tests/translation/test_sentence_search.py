@@ -143,7 +143,7 @@ def test_with_a_longer_limit_fewer_words_are_dropped(scored):
 def test_nothing_is_dropped_if_the_translator_itself_cannot_score(translator, reverse):
     lines, search = translator(reverse)
     [row] = lines.translate([SOURCE], "at most 39 chars")
-    assert (row.text, row.complete, search.received) == ("z", False, [])
+    assert (row.text, row.fits, search.received) == (WHOLE, False, [])
 
 
 def test_without_a_reverse_model_words_are_dropped_where_nothing_else_is_complete(translator):
@@ -223,18 +223,19 @@ def test_an_incomplete_translation_is_not_chosen(scored):
     assert (row.fits, row.complete) == (True, True)
 
 
-@pytest.mark.parametrize(("cost", "complete"), [(1.2, True), (1.3, False)])
-def test_a_compressed_translation_with_a_far_lower_score_is_not_complete(scored, cost, complete):
-    lines, _ = scored(reverse=MissingWords({}, usually=cost))
+@pytest.mark.parametrize(("cost", "fits"), [(1.2, True), (1.3, False)])
+def test_a_compressed_translation_with_a_far_lower_score_is_not_complete(scored, cost, fits):
+    lines, _ = scored(reverse=MissingWords({}, usually=cost), candidates=9)
     [row] = lines.translate([SOURCE], "at most 6 words")  # four are dropped: 4.8 or 5.2 nats
-    assert (len(row.text.split()), row.score, row.complete) == (6, pytest.approx(-4 * cost), complete)
+    short = [one for one in (row, *row.candidates) if len(one.text.split()) == 6]
+    assert (short[0].score, short[0].complete, row.fits) == (pytest.approx(-4 * cost), fits, fits)
 
 
-@pytest.mark.parametrize(("cost", "complete"), [(0.45, True), (0.55, False)])
-def test_a_searched_translation_with_a_far_lower_score_is_not_complete(scored, cost, complete):
+@pytest.mark.parametrize(("cost", "text"), [(0.45, "pompeux"), (0.55, WHOLE)])
+def test_a_searched_translation_with_a_far_lower_score_is_not_complete(scored, cost, text):
     lines, _ = scored(reverse=MissingWords({}, usually=cost), tight="pompeux")
     [row] = lines.translate([SOURCE], "at most 7 chars")  # it has none of ten words
-    assert (row.text, row.complete) == ("pompeux", complete)
+    assert (row.text, row.fits) == (text, text == "pompeux")
     lines, _ = scored(reverse=None, tight="pompeux")  # without scores
     assert lines.translate([SOURCE], "at most 7 chars")[0].complete
 
@@ -245,10 +246,10 @@ def test_two_compressed_sentences_share_the_budget(scored, high, unit):
     between = {"chars": 1}.get(unit, 0)
     [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(2 * high + between, unit))
     assert (row.text, row.length, row.complete) == (f"{SHORT} {SHORT}", 2 * high + between, True)
-    for limit in (high, 5 * high // 2):
-        [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(limit, unit))
-        assert row.fits
-        assert row.length <= limit
+    [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(5 * high // 2, unit))
+    assert (row.fits, row.complete) == (True, True)
+    [row] = lines.translate([f"{SOURCE} {SOURCE}"], at_most(high, unit))  # too tight for two sentences
+    assert (row.text, row.fits, row.complete) == (f"{WHOLE} {WHOLE}", False, True)
 
 
 def test_what_one_sentence_saves_the_next_can_use(scored):

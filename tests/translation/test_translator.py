@@ -6,7 +6,7 @@ import pytest
 
 from lengthwise import Budget
 from lengthwise.translation import Translator
-from translation.fakes import texts
+from translation.fakes import Reader, texts
 
 
 def test_output_lines_are_in_the_order_of_the_input(translator):
@@ -26,24 +26,63 @@ def test_a_free_translation_that_fits_is_chosen(translator):
     assert (row.text, row.length, row.budget, row.fits) == ("Annuler", 7, "at most 7 chars", True)
     [row] = lines.translate(["Cancel"], "at most 6 chars")
     assert (row.text, book.bound_calls) == ("Stop", [])  # another free one fits
+    assert lines.translate(["Cancel"], "exactly 4 chars")[0].text == "Stop"
+
+
+@pytest.mark.parametrize(
+    ("budget", "nearest"),
+    [("at most 3 chars", "Stop"), ("exactly 6 chars", "Annuler"), ("20-30 chars", "Va et annule")],
+)
+def test_a_fragment_is_replaced_by_the_nearest_complete_translation(translator, budget, nearest):
+    lines, book = translator({"Cancel": ["Annuler", "Stop", "Annulation", "Va et annule"]})
+    [row] = lines.translate(["Cancel"], budget)
+    assert book.bound_calls == [[("Cancel", budget)]]
+    assert (row.text, row.length, row.fits, row.complete) == (nearest, len(nearest), False, True)
+    assert (row.budget, row.note) == (budget, "no complete translation that fits was found")
+
+
+def test_a_translation_that_lost_a_placeholder_is_replaced_by_one_that_has_it(translator):
+    lines, book = translator({"See {name}": "Voir {name}"})
+    book.fragments_are_complete = True
+    [row] = lines.translate(["See {name}"], "at most 8 chars")
+    assert (row.text, row.fits, row.intact) == ("Voir {name}", False, True)
+
+
+def test_of_complete_translations_the_nearest_of_nearly_the_same_score_is_chosen(translator):
+    known = {"Paramètres": -1.0, "Réglages": -1.4, "Règle": -3.0}
+    lines, _ = translator({"Settings": list(known)}, reverse=Reader(known))
+    [row] = lines.translate(["Settings"], "at most 3 chars")
+    assert (row.text, row.score) == ("Réglages", -1.4)
+
+
+def test_without_a_free_translation_a_fragment_is_reported_as_such(translator):
+    lines, book = translator({"Cancel": "Annuler"})
+    book.needs_length = True
     [row] = lines.translate(["Cancel"], "at most 3 chars")
     assert (row.text, row.fits, row.complete) == ("zzz", True, False)
-    assert book.bound_calls == [[("Cancel", "at most 3 chars")]]
+
+
+def test_fragments_that_fit_are_among_the_candidates(translator):
+    lines, _ = translator({"Cancel": ["Annuler", "Annulation"]}, candidates=3)
+    [row] = lines.translate(["Cancel"], "at most 3 chars")
+    found = [(one.text, one.fits, one.complete) for one in (row, *row.candidates)]
+    assert found == [("Annuler", False, True), ("zzz", True, False), ("Annulation", False, True)]
 
 
 @pytest.mark.parametrize(
     "budget", ["at most 11 chars", Budget.parse("at most 11 chars"), "at most 1.0x", "at most 2 words"]
 )
 def test_one_budget_for_all_lines(translator, budget):
-    lines, _ = translator()
-    assert texts(lines.translate(["Go away now"], budget))[0] == ("zz" if "words" in str(budget) else "GO AWAY NOW")
+    lines, _ = translator({"Go away now": ["GO AWAY NOW", "GO AWAY"]})
+    expected = "GO AWAY" if "words" in str(budget) else "GO AWAY NOW"
+    assert texts(lines.translate(["Go away now"], budget)) == [expected]
 
 
 def test_a_ratio_allows_at_least_the_minimum_limit(translator):
     entries = {"Exit": "Quitter", "Data": "Informations"}
     lines, _ = translator(entries, min_limit=8)
-    assert texts(lines.translate(["Exit", "Data"], "1.0x")) == ["Quitter", "z" * 8]
-    assert texts(lines.translate(["Exit"], "at most 4 chars")) == ["zzzz"]  # a count is not widened
+    assert [row.fits for row in lines.translate(["Exit", "Data"], "1.0x")] == [True, False]
+    assert not lines.translate(["Exit"], "at most 4 chars")[0].fits  # a count is not widened
 
 
 def test_an_error_concerns_its_line_only(translator):

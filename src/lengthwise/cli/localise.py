@@ -56,7 +56,7 @@ def names_no_file(text: str, out: Path | None) -> bool:
     """Return whether a text looks like the name of a string file or of a folder, but no such file exists."""
     if "://" in text or len(text.split()) != 1:
         return False
-    is_folder = "/" in text and out is not None and not out.suffix
+    is_folder = text.endswith("/") or ("/" in text and out is not None and not out.suffix)
     with suppress(OSError, ValueError):  # the text is too long for a name
         return (is_folder or is_string_file(Path(text))) and not Path(text).is_dir()
     return False
@@ -108,8 +108,8 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str, *, transl
     return found
 
 
-def length_rule(budget: "Budget | str | None") -> "Rule | None":
-    """Return --length as a rule."""
+def length_rule(budget: "Budget | str | None", min_limit: int = 0) -> "Rule | None":
+    """Return --length as a rule, with --min-limit."""
     from ..formats.rules import Rule
     from ..length.budget import as_budget
 
@@ -119,7 +119,7 @@ def length_rule(budget: "Budget | str | None") -> "Rule | None":
         raise terminal.UsageError(
             "texts of files are not measured in tokens; give another unit, such as chars or words"
         )
-    return Rule(as_budget(budget), f"--length {str(budget)!r}")
+    return Rule(as_budget(budget), f"--length {str(budget)!r}", min_limit=min_limit)
 
 
 def file_rules() -> "list[Rule]":
@@ -130,7 +130,7 @@ def file_rules() -> "list[Rule]":
 
 
 def run(found: list[Pair], work: Work, words: tuple[str, str], as_json: bool) -> None:
-    """Translate or shorten the files one by one, and print what became of them. Exit with 3 if a text does not fit."""
+    """Translate or shorten the files one by one, and print what became of them. Exit with 3 if a text has a fault."""
     misfits = 0
     for pair in found:
         progress = TextProgress(*words, "texts")
@@ -146,10 +146,10 @@ def run(found: list[Pair], work: Work, words: tuple[str, str], as_json: bool) ->
 
 
 def _report(pair: Pair, done: "Localised") -> int:
-    """Print the texts that do not fit, and the counts. Return how many do not fit or were not written."""
+    """Print the texts that have a fault, and the counts. Return how many have one."""
     rows, bad = done.outcome.rows, done.outcome.misfits
-    if listed := [row for row in rows if not (row.fits and row.changed and row.complete)]:
-        print(_table(listed), file=sys.stderr, flush=True)
+    if bad:
+        print(_table(bad), file=sys.stderr, flush=True)
     for note in done.outcome.notes:
         terminal.print_message(note)
     fitting = sum(row.changed and row.fits for row in rows)

@@ -65,7 +65,8 @@ def shorten(
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
     of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself. Subtitles have the limits of
     --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml.
-    Exit code 3: a text does not fit, lost a placeholder, or could not be shortened; the shortest one found is printed.
+    Exit code 3: a text does not fit, is not complete, lost a placeholder, or could not be shortened; the shortest one
+    found is printed.
     """
     from ..shortening.forms import FORMS
 
@@ -76,6 +77,10 @@ def shorten(
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
     strings = None if tsv else localise.string_files(text, folders=bool(out or in_place))
+    if file is None and localise.names_no_file(text, out):
+        raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
+    if not strings and (out or in_place) and file is None and len(text.split()) == 1:
+        raise terminal.UsageError(f"there is no file or folder {text!r}; --out and --in-place are for string files")
     if not strings and (out or in_place or encoding):
         raise terminal.UsageError("--out, --in-place and --encoding are for string files, such as .po or .json")
     in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
@@ -105,7 +110,7 @@ def shorten(
             _shorten_lines(given, parsers, printer)
     else:
         _shorten_one(text, [parser.budget for parser in parsers if parser.budget], printer)
-    if printer.misfits or printer.errors:
+    if printer.misfits or printer.errors or printer.incomplete:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
 
@@ -132,12 +137,12 @@ def _shortener(model: str, form: str, device: str | None, engine: str | None) ->
 
 
 class _Printer:
-    """Shortens texts, prints the results one by one, and counts those that do not fit or have an error."""
+    """Shortens texts, prints the results one by one, and counts those that do not fit or have another fault."""
 
     def __init__(self, shortener: "Shortener", form: str, candidates: int, faithful: bool, as_json: bool) -> None:
         self.shortener, self.as_json = shortener, as_json
         self.settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
-        self.done = self.misfits = self.errors = 0
+        self.done = self.misfits = self.errors = self.incomplete = 0
 
     def shortened(self, lines: "list[InputLine]") -> "list[Shortened]":
         """Return a result for each line; an empty line, and a header, stays as it is."""
@@ -169,6 +174,7 @@ class _Printer:
             print(one.text, flush=True)
         self.errors += one.error is not None
         self.misfits += one.error is None and not (one.fits and one.intact)
+        self.incomplete += one.fits and not one.complete
 
 
 def _shorten_files(
@@ -205,7 +211,7 @@ def _shorten_one(text: str, budgets: "list[Budget]", printer: _Printer) -> None:
 
 
 def _shorten_lines(source: StdinLines | FileLines, parsers: "list[LineParser]", printer: _Printer) -> None:
-    number, incomplete = 0, 0
+    number = 0
     with terminal.progress_bar(disable=sys.stdout.isatty()) as bar:  # on a terminal, the lines show the progress
         task = bar.add_task("shortening", total=None)
         for batch in source.text_batches(BATCH_SIZE):
@@ -217,12 +223,11 @@ def _shorten_lines(source: StdinLines | FileLines, parsers: "list[LineParser]", 
                         print(line.text, flush=True)
                     continue
                 printer.show(one)
-                incomplete += one.fits and not one.complete
                 if not printer.as_json and not (one.fits and one.intact):
                     place = number + n // len(parsers) + 1
                     terminal.print_message(f"line {place}: {one.error or terminal.verdict(one)}")
             number += len(batch)
             bar.update(task, completed=number, total=source.seen)
-    if printer.misfits or printer.errors or incomplete:
-        counts = f"{printer.misfits} do not fit or lost a placeholder, {incomplete} fit but are not complete"
+    if printer.misfits or printer.errors or printer.incomplete:
+        counts = f"{printer.misfits} do not fit or lost a placeholder, {printer.incomplete} fit but are not complete"
         terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be shortened")

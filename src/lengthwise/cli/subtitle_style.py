@@ -54,6 +54,5 @@ def without_finished(found: "list[Pair]", folder: bool) -> "list[Pair]":
 
 def _is_subtitle(pair: "Pair") -> bool:
     from ..formats import formats_of
-    from ..localisation.files import SUBTITLES
 
-    return any(one.name in SUBTITLES for one in formats_of(pair.file))
+    return any(one.is_subtitles for one in formats_of(pair.file))

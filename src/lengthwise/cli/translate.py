@@ -3,9 +3,7 @@
 import json
 import re
 import sys
-from collections import Counter
 from contextlib import nullcontext
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -15,15 +13,13 @@ from . import localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import folder, load
 from .options import argument, flag, integer, option
-from .progress import TextProgress
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style, without_finished
+from .translate_document import check_document, translate_document
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
     from ..localisation.plan import Task
-    from ..scoring.reverse import ReverseModel
     from ..translation import Translation, Translator
-    from ..translation.document import TranslatedDocument
     from ..translation.line_input import LineParser
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
@@ -93,7 +89,8 @@ def translate(
     are --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml. An OUT that exists is
     replaced only with --again. A length may be in seconds of speech: 'at most 3.5 seconds'.
     With --explain, nothing is translated: one sentence says how the length compares with the model's usual ones.
-    Exit code 3: a line does not fit, lost a placeholder, or could not be translated.
+    If no complete translation fits, the nearest complete one is written and reported as one that does not fit.
+    Exit code 3: a line does not fit, is not complete, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
     from ..length.speech import with_language
@@ -103,7 +100,7 @@ def translate(
         raise terminal.UsageError("--to is missing; give the target language, for example --to fr")
     if not (document or tsv) and text.lower().endswith((".md", ".markdown")) and terminal.existing_file(text):
         document, text = Path(text), ""  # line by line, its code and its tables would be damaged
-    _check_document(document, text, tsv, length, per_sentence, context)
+    check_document(document, text, tsv, length, per_sentence, context)
     if not text.strip() and not document:
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
@@ -127,6 +124,8 @@ def translate(
         if not found:
             return
     if out and not strings:
+        if not (document or file or out.suffix) and re.fullmatch(r"\w[\w.-]*\w", text):
+            terminal.print_message(f"{text!r} is translated as a text: there is no file or folder of this name")
         if not (document or as_json) and localise.is_string_file(out):
             raise terminal.UsageError(f"--out {out} is a string file, but {text!r} is none; name another file to write")
         read = document or file
@@ -146,12 +145,12 @@ def translate(
     if strings:
         from ..localisation.plan import Task
 
-        limits = localise.length_rule(parser.budget), localise.file_rules(), style
-        task = Task(to, source, *limits, again, min_limit)
+        limits = localise.length_rule(parser.budget, min_limit), localise.file_rules(), style
+        task = Task(to, source, *limits, again)
         _translate_files(translator, found, task, encoding, as_json)
         return
     if document:
-        _translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
+        translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
         return
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
@@ -163,17 +162,6 @@ def translate(
             _translate_one(translator, text, parser.budget, printer)
     if not printer.all_well:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
-
-
-def _check_document(path: Path | None, text: str, tsv: bool, length: str, per_sentence: bool, context: bool) -> None:
-    if path and (text or tsv):
-        raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
-    if path and not path.is_file():
-        raise terminal.UsageError(f"--document: there is no file {str(path)!r}")
-    if per_sentence and not (path and length):
-        raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
-    if context and (per_sentence or not path):
-        raise terminal.UsageError("--context is for a --document without --per-sentence")
 
 
 def _default_model(source: str, target: str) -> str:
@@ -216,11 +204,11 @@ def _translator(
 
 
 class _Printer:
-    """Prints translations one by one and counts those that do not fit, lost a placeholder or have an error."""
+    """Prints translations one by one and counts those that do not fit, are not complete, or have another fault."""
 
     def __init__(self, stream: TextIO, as_json: bool) -> None:
         self.stream, self.as_json = stream, as_json
-        self.done = self.misfits = self.damaged = self.errors = 0
+        self.done = self.misfits = self.damaged = self.errors = self.incomplete = 0
 
     def show(self, one: "Translation") -> None:
         self.done += 1
@@ -228,13 +216,14 @@ class _Printer:
         self.errors += one.error is not None
         self.misfits += one.error is None and not one.fits
         self.damaged += one.error is None and not one.intact
+        self.incomplete += one.error is None and not one.complete
 
     def print(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
 
     @property
     def all_well(self) -> bool:
-        return not (self.misfits or self.damaged or self.errors)
+        return not (self.misfits or self.damaged or self.errors or self.incomplete)
 
 
 def _translate_one(translator: "Translator", text: str, budget: "Budget | None", printer: _Printer) -> None:
@@ -270,7 +259,7 @@ def _translate_lines(
                 elif not one.complete:
                     incomplete.append(str(number))
             bar.update(task, completed=number, total=source.seen)
-    if not printer.all_well:
+    if printer.misfits or printer.damaged or printer.errors:
         faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
         terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
     if incomplete:
@@ -296,60 +285,3 @@ def _translate_files(
         ("translating", "translated"),
         as_json,
     )
-
-
-def _translate_document(
-    translator: "Translator",
-    path: Path,
-    budget: "Budget | None",
-    out: Path | None,
-    per_sentence: bool,
-    context: bool,
-    as_json: bool,
-) -> None:
-    progress = TextProgress("translating", "translated", "sentences")
-    resumes = "the same command resumes" if out else "with --out, the same command would resume"
-    with terminal.report_interrupt(lambda: f"stopped at {progress.done}; {resumes}"), progress.bar:
-        document = translator.document(
-            path, budget, out, per_sentence=per_sentence, context=context, progress=progress.show
-        )
-    if not as_json and not out:
-        document.write(sys.stdout)
-    counts: Counter[str] = Counter()
-    for row in document.rows():
-        if as_json:
-            terminal.print_json(row)
-        fault = row.get("error") or (None if row["intact"] else row.get("note"))
-        if fault and counts["faults"] < MAX_NAMED:
-            terminal.print_message(f"sentence {row['sentence']}: {fault}")
-        counts["faults"] += fault is not None
-        counts["translated"] += "error" not in row
-        counts.update(name for name in ("intact", "complete", "fits") if row.get(name))
-    _report(document, counts, translator.search.channel.reverse)
-    if counts["faults"] or not document.fits:
-        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
-
-
-def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
-    """Print the length of a document and how much of it was translated."""
-    size = f"{document.sentences:,} sentences in {document.paragraphs:,} paragraphs · {document.length}"
-    fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
-    terminal.print_message(f"{size} {fits}")
-    parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
-    parts += [f"{counts['intact']:,} with all placeholders and numbers", f"{counts['complete']:,} complete"]
-    parts += [f"{counts['fits']:,} fit"] if document.each else []
-    if reverse is not None and document.sentences:
-        parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
-    terminal.print_message(", ".join(parts))
-
-
-def _coverage(document: "TranslatedDocument", reverse: "ReverseModel") -> float:
-    """Return the share of the source's words that are in the back-translation of their sentence."""
-    from ..metrics.coverage import returned
-
-    found = Counter[bool]()
-    rows = document.rows()
-    while some := list(islice(rows, BATCH_SIZE)):
-        for row, back in zip(some, reverse.translate([row["text"] for row in some]), strict=True):
-            found.update(returned(row["source"], back))
-    return found[True] / max(1, found.total())

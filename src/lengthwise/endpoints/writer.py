@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ..generation.generator import Written
+from ..generation.options import TEXT_SEED_STEP
 from ..length.budget import Budget, as_budget, with_budgets
 from .client import Answer, Endpoint, EndpointError, Reply
 from .fitting import Fitting, Found, Messages
@@ -157,7 +158,7 @@ class _Calls:
         failed = 0
         while True:
             if options["seed"] is not None:
-                options["seed"] = self.options["seed"] + 1_000_003 * self.made
+                options["seed"] = self.options["seed"] + TEXT_SEED_STEP * self.made
             self.made += 1
             try:
                 answer: Answer = self.endpoint.ask(messages, **options)

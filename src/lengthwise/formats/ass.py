@@ -65,4 +65,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return re.sub(r"\r\n?|\n", r"\\N", text).replace("\u00a0", "\\h")
 
 
-FORMAT = Format("ass", entries, encode)
+FORMAT = Format("ass", entries, encode, is_subtitles=True)

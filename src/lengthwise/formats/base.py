@@ -162,6 +162,11 @@ class Format:
     `mark` sets the state of an entry that gets a new text: translated, or, with a note, in need of a review. It returns
     edits, or changes the entry's `around`. `label` changes the language of the file from the source to the target.
     `add_form` adds a plural form with this text beside an entry of the same message.
+
+    What a translator of such files must know:
+    `is_subtitles`: its entries are cues. `has_icu`: programs that read it may use ICU messages. `numbers_plurals`: its
+    plural forms have numbers, not the names of CLDR. `plurals_are_keys`: a plural form is a key like others.
+    `mnemonics`: the marks before the letter of a menu item, & (Qt, KDE, Windows, Java) or _ (GTK).
     """
 
     name: str
@@ -174,3 +179,8 @@ class Format:
     mark: Callable[[Document, Entry, str | None], list[Edit]] | None = None
     label: Callable[[Document, str, str], list[Edit]] = _no_edits
     add_form: Callable[[Document, Entry, str, str], list[Edit]] = _no_edits  # none: it cannot be added here
+    is_subtitles: bool = False
+    has_icu: bool = True
+    numbers_plurals: bool = False
+    plurals_are_keys: bool = False
+    mnemonics: str = ""

@@ -135,4 +135,4 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
     return [Edit(*found.span("locale"), target)]
 
 
-FORMAT = Format("json", entries, encode, in_folders=False, label=label, add_form=add_form)
+FORMAT = Format("json", entries, encode, in_folders=False, label=label, add_form=add_form, plurals_are_keys=True)

@@ -19,4 +19,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return text.replace("\n", document.line_end)
 
 
-FORMAT = Format("text", entries, encode, in_folders=False)
+FORMAT = Format("text", entries, encode, in_folders=False, has_icu=False)

@@ -185,4 +185,14 @@ def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edi
     return [Edit(end, end, f"{document.line_end}msgstr[{form}] {encode(text, entry, document)}")]
 
 
-FORMAT = Format("po", entries, encode, declared=declared, mark=mark, label=label, add_form=add_form)
+FORMAT = Format(
+    "po",
+    entries,
+    encode,
+    declared=declared,
+    mark=mark,
+    label=label,
+    add_form=add_form,
+    numbers_plurals=True,
+    mnemonics="&_",
+)

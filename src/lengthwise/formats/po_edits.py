@@ -74,7 +74,7 @@ def _insert(document: Document, number: int, text: str) -> Edit:
 
 
 def label(document: Document, source: str, target: str) -> list[Edit]:
-    """Return the edits of the header: Language, if it is empty or the source's, and what a template leaves open.
+    """Return the edits of the header: Language, unless it is another one, and what a template leaves open.
 
     These are Plural-Forms, if there are plurals, the charset, and the flag fuzzy of the header.
     """
@@ -97,7 +97,17 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
         edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
     if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, primary(target)):
         edits += _plural_forms(document, source, target, limits)
-    return edits
+    return edits if language else _with_language(document, target, limits, edits)
+
+
+def _with_language(document: Document, target: str, limits: tuple[int, int], edits: list[Edit]) -> list[Edit]:
+    """Return the edits with one that adds Language at the end of a header without it, where others may add lines."""
+    header = document.text[slice(*limits)]
+    if re.search(r'(?:"|\\n)Language:', header) or not header.rstrip().endswith('\\n"'):
+        return edits
+    there = [one for one in edits if one.start == limits[1]]
+    added = f'{document.line_end}"Language: {target}\\n"' + "".join(one.text for one in there)
+    return [*(one for one in edits if one not in there), Edit(limits[1], limits[1], added)]
 
 
 def formula(document: Document, source: str, target: str) -> str:

@@ -68,7 +68,7 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     raw = text.replace("\\", "\\\\")
     for letter, char in _LETTERS.items():
         raw = raw.replace(char, f"\\{letter}")
-    if raw.startswith(" "):
+    if raw.startswith((" ", "=", ":")):  # else it would be read as a part of the separator
         raw = f"\\{raw}"
     if document.text.isascii() or document.encoding in ("iso-8859-1", "latin-1"):
         raw = _OUTSIDE_ASCII.sub(lambda found: _utf16(found[0]), raw)
@@ -80,4 +80,4 @@ def _utf16(char: str) -> str:
     return "".join(f"\\u{int.from_bytes(units[i : i + 2], 'big'):04x}" for i in range(0, len(units), 2))
 
 
-FORMAT = Format("properties", entries, encode, in_folders=False, fallback="iso-8859-1")
+FORMAT = Format("properties", entries, encode, in_folders=False, fallback="iso-8859-1", mnemonics="&")

@@ -96,4 +96,16 @@ def recognises(document: Document) -> bool:
     return "<TS" in document.text  # .ts is also the suffix of TypeScript
 
 
-FORMAT = Format("qt", entries, xml.encode, recognises, declared=xml.declared, mark=mark, label=label, add_form=add_form)
+FORMAT = Format(
+    "qt",
+    entries,
+    xml.encode,
+    recognises,
+    declared=xml.declared,
+    mark=mark,
+    label=label,
+    add_form=add_form,
+    has_icu=False,
+    numbers_plurals=True,
+    mnemonics="&",
+)

@@ -25,7 +25,10 @@ _FIELDS = {"files", "keys", "length", "lines"}
 
 @dataclass(frozen=True)
 class Rule:
-    """A budget for the entries whose file and key match the patterns."""
+    """A budget for the entries whose file and key match the patterns.
+
+    `min_limit`: a budget relative to the source allows at least this length.
+    """
 
     budget: "Budget"
     said: str
@@ -34,6 +37,7 @@ class Rule:
     files: str = "*"
     keys: str = "*"
     lines: int | None = None
+    min_limit: int = 0
 
     def matches(self, path: str, key: str) -> bool:
         return fnmatchcase(key, self.keys) and any(fnmatchcase(path, form) for form in (self.files, f"*/{self.files}"))
@@ -44,7 +48,7 @@ class Rule:
             raise ValueError(f"{self.said} is relative to a source; give the source file with --against")
         if self.budget.of_source and not (source or "").strip():
             return Limit(None, self.budget.unit, self.said, self.file, self.line)
-        budget = self.budget.resolve(source or "")
+        budget = self.budget.resolve(source or "").widened(self.min_limit) if self.budget.of_source else self.budget
         high = None if budget.high is None else int(budget.high)
         return Limit(high, budget.unit, self.said, self.file, self.line, int(budget.low), self.lines)
 

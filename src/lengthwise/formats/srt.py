@@ -54,4 +54,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return _BLANK_LINES.sub("\n", text.strip()).replace("\n", document.line_end)
 
 
-FORMAT = Format("srt", entries, encode)
+FORMAT = Format("srt", entries, encode, is_subtitles=True)

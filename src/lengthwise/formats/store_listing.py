@@ -44,4 +44,4 @@ def recognises(document: Document) -> bool:
     return _limit(document.path) is not None
 
 
-FORMAT = Format("store", entries, plain_text.encode, recognises)
+FORMAT = Format("store", entries, plain_text.encode, recognises, has_icu=False)

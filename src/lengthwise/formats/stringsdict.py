@@ -53,4 +53,4 @@ def recognises(document: Document) -> bool:
     return "<plist" in document.text
 
 
-FORMAT = Format("stringsdict", entries, xml.encode, recognises, declared=xml.declared, add_form=add_form)
+FORMAT = Format("stringsdict", entries, xml.encode, recognises, declared=xml.declared, add_form=add_form, has_icu=False)

@@ -66,4 +66,4 @@ def encode(text: str, entry: Entry, document: Document) -> str:
     return document.line_end.join(line for line in text.split("\n") if line.strip())
 
 
-FORMAT = Format("vtt", entries, encode)
+FORMAT = Format("vtt", entries, encode, is_subtitles=True)

@@ -177,4 +177,4 @@ def _version_2(document: Document) -> bool:
     return found is not None
 
 
-FORMAT = Format("xliff", entries, xml.encode, declared=xml.declared, mark=mark, label=label)
+FORMAT = Format("xliff", entries, xml.encode, declared=xml.declared, mark=mark, label=label, mnemonics="&_")

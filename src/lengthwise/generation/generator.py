@@ -15,7 +15,7 @@ from ..length.meter import Meter
 from ..protocols import Tokenizer
 from .decoding import Decoder
 from .endings import Draft, Ending, Measure, best_ending
-from .options import DecodingOptions, decoding_options
+from .options import TEXT_SEED_STEP, DecodingOptions, decoding_options
 from .repair import repair
 from .requests import Request, Requests
 from .streaming import SentenceStreamer, stream
@@ -124,7 +124,7 @@ class Writer:
         one_batch = partial(self.write_batch, candidates=candidates, finish=finish, options=options)
 
         def make(place: int, text: str, budget: str | Budget) -> Request:
-            return replace(self.requests.make(place, text, budget, system), seed=options.seed + 1_000_003 * place)
+            return replace(self.requests.make(place, text, budget, system), seed=options.seed + TEXT_SEED_STEP * place)
 
         return self.rows(texts, budgets, make, one_batch, max(candidates, options.beams), progress)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, if the caller gives no temperature
+TEXT_SEED_STEP = 1_000_003  # between the seeds of the texts of one call, so that no two texts draw the same numbers
 # Set by the budget or by the writer.
 _RESERVED = (
     "logits_processor",

@@ -61,7 +61,7 @@ def repair(
         incomplete, again = [], []
         for request in requests:
             ending, draft = best(request, drafts[request.place])
-            if request.closed or (ending.fits and ending.complete):
+            if request.closed or not request.repairs or (ending.fits and ending.complete):
                 continue
             if len(draft.ids) >= request.limit and ending.length < request.budget.low:
                 continue  # the limit of tokens excludes the minimum, for other endings too

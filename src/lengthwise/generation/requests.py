@@ -50,6 +50,7 @@ class Request:
     seed: int = 0
     kept: Draft = EMPTY  # the first part of the text, which decoding continues
     listener: Listener | None = None
+    repairs: bool = True  # an ending that is not complete is decoded again
 
     @property
     def shown(self) -> int:

@@ -91,6 +91,11 @@ class Budget:
             low = high = aim
         return Budget(low, high, min(max(low, aim), high), self.unit)
 
+    def widened(self, least: int) -> "Budget":
+        """Return a budget in counts whose maximum is not below `least`: where it is, at most `least`."""
+        self._need_counts()
+        return self if self.high is None or self.high >= least else Budget(high=least, unit=self.unit)
+
     def fits(self, length: int) -> bool:
         """Return whether a text of this length is within the limits."""
         return self.miss(length) == 0

@@ -77,7 +77,8 @@ _OTHERS = (
 )
 _LETTER = "a-z0-9à-ɏ"
 _END = r"(?![a-z0-9@+-])"
-_ENDING = rf"(?:{'|'.join((_COUNTRIES + ' ' + _OTHERS).split())}|xn--[a-z0-9-]+){_END}"
+# The first two letters are looked at before the 400 endings: else a text such as a.b.c.d takes 40 µs per character.
+_ENDING = rf"(?=[a-z]{{2}})(?:{'|'.join((_COUNTRIES + ' ' + _OTHERS).split())}|xn--[a-z0-9-]+){_END}"
 _IN_PATH = rf"[{_LETTER}Ѐ-ӿ!*';:=+,.$/%#\[\]–_~@|&-]"
 _IN_PARENS = rf"\((?:{_IN_PATH}|\({_IN_PATH}+\))+\)"
 _QUERY = r"(?:\?[a-z0-9!?*'@();:&=+$/%#\[\]_.,~|-]*[a-z0-9_&=#/-])?"

@@ -79,12 +79,7 @@ class _Subtitles:
         """Return the limit of --length, else of lengthwise.toml, for the whole text of a cue."""
         rules = self.task.rules if self.task.length is None else [self.task.length]
         found = next(iter(limits_for(path, entry, rules, " ".join(entry.shown.split()))), None)
-        if found is None or not countable(found):
-            return None
-        relative = self.task.length is not None and self.task.length.budget.of_source
-        if relative and found.high is not None and found.high < self.task.min_limit:
-            return replace(found, high=self.task.min_limit, low=0)
-        return found
+        return found if found is not None and countable(found) else None
 
     def _is_wanted(self, run: Run) -> bool:
         if self.task.target is not None:

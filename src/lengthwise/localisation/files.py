@@ -17,7 +17,6 @@ from ..translation.journal import Journal, is_journal
 from .plan import Answer, Outcome, Plan, Request, Task
 
 BATCH_SIZE = 32  # texts: enough to batch sentences of similar length, few enough to lose little if the run is killed
-SUBTITLES = ("srt", "vtt", "ass")
 
 Ask = Callable[[list[Request]], list[Answer]]
 Progress = Callable[[int, int], None]  # texts that are done, and all
@@ -92,7 +91,7 @@ def shorten_file(
 
 def plan_file(file: StringFile, task: Task, out: Path, encoding: str | None = None) -> Plan:
     """Return the plan of a file, by the planner of its format. `out`: where it will be written."""
-    if file.format.name in SUBTITLES:
+    if file.format.is_subtitles:
         from .cues import plan_cues
 
         return plan_cues(file, task)

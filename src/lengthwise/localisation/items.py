@@ -18,13 +18,9 @@ from ..formats.rules import limits_for
 from .drafts import NUMBER, Context, Draft, plain, sampled, shown, unchanged
 from .earlier import earlier_texts
 from .messages import message_draft
-from .mnemonics import MARKS
 from .plan import Task
 
 _FINISHED = frozenset({"fixed", "approved", "final"})
-_NO_ICU = ("qt", "stringsdict", "store", "text")  # formats of programs that do not use ICU messages
-_NUMBERED = ("po", "qt")  # formats whose plural forms have numbers
-_ANY_KEYS = ("json", "yaml")  # formats in which a plural form is a key like others
 _DOUBLED = re.compile(r"\w''\w")  # it''s
 
 
@@ -132,17 +128,17 @@ class Items:
         context = self._context(entry, source)
         # Java quotes braces with apostrophes; only a parser can tell them from arguments.
         quotes = context.doubled and re.search("'[{}]", source) is not None
-        if (has_choices(source) or quotes) and self.file.format.name not in _NO_ICU:
+        if (has_choices(source) or quotes) and self.file.format.has_icu:
             return Item(entry, entry, source, context, lambda own: message_draft(source, own, self.task.target))
         return Item(entry, entry, source, context, lambda own: plain(source, own))
 
     def _context(self, entry: Entry, source: str) -> Context:
-        name = self.file.format.name
-        doubled = _DOUBLED.search(source) is not None or (name == "properties" and "{0" in source)
+        format = self.file.format
+        doubled = _DOUBLED.search(source) is not None or (format.name == "properties" and "{0" in source)
         limits = partial(self._limits, entry)
         if self.task.target and entry.source is not None:
             entry.markup = entry.source_markup  # the new text is made from the source
-        return Context(limits, entry.markup, MARKS.get(name, ""), self.task.target is None, doubled)
+        return Context(limits, entry.markup, format.mnemonics, self.task.target is None, doubled)
 
     def _limits(self, entry: Entry, source: str) -> Sequence[Limit]:
         """Return the limits of an entry: of --length, else of lengthwise.toml, else of its file."""
@@ -151,19 +147,16 @@ class Items:
             paths = (self.out.as_posix(), self.file.path)
             found = [limits_for(path, entry, task.rules, source) for path in paths]
             return found[0] or found[1] or entry.limits
-        limit = task.length.limit(source)
-        if task.length.budget.of_source and limit.high is not None and limit.high < task.min_limit:
-            limit = replace(limit, high=task.min_limit, low=0)
-        return [limit]
+        return [task.length.limit(source)]
 
     # Plural forms
 
     def _is_plural(self, entries: list[Entry]) -> bool:
         """Return whether the texts are the forms of a plural. In JSON and YAML, `other` may also be any key."""
-        name = self.file.format.name
+        format = self.file.format
         forms = {entry.form: entry for entry in entries}
-        if name in _NUMBERED or name not in _ANY_KEYS:
-            return name in _NUMBERED or "other" in forms
+        if format.numbers_plurals or not format.plurals_are_keys:
+            return format.numbers_plurals or "other" in forms
         if "other" not in forms or (len(forms) == 1 and not NUMBER.search(forms["other"].text)):
             return False
         parent = entries[0].message + "."
@@ -183,7 +176,7 @@ class Items:
         sources = {entry.form: source for entry in entries if (source := self._source(entry)) is not None}
         if not sources:
             return
-        if self.file.format.name in _NUMBERED:
+        if self.file.format.numbers_plurals:
             yield from self._numbered(entries, sources, target)
             return
         other = next(entry for entry in entries if entry.form == "other")

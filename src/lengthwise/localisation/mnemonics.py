@@ -8,8 +8,6 @@ import unicodedata
 
 from ..translation.placeholders import split_placeholders
 
-# Formats of programs with menus, and the marks that they use: & (Qt, KDE, Windows, Java), _ (GTK).
-MARKS = {"qt": "&", "po": "&_", "xliff": "&_", "properties": "&"}
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # Japanese, Chinese, Korean
 
 

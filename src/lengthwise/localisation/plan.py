@@ -21,7 +21,6 @@ class Task:
     `length`: a limit that replaces those of the file and of `rules`, which are those of lengthwise.toml. `style`: the
     limits of subtitles, which apply beside them.
     `again`: texts that have a translation are translated again, unless they are approved.
-    `min_limit`: a length relative to the source allows at least this length.
     """
 
     target: str | None
@@ -30,7 +29,6 @@ class Task:
     rules: Sequence[Rule] = ()
     style: Style | None = None
     again: bool = False
-    min_limit: int = 0
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result for a request; if nothing fits, its text is the shortest one found. With an `error` it is empty."""
+    """The result for a request; if nothing complete fits, its text is longer. With an `error` it is empty."""
 
     text: str
     complete: bool = True
@@ -91,8 +89,8 @@ class Outcome:
 
     @property
     def misfits(self) -> list[Row]:
-        """The texts that do not fit, or could not be written."""
-        return [row for row in self.rows if not row.fits or not row.changed]
+        """The texts that do not fit, are not complete, or could not be written."""
+        return [row for row in self.rows if not (row.fits and row.complete and row.changed)]
 
 
 @dataclass(frozen=True)

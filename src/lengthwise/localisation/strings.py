@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..formats import Edit, Entry, StringFile
 from ..formats.limits import countable
+from ..length.units import UNITS
 from .drafts import Draft
 from .items import Item, Items
 from .new_file import NewFile, NewText
@@ -57,7 +58,10 @@ def _finish(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: i
         pairs = zip(zip(new, drafts, strict=True), zip(before, best, strict=True), strict=True)
         best = [draft if one.faults < old.faults else earlier for (one, draft), (old, earlier) in pairs]
     if rounds < len(TIGHTER):
-        tighter = [_tighter(one, draft, TIGHTER[rounds]) for one, draft in zip(new, drafts, strict=True)]
+        tighter = [
+            draft if _is_over(draft, answers) else _tighter(one, draft, TIGHTER[rounds])
+            for one, draft in zip(new, drafts, strict=True)
+        ]
         if any(draft is not before for draft, before in zip(tighter, drafts, strict=True)):
             return _plan(strings, tighter, best, rounds + 1)
     new_file = NewFile(file)
@@ -69,6 +73,15 @@ def _finish(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: i
     if task.target and (reported or kept):
         edits += file.format.label(file.document, task.source, task.target)
     return Outcome(new_file.texts, [one.row() for one in reported], edits, [*notes, *strings.notes])
+
+
+def _is_over(draft: Draft, answers: Answers) -> bool:
+    """Return whether an answer is longer than its budget: nothing complete was found within, nor will be with less."""
+    known = [(request.budget, answers[request].text) for request in draft.requests]
+    return any(
+        budget is not None and budget.high is not None and UNITS[budget.unit].measure(text.strip()) > budget.high
+        for budget, text in known
+    )
 
 
 def _tighter(new: NewText, draft: Draft, share: float) -> Draft:

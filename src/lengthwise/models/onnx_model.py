@@ -5,14 +5,16 @@ Neither torch nor transformers is imported.
 
 import hashlib
 import json
+import shutil
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 from ..errors import ModelNotFound
 from ..protocols import Tokenizer
 from . import registry
-from .cache import Say, built_once, cache_dir
+from .cache import Say, built_once, cache_dir, is_complete
 from .conversion.folder import SETTINGS
 from .conversion.llama import Shape
 from .conversion.llama_graph import GRAPH
@@ -104,7 +106,10 @@ def _is_marian(folder: Path) -> bool:
 
 
 def _converted_once(name: str, folder: Path, say: Say) -> Path:
-    """Return the folder of a Marian checkpoint, converted and cached; made again when the checkpoint changes."""
+    """Return the folder of a Marian checkpoint, converted and cached.
+
+    It is made again when the checkpoint changes, and earlier conversions of the same folder are then removed.
+    """
 
     def build(fresh: Path, say: Say) -> None:
         from .conversion.checkpoint import convert
@@ -113,9 +118,19 @@ def _converted_once(name: str, folder: Path, say: Say) -> Path:
         convert(folder, fresh)
 
     files = sorted(file for file in folder.iterdir() if file.is_file())
-    stamp = [str(folder), *(f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)]
-    key = hashlib.sha256("\n".join(stamp).encode()).hexdigest()[:12]
-    return built_once(name, cache_dir() / f"onnx-{folder.name}-{key}-{_EDITION}", build, say)
+    stamp = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    same_folder = f"onnx-{folder.name}-{_digest(str(folder))}-"
+    place = cache_dir() / f"{same_folder}{_digest(*stamp)}-{_EDITION}"
+    if not is_complete(place):
+        built_once(name, place, build, say)
+        for old in cache_dir().glob(f"{escape(same_folder)}*"):
+            if old != place:
+                shutil.rmtree(old, ignore_errors=True)
+    return place
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _control(folder: Path, *allowed: str) -> Control:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..generation.decoding import spelled
 from ..generation.generator import Writer, Written
-from ..generation.options import DecodingOptions, decoding_options
+from ..generation.options import TEXT_SEED_STEP, DecodingOptions, decoding_options
 from ..generation.requests import BATCH_TOKENS, Request
 from ..generation.streaming import SentenceStreamer
 from ..length.budget import Budget, at_most
@@ -21,7 +21,6 @@ from .errors import ApiError
 from .limits import Limits
 from .openai_shapes import ChatRequest, CompletionRequest
 
-SEED_STEP = 1_000_003  # between the seeds of a request's texts, as in `Writer.write`
 # Tokens per unit, and the sizes of texts that share a batch: a short text does not wait for a long one.
 _TOKENS = {"tokens": 1.0, "words": 1.4}  # others: 0.25
 _SIZES = (32, 128, 512, math.inf)
@@ -147,7 +146,7 @@ class Writing:
         seed = secrets.randbits(62) if asked.seed is None else asked.seed
         rows = []
         for place, request in enumerate(one for one in requests for _ in range(asked.n)):
-            seeded = replace(request, seed=(seed + SEED_STEP * place) % 2**62)
+            seeded = replace(request, seed=(seed + TEXT_SEED_STEP * place) % 2**62)
             rows.append(Row(seeded, self.writer.meter(request.budget.unit), asked.stop, asked.wants_logprobs))
         return rows
 
@@ -155,6 +154,7 @@ class Writing:
         make, tokens = self.writer.requests, asked.token_limit
         most = min(tokens or self.limits.max_tokens, self.limits.max_tokens)
         budget = asked.budget()
+        repairs = budget is not None  # a client that gives only max_tokens expects a text that ends there
         if budget is None:
             budget = at_most(min(tokens or self.limits.default_tokens, self.limits.max_tokens), "tokens")
         param, found = "messages" if isinstance(asked, ChatRequest) else "prompt", []
@@ -176,7 +176,7 @@ class Writing:
             code = "context_length_exceeded" if "window" in message else None
             param = "length" if "is impossible here" in message else param
             raise ApiError(400, message, param=param, code=code) from None
-        return [replace(request, limit=min(request.limit, most)) for request in found]
+        return [replace(request, limit=min(request.limit, most), repairs=repairs) for request in found]
 
     def options(self, asked: ChatRequest | CompletionRequest, rows: list[Row]) -> WriteOptions:
         """Return what the rows share with others of their batch."""

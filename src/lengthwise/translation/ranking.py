@@ -69,6 +69,12 @@ def usable(options: list[Hypothesis]) -> list[Hypothesis]:
     return [one for one in good if score_of(one) >= best - MAX_SCORE_GAP]
 
 
+def nearest_usable(request: SentenceRequest, free: list[Hypothesis]) -> Hypothesis | None:
+    """Return the usable free translation that is nearest to the share of the sentence, or None."""
+    length, miss = request.line.sentence_length, request.share.miss
+    return min(usable(free), key=lambda one: miss(length(one)), default=None)
+
+
 def mark_untranslated(one: Hypothesis, free: list[Hypothesis]) -> Hypothesis:
     """Return the hypothesis, with complete=False if it is not fully translated compared with `free[0]`.
 

@@ -95,8 +95,7 @@ class Segments:
     def share(self, number: int) -> Budget:
         """Return the budget of one open sentence. The other open ones are assumed to use all of theirs."""
         assert self.budget is not None
-        one_unit = Hypothesis(source="", text="x", tokens=1, complete=True)
-        taken = self.length({n: self.chosen.get(n, one_unit) for n in range(len(self.sentences))}) - len(self.open)
+        taken = self._least() - len(self.open)
         lengths = {n: max(1, self.measure(self.sentences[n])) for n in self.open}
         part = lengths[number] / sum(lengths.values())
         low = max(0, math.ceil((self.budget.low - taken) * part))
@@ -106,13 +105,22 @@ class Segments:
         high = max(1, math.floor((self.budget.high - taken) * part))
         return Budget(min(low, high), high, min(target, high), self.budget.unit)
 
+    def _least(self) -> int:
+        """Return the length of the line if each open sentence has one unit."""
+        one_unit = Hypothesis(source="", text="x", tokens=1, complete=True)
+        return self.length({n: self.chosen.get(n, one_unit) for n in range(len(self.sentences))})
+
     def settle(self, options: Mapping[int, list[Hypothesis]]) -> None:
-        """Choose the first options if the line fits with them. Else choose options within their shares, if any."""
+        """Choose the first options if the line fits with them, or if what was chosen before leaves no room for others.
+
+        Else choose options within their shares, if any.
+        """
         if self.budget is None or not self.open:
             return
         first = {number: options[number][0] for number in self.open if options.get(number)}
         length = self.length(self.chosen | first) if len(first) == len(self.open) else None
-        if length is not None and self.budget.fits(length):
+        is_full = bool(self.chosen) and self.budget.high is not None and self._least() > self.budget.high
+        if length is not None and (self.budget.fits(length) or is_full):
             self.chosen |= first
             return
         too_short = length is not None and length < self.budget.low

@@ -127,7 +127,7 @@ class SentenceSearch:
             different = {one.text: one for one in one_run + more_runs}.values()
             fitting = [mark_untranslated(one, [free]) for one in different if not any(violations(request, one))]
             best = sorted(fitting, key=partial(rank_key, request))[:MAX_COMPRESSED]
-            found.append(best if self.has_reverse_model else [replace(one, score=None) for one in best])
+            found.append([self.reported(one) for one in best])
         return found
 
     def _without(self, requests: list[SentenceRequest], choices: list[list[DroppedWords]]) -> list[Options]:
@@ -148,6 +148,14 @@ class SentenceSearch:
             for request, some in zip(requests, forms, strict=True)
         ]
         return [[one for one in some if one.text] for some in self._scored(options)]
+
+    def scored(self, options: Options) -> Options:
+        """Return the hypotheses with scores, if a model can score them."""
+        return self._scored([options])[0] if self.has_reverse_model or self.can_compress else options
+
+    def reported(self, one: Hypothesis) -> Hypothesis:
+        """Return the hypothesis without the score of the translator itself: only a reverse model's is reported."""
+        return one if self.has_reverse_model else replace(one, score=None)
 
     def _scored(self, found: list[Options]) -> list[Options]:
         """Return the hypotheses with scores. Those with a score, and failed ones, are not changed."""

@@ -8,6 +8,7 @@ The stages, in order:
     within      a sentence that exceeds its share is searched again within it             sentence_search.py
     compress    if the results are much worse, the sentence is tried with fewer words     sentence_search.py
     rank        the option with the fewest violations and the highest score is chosen     ranking.py
+    replace     a fragment is replaced by the free translation nearest to its share       ranking.py
     join        the line is joined with its translations                                  segments.py
     revise      sentences of a document are searched again with those around them         sliding.py
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer, Written
-from ..length.budget import Budget, as_budget, at_most
+from ..length.budget import Budget, as_budget
 from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
@@ -29,7 +30,7 @@ from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references
 from .prose import keeps_markup
-from .ranking import SentenceRequest, rank_key, usable
+from .ranking import SentenceRequest, nearest_usable, rank_key, usable
 from .records import Hypothesis, Translation
 from .segments import Segments
 from .sentence_search import SentenceSearch
@@ -161,9 +162,7 @@ class Translator:
             known = None if budget is None else as_budget(budget)
             unit = "chars" if known is None else known.unit
             if known is not None and known.of_source and text.strip():
-                known = known.resolve(text, self.tokenizer)
-                if known.high is not None and known.high < self.min_limit:
-                    known = at_most(self.min_limit, unit)
+                known = known.resolve(text, self.tokenizer).widened(self.min_limit)
             return Segments(text, known, lambda part: self._measure(part, unit), self.target not in UNSPACED)
         except (ValueError, TypeError) as error:
             return str(error)
@@ -198,7 +197,15 @@ class Translator:
             found = self.search.compress(requests, self.search.within(requests))
             for request, options in zip(requests, found, strict=True):
                 options.sort(key=partial(rank_key, request))
-                request.line.options[request.number], request.line.chosen[request.number] = options, options[0]
+                request.line.options[request.number] = options
+                request.line.chosen[request.number] = self._whole(request, options[0])
+
+    def _whole(self, request: SentenceRequest, best: Hypothesis) -> Hypothesis:
+        """Return the best translation of a sentence, or in place of a fragment the free one nearest to its share."""
+        if best.error or (best.complete and not best.lost):
+            return best
+        free = nearest_usable(request, self.search.scored(request.free))
+        return best if free is None else self.search.reported(free)
 
     def _result(self, line: Segments, pool: Pool) -> Translation:
         if failed := next((one.error for one in line.chosen.values() if one.error), None):
@@ -212,7 +219,9 @@ class Translator:
         missing = lost(line.text, text) if line.sentences else []
         notes = [f"not as in the source: {', '.join(missing)}"] if missing else []
         notes += [f"left out: {listed(one.source, one.dropped)}" for one in chosen.values() if one.dropped]
-        if not fits and not line.sentences:
+        if not fits and line.sentences:
+            notes.insert(0, "no complete translation that fits was found")
+        elif not fits:
             notes = ["the line has nothing to translate; it was copied"]
         scores = [one.score for one in chosen.values() if one.score is not None]
         return Translation(

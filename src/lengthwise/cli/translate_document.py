@@ -1,0 +1,91 @@
+"""Translate a text or Markdown file as a whole, for the command `translate`: the document, its rows, and its counts."""
+
+import sys
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from . import terminal
+from .progress import TextProgress
+
+if TYPE_CHECKING:
+    from ..length.budget import Budget
+    from ..scoring.reverse import ReverseModel
+    from ..translation import Translator
+    from ..translation.document import TranslatedDocument
+
+MAX_NAMED = 20  # sentences with a fault that are printed
+BATCH_SIZE = 32  # sentences that are translated back together
+
+
+def check_document(path: Path | None, text: str, tsv: bool, length: str, per_sentence: bool, context: bool) -> None:
+    """Raise if the options of a document contradict each other, or there is no such file."""
+    if path and (text or tsv):
+        raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
+    if path and not path.is_file():
+        raise terminal.UsageError(f"--document: there is no file {str(path)!r}")
+    if per_sentence and not (path and length):
+        raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
+    if context and (per_sentence or not path):
+        raise terminal.UsageError("--context is for a --document without --per-sentence")
+
+
+def translate_document(
+    translator: "Translator",
+    path: Path,
+    budget: "Budget | None",
+    out: Path | None,
+    per_sentence: bool,
+    context: bool,
+    as_json: bool,
+) -> None:
+    """Translate a document to `out` or stdout, and print its counts. Exit with 3 if a sentence has a fault."""
+    progress = TextProgress("translating", "translated", "sentences")
+    resumes = "the same command resumes" if out else "with --out, the same command would resume"
+    with terminal.report_interrupt(lambda: f"stopped at {progress.done}; {resumes}"), progress.bar:
+        document = translator.document(
+            path, budget, out, per_sentence=per_sentence, context=context, progress=progress.show
+        )
+    if not as_json and not out:
+        document.write(sys.stdout)
+    counts: Counter[str] = Counter()
+    for row in document.rows():
+        if as_json:
+            terminal.print_json(row)
+        fault = row.get("error") or (None if row["intact"] else row.get("note"))
+        if fault and counts["faults"] < MAX_NAMED:
+            terminal.print_message(f"sentence {row['sentence']}: {fault}")
+        counts["faults"] += fault is not None
+        counts["translated"] += "error" not in row
+        counts.update(name for name in ("intact", "complete", "fits") if row.get(name))
+    _report(document, counts, translator.search.channel.reverse)
+    if counts["faults"] or not document.fits or counts["complete"] < counts["translated"]:
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+
+
+def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
+    """Print the length of a document and how much of it was translated."""
+    size = f"{document.sentences:,} sentences in {document.paragraphs:,} paragraphs · {document.length}"
+    fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
+    terminal.print_message(f"{size} {fits}")
+    parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
+    parts += [f"{counts['intact']:,} with all placeholders and numbers", f"{counts['complete']:,} complete"]
+    parts += [f"{counts['fits']:,} fit"] if document.each else []
+    if reverse is not None and document.sentences:
+        parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
+    terminal.print_message(", ".join(parts))
+
+
+def _coverage(document: "TranslatedDocument", reverse: "ReverseModel") -> float:
+    """Return the share of the source's words that are in the back-translation of their sentence."""
+    from ..metrics.coverage import returned
+
+    found = Counter[bool]()
+    rows = document.rows()
+    while some := list(islice(rows, BATCH_SIZE)):
+        for row, back in zip(some, reverse.translate([row["text"] for row in some]), strict=True):
+            found.update(returned(row["source"], back))
+    return found[True] / max(1, found.total())
