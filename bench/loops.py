@@ -3,7 +3,8 @@
     python bench/loops.py [--prompts FILE] [--skip 40] [--count 80] [--budget "at most 280 chars"] [--json OUT]
 
 FILE has a prompt per line, or is JSON Lines (.jsonl, .jsonl.gz) with `prompt`; equal prompts are used once. The default
-is bench/prompts.txt. One candidate, greedy. `off`: `no_repeat_ngram_size=0`, which switches the guard off.
+is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One candidate, greedy. `off`:
+`no_repeat_ngram_size=0`, which switches the guard off.
 
 The columns: texts within the budget, complete texts, looping texts (over half of the 16-character sequences of a text
 occurred in it before, in any script; the guard does not use this measure), repeated 4-grams of words over all texts,
