@@ -101,8 +101,8 @@ CASES = {
         "Use `print('a')` here.¶",
         "Use `ls' here.¶",
         "Run:\n```\nls.\n",
-        "Run:\n```\nls. \n```\nIt lists files.¶",
-        "Run this.¶\n```\nls.\n```",
+        "Run:\n```\nls. \n```¶\nIt lists files.¶",
+        "Run this.¶\n```\nls.\n```¶",
     ],
     "abbreviations": [
         "He met Dr. Who.¶",

@@ -226,6 +226,8 @@ def least_tokens(options: Options | None) -> int:
     """Return the minimum number of tokens, the one option that engines on onnxruntime support."""
     given = {name: value for name, value in (options or {}).items() if value not in (None, False)}
     least = given.pop("min_new_tokens", 0)
+    if given.get("repetition_penalty") == 1:  # no penalty
+        del given["repetition_penalty"]
     if given:
         raise ValueError(f"the onnx engine has no option {next(iter(given))}; use --engine transformers")
     return int(least)

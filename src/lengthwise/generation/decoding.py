@@ -27,6 +27,7 @@ from ..scoring.completeness import (
     score_tokens,
 )
 from .endings import Draft
+from .loops import LoopGuard, loop_tables_of
 from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
@@ -92,7 +93,8 @@ class Decoder:
         scores: TokenScores | None = None
         if options.one_by_one:
             listeners = [one.listener for one in rows.requests]
-            choice = TokenChoice(self.engine, rows.constraint(self.engine.eos, finish), sampler, listeners, each == 1)
+            constraint, guard = rows.constraint(self.engine.eos, finish), self._guard(rows, options)
+            choice = TokenChoice(self.engine, constraint, sampler, listeners, each == 1, guard)
             texts = self._steps(batch, rows, options, steps, choice)
             scores = choice.token_scores
         else:
@@ -100,6 +102,12 @@ class Decoder:
         scores = self._judged(batch, rows, options, texts, scores)
         made = _drafts(texts, rows.requests, scores, batch.meter, set(self.engine.eos))
         return {one.place: made[n * each :][:each] for n, one in enumerate(requests)}
+
+    def _guard(self, rows: _Batch, options: DecodingOptions) -> LoopGuard | None:
+        """Return the loop guard of the rows. A translation has none: it repeats what its source repeats."""
+        if not options.guards_loops or self.engine.encoder_decoder:
+            return None
+        return LoopGuard(loop_tables_of(rows.meter), [one.kept.ids for one in rows.requests])
 
     def _steps(self, batch: _Batch, rows: _Batch, options: DecodingOptions, steps: int, choice: TokenChoice) -> Texts:
         """Decode token by token: here, or where only the engine can carry out the options, inside its search."""

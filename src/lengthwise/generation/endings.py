@@ -1,4 +1,4 @@
-"""Endings: choose where a generated text stops: at its end, or at an earlier finished sentence within the budget.
+"""Endings: choose where a generated text stops: at its end, or at an earlier finished sentence, item or table row.
 
 Takes one text and the model's scores of its tokens, chooses an end and says whether the text is complete there. A text
 that stops in the middle of a sentence is returned with `complete` false, never cut in silence.
@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..length.blocks import block_ends, in_code
 from ..length.budget import Budget
 from ..length.sentences import finished, finished_ends
 
@@ -60,20 +61,30 @@ def best_ending(draft: Draft, budget: Budget, measure: Measure, shown: int = 0) 
         return Ending(text, length, tokens, bool(text) and budget.fits(length), complete)
 
     options = [ending(whole, len(draft.reach), _is_complete(draft, whole))]
+    if code := _without_stop(draft, whole):
+        bare = ending(code, bisect_left(draft.reach, len(code)) + 1, False)
+        options = [bare] if bare.fits else options
     options += [ending(whole[:end], tokens, True) for end, tokens in unforced_ends(draft, whole) if shown <= end]
     return max(options, key=lambda option: option.rank(budget))
 
 
 def unforced_ends(draft: Draft, text: str) -> list[tuple[int, int]]:
     """Return (characters, tokens) of the finished proper prefixes of `text` whose ending was not forced."""
-    ends = [(end, bisect_left(draft.reach, end) + 1) for end in finished_ends(text) if end < len(text)]
+    found = sorted({*finished_ends(text), *block_ends(text)})
+    ends = [(end, bisect_left(draft.reach, end) + 1) for end in found if end < len(text)]
     return [(end, tokens) for end, tokens in ends if _is_unforced(draft, tokens)]
 
 
 def _is_complete(draft: Draft, whole: str) -> bool:
     if not whole or not _is_unforced(draft, len(draft.reach)):
         return False
-    return finished(whole) or draft.end_ratio >= MIN_AGREEMENT
+    return finished(whole) or block_ends(whole)[-1:] == [len(whole)] or draft.end_ratio >= MIN_AGREEMENT
+
+
+def _without_stop(draft: Draft, whole: str) -> str:
+    """Return `whole` without a full stop that the mask forced behind unfinished code; empty if there is none."""
+    forced = bool(draft.agreement) and draft.agreement[-1] < MIN_AGREEMENT
+    return whole[:-1].rstrip() if forced and whole.endswith(".") and in_code(whole) else ""
 
 
 def _is_unforced(draft: Draft, tokens: int) -> bool:

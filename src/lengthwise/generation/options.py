@@ -19,6 +19,7 @@ _RESERVED = (
     "streamer",
     "stopping_criteria",
 )
+_PENALTIES = ("repetition_penalty", "no_repeat_ngram_size")  # a caller's own replaces the loop guard
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class DecodingOptions:
     sampling: dict[str, Any] | None  # temperature, top_p, top_k; None: no sampling
     seed: int
     engine: dict[str, Any]  # the rest, for the engine
+    guards_loops: bool = True  # see `loops.py`
 
     @property
     def one_by_one(self) -> bool:
@@ -48,20 +50,21 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
         raise ValueError("forced_bos_token_id is a setting of the model; set it in model.generation_config")
     # Some translators renormalise scores. If a limit leaves one token, it would then have probability 1.
     options = {"renormalize_logits": False} | generation
+    guards_loops = all(options.get(name) is None for name in _PENALTIES)
     beams = options.pop("num_beams", 1)
     sampled = options.pop("do_sample", is_sampling(candidates, beams, options.get("temperature")))
     seed = secrets.randbits(62) if seed is None else seed
     given = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
     sampling = SAMPLING | {name: value for name, value in given.items() if value is not None}
     if not sampled or beams > 1:
-        return DecodingOptions(beams, None, seed, options)
+        return DecodingOptions(beams, None, seed, options, guards_loops)
     if not 0 < (temperature := sampling["temperature"]) < math.inf:
         raise ValueError(f"temperature must be above 0 where tokens are sampled; got {temperature}")
     if not 0 <= (top_p := sampling["top_p"]) <= 1:
         raise ValueError(f"top_p must be a share between 0 and 1; got {top_p}")
     if (top_k := sampling.get("top_k", 0)) < 0:
         raise ValueError(f"top_k must be a number of tokens, or 0 for all; got {top_k}")
-    return DecodingOptions(beams, sampling, seed, options)
+    return DecodingOptions(beams, sampling, seed, options, guards_loops)
 
 
 def is_sampling(candidates: int = 1, beams: int = 1, temperature: float | None = None) -> bool:

@@ -15,11 +15,15 @@ from ..constraint.mixed import MixedConstraint
 from ..engines.base import Engine
 from ..engines.sampling import SeededSampler
 from ..scoring.completeness import TokenScores, agreement
+from .loops import LoopGuard
 from .requests import Listener
 
 
 class TokenChoice:
-    """Chooses the next token of each row within the constraint, and records the unmasked and masked scores."""
+    """Chooses the next token of each row within the constraint, and records the unmasked and masked scores.
+
+    The guard comes first: its scores count as the model's own, so a text that leaves a loop is not forced.
+    """
 
     def __init__(
         self,
@@ -28,8 +32,9 @@ class TokenChoice:
         sampler: SeededSampler | None,
         listeners: Sequence[Listener | None] = (),
         tell: bool = True,
+        guard: LoopGuard | None = None,
     ) -> None:
-        self.constraint, self.sampler = constraint, sampler
+        self.constraint, self.sampler, self.guard = constraint, sampler, guard
         self._listeners = {place: one for place, one in enumerate(listeners) if one is not None}
         self._tell = tell  # whether listeners receive the tokens
         self._eos, self._pad = engine.eos, engine.pad
@@ -47,6 +52,8 @@ class TokenChoice:
         if not self._spans:
             self._to_device(scores)
         closed = self._closed()
+        if self.guard is not None:
+            scores = self.guard.apply(scores)
         kept = self.constraint.apply(scores)
         token = kept.argmax(1) if self.sampler is None else self.sampler(kept, self.steps)
         if self.done:  # the engine's search is still running
@@ -62,6 +69,8 @@ class TokenChoice:
         self.steps += 1
         self.done = not self._going.any()
         self.constraint.update(token)
+        if self.guard is not None:
+            self.guard.update(to_numpy(token))
         return token
 
     @property
@@ -81,6 +90,8 @@ class TokenChoice:
         self.constraint.select(rows)
         if self.sampler is not None:
             self.sampler.select(rows)
+        if self.guard is not None:
+            self.guard.select(rows)
         span = self._spans[-1]
         self._spans.append(_Span(span.places[rows], [span.tokens[-1][convert(rows)]], []))
         self._going, self._rows = self._going[convert(rows)], self._rows[: len(rows)]

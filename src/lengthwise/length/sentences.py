@@ -1,9 +1,9 @@
 """Sentences: find the offsets where a text ends as a finished sentence.
 
-One pass from left to right finds every place where the text may stop: after final punctuation that ends a sentence,
-with every bracket, quotation and code fence closed. Later text can only rule out a place, so each prefix that
-`finished_ends` returns is also `finished` by itself. In doubt the answer is no: a missed end loses a sentence, a false
-one shows the reader a truncated text.
+One pass from left to right finds every place where the text may stop: after final punctuation that ends a sentence, or
+after a fenced block of code, with every bracket, quotation and code fence closed. Later text can only rule out a place,
+so each prefix that `finished_ends` returns is also `finished` by itself. In doubt the answer is no: a missed end
+loses a sentence, a false one shows the reader a truncated text.
 """
 
 from collections import Counter
@@ -122,7 +122,11 @@ def finished_ends(text: str) -> list[int]:
     worded = False  # whether there is a word since the last end: "..." alone is no sentence
     while event := _EVENT.search(text, at):
         start, at = event.span()
-        if event["paragraph"]:
+        if event["fence"]:
+            if _is_closed_block(text, start, at) and not opened:  # code ends with its fence
+                ends.append(at)
+                worded, searched = False, at
+        elif event["paragraph"]:
             opened.clear()  # a mark left open in a paragraph is an error, or the next paragraph opens it again
         elif event["bold"]:
             opened["**"] += 1
@@ -140,6 +144,12 @@ def finished_ends(text: str) -> list[int]:
                     ends.append(at)
                 worded, searched = False, at
     return ends
+
+
+def _is_closed_block(text: str, start: int, end: int) -> bool:
+    """Return whether the fenced code `text[start:end]` has lines, is closed, and is alone in its lines."""
+    code = text[start : end - 3].partition("\n")[2]  # after the line with the language
+    return code.endswith("\n") and bool(code.strip()) and _LINE_ENDS.match(text, end) is not None
 
 
 def _note(text: str, start: int, mark: str, opened: Counter[str]) -> None:

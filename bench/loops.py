@@ -1,0 +1,114 @@
+"""How many texts repeat themselves, and what does that cost? The loop guard beside plain decoding under hard budgets.
+
+    python bench/loops.py [--prompts FILE] [--skip 40] [--count 80] [--budget "at most 280 chars"] [--json OUT]
+
+FILE has a prompt per line, or is JSON Lines (.jsonl, .jsonl.gz) with `prompt`; equal prompts are used once. The default
+is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One candidate, greedy. `off`:
+`no_repeat_ngram_size=0`, which switches the guard off.
+
+The columns: texts within the budget, complete texts, looping texts (over half of the 16-character sequences of a text
+occurred in it before, in any script; the guard does not use this measure), repeated 4-grams of words over all texts,
+forward passes (a row of a batch counts as one in each step; scoring of endings is not counted) and seconds of CPU time
+for each text.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before onnxruntime is imported
+
+import lengthwise
+from lengthwise.metrics import Texts
+from lengthwise.metrics.diversity import repetition
+from lengthwise.metrics.tally import as_score
+
+PROMPTS = Path(__file__).with_name("prompts.txt")
+BUDGETS = ["at most 280 chars", "exactly 50 words", "60-80 words"]
+SYSTEMS: dict[str, dict[str, Any]] = {"off": {"no_repeat_ngram_size": 0}, "guard": {}}
+WINDOW = 16  # characters
+COLUMNS = ("budget", "system", "within", "complete", "looping", "repeated", "passes", "cpu")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--engine", default="onnx")
+    parser.add_argument("--prompts", type=Path, default=PROMPTS)
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first so many prompts")
+    parser.add_argument("--count", type=int, help="use so many prompts")
+    parser.add_argument("--budget", action="append", help="can be repeated")
+    parser.add_argument("--only", choices=list(SYSTEMS), action="append", help="only this system; can be repeated")
+    parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
+    options = parser.parse_args()
+    prompts = read(options.prompts)[options.skip :][: options.count]
+    writer = lengthwise.load(options.model, engine=options.engine)
+    passes = count_passes(writer.engine)
+    print(f"lengthwise {lengthwise.__version__}, {options.model}, {options.engine}, {len(prompts)} prompts")
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    for budget in options.budget or BUDGETS:
+        for system in options.only or SYSTEMS:
+            passes[0], began = 0, time.process_time()
+            written = writer.write(prompts, budget, seed=0, **SYSTEMS[system])
+            cpu = (time.process_time() - began) / len(prompts)
+            texts = [one.text for one in written]
+            row = {
+                "budget": budget,
+                "system": system,
+                "within": sum(one.fits for one in written),
+                "complete": sum(one.complete for one in written),
+                "looping": sum(map(loops, texts)),
+                "repeated": round(as_score("repetition", repetition(Texts(texts)), 0).value, 4),
+                "passes": round(passes[0] / len(prompts)),
+                "cpu": round(cpu, 2),
+            }
+            print(f"| {' | '.join(str(row[column]) for column in COLUMNS)} |", flush=True)
+            if options.json:
+                with options.json.open("a", encoding="utf-8") as file:
+                    for prompt, one in zip(prompts, written, strict=True):
+                        text = {"prompt": prompt, "loops": loops(one.text), **one.as_json()}
+                        file.write(json.dumps({"system": system} | text, ensure_ascii=False) + "\n")
+
+
+def read(path: Path) -> list[str]:
+    """Return the prompts of a file, each once."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        lines = [line.rstrip("\n") for line in file if line.strip()]
+    if ".jsonl" in path.name:
+        lines = [json.loads(line)["prompt"] for line in lines]
+    return list(dict.fromkeys(lines))
+
+
+def loops(text: str) -> bool:
+    """Return whether over half of the 16-character sequences of `text` occurred in it before."""
+    grams = [text[at : at + WINDOW] for at in range(len(text) - WINDOW + 1)]
+    return len(grams) > 2 * len(set(grams))
+
+
+def count_passes(engine: Any) -> list[int]:
+    """Return a counter of the rows that the engine decodes, over all steps."""
+    prefill, counted = engine.prefill, [0]
+
+    def counting(*args: Any, **more: Any) -> Any:
+        rows = prefill(*args, **more)
+        step = rows.step
+
+        def counting_step(tokens: Any) -> None:
+            counted[0] += len(tokens)
+            step(tokens)
+
+        rows.step = counting_step
+        counted[0] += len(rows.scores)
+        return rows
+
+    engine.prefill = counting
+    return counted
+
+
+if __name__ == "__main__":
+    main()

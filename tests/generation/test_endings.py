@@ -1,0 +1,55 @@
+"""Where a draft stops that is no prose: lists, tables and code."""
+
+from dataclasses import replace
+
+import pytest
+
+from lengthwise.generation.endings import Draft, best_ending
+from lengthwise.length.budget import Budget
+from lengthwise.length.units import measure
+
+CODE = "Here:\n```python\ndef f(x):"
+LIST = "Buy this:\n- Flour\n- Milk\n- Egg."
+
+
+def draft(text, forced=0):
+    """A text with a token for each character; the last `forced` tokens were forced."""
+    agreement = [1.0] * (len(text) - forced) + [0.0] * forced
+    return Draft(text, range(1, len(text) + 1), agreement, 0.0, 0.0, range(len(text)))
+
+
+def ending(one, budget):
+    return best_ending(one, Budget.parse(budget), lambda text, tokens: measure(text, "chars"))
+
+
+def test_no_full_stop_is_put_behind_code():
+    found = ending(draft(CODE + ".", forced=1), f"at most {len(CODE) + 1} chars")
+    assert (found.text, found.length, found.complete) == (CODE, len(CODE), False)
+
+
+def test_a_full_stop_stays_where_the_minimum_needs_it():
+    found = ending(draft(CODE + ".", forced=1), f"exactly {len(CODE) + 1} chars")
+    assert (found.text, found.fits, found.complete) == (CODE + ".", True, False)
+
+
+def test_a_full_stop_of_the_models_own_stays():
+    assert ending(draft(CODE + "."), "at most 200 chars").text == CODE + "."
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (LIST, "Buy this:\n- Flour\n- Milk"),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | wor.", "| a | b |\n|---|---|\n| 1 | 2 |"),
+        ("So:\n\n```\nprint(1)\n```\n\nIt prints wor.", "So:\n\n```\nprint(1)\n```"),
+    ],
+)
+def test_a_text_with_a_forced_end_falls_back_to_a_whole_block(text, kept):
+    found = ending(draft(text, forced=1), "at most 200 chars")
+    assert (found.text, found.complete, found.tokens) == (kept, True, len(kept))
+
+
+def test_a_whole_row_at_the_end_is_complete():
+    table = "| a | b |\n|---|---|\n| 1 | 2 |"
+    assert ending(draft(table), "at most 200 chars").complete
+    assert not ending(replace(draft(table), agreement=[0.0] * len(table)), "at most 200 chars").complete

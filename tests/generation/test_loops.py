@@ -1,0 +1,224 @@
+"""Texts that repeat themselves: which are noticed, after how much, and how they go on."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from families import tiny
+from length_cases import KINDS, TEXTS, meters, spell
+from lengthwise import Writer
+from lengthwise.engines.base import Engine, TokenLogProbs
+from lengthwise.generation.loops import LoopGuard, loop_tables_of
+from lengthwise.generation.options import decoding_options
+from lengthwise.length.meter import Meter
+
+LOOPS = {  # phrase: the most copies that may be written
+    "I love the sea. ": 4,
+    "word ": 13,
+    "Chicken Balls with BBQ Sauce\n": 4,
+    "The old house by the river was empty, and nobody in the village knew why it had been left. ": 3,
+    "Straße und größer. ": 4,
+    "Привет, как дела? ": 4,
+    "名前はまだ無い。": 4,
+    "吾輩は猫": 7,
+    "สวัสดี": 7,
+    "안녕하세요 ": 5,
+    "مَرْحَبًا بِكُمْ ": 4,
+    "नमस्ते ": 6,
+    "ha": 45,
+    "0": 50,
+    "- ": 50,
+}
+FREE = [
+    *TEXTS,
+    "It was very, very good. Ha ha ha! No, no, no.",
+    "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214",
+    "https://example.com/a/very-long-slug-of-many-words/that_goes_on_and_on_for_more_than_sixty_letters?x=1",
+    "1. Apples\n2. Pears\n3. Plums\n4. Grapes\n5. Lemons\n6. Melons\n7. Limes\n8. Figs\n9. Dates\n10. Kiwis\n",
+    "| a | b | c |\n|---|---|---|\n| 1 | 2 | 3 |\n| 4 | 5 | 6 |\n| 7 | 8 | 9 |\n",
+    "def f(x):\n    return x + 1\n\nprint(f(1), f(2))\n",
+    "⭐⭐⭐⭐⭐ 👏👏👏👏",
+    "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch",
+    "これは区切りのないとても長い文で、六十文字を超えても一つの言葉ではないので、そのまま最後まで書き続けることができるはずである",
+]
+
+
+def lowered(guard):
+    """The tokens that the guard lowers, of each row."""
+    scores = np.zeros((len(guard._run), len(guard.tables.kind) - 1), np.float32)
+    return [set(row.nonzero()[0].tolist()) for row in guard.apply(scores)]
+
+
+def noticed(meter, text):
+    """How many tokens of `text` are written before the next one is lowered; None if none is."""
+    ids, guard = spell(meter, text), LoopGuard(loop_tables_of(meter), [[]])
+    for n, token in enumerate(ids):
+        if token in lowered(guard)[0]:
+            return n
+        guard.update(np.array([token]))
+    return None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("phrase", LOOPS)
+def test_a_loop_is_noticed_in_any_script(request, kind, phrase):
+    meter = meters(request, kind, "chars")
+    if kind == "sp_unigram" and not phrase.isascii():
+        pytest.skip("this vocabulary has no tokens for other scripts")
+    assert noticed(meter, phrase * (LOOPS[phrase] + 1)) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", FREE)
+def test_a_text_that_repeats_little_is_left_alone(request, kind, text):
+    assert noticed(meters(request, kind, "chars"), text) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_items_that_differ_in_their_numbers_are_a_loop(request, kind):
+    meter = meters(request, kind, "chars")
+    text = "".join(f"{n}. The dog is on the line\n" for n in range(1, 10))
+    ids, at = spell(meter, text), noticed(meter, text)
+    assert at is not None
+    written, piece = meter.spell(ids[:at]), meter.pieces[ids[at]]
+    assert written.count(b"The dog") < 5
+    assert piece[:1].isspace() or not written[-1:].isalnum()  # a loop is left where a word begins
+
+
+def test_tokens_that_differ_in_case_or_white_space_are_lowered_together(request):
+    meter = meters(request, "byte_bpe", "chars")
+    text = "The dog is. " * 9
+    guard = LoopGuard(loop_tables_of(meter), [spell(meter, text)[: noticed(meter, text)]])
+    pieces = [meter.pieces[token] for token in lowered(guard)[0]]
+    assert len({piece.strip().lower() for piece in pieces}) == 1
+    assert len(pieces) > 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_that_does_not_end_is_ended(request, kind):
+    meter = meters(request, kind, "chars")
+    letters = "".join(np.random.default_rng(0).choice(list("aeionrst-"), 200))
+    at = noticed(meter, "The word " + letters)
+    assert at is not None
+    assert 80 < len(meter.spell(spell(meter, "The word " + letters)[:at]).strip()) <= 9 + 80 + 16
+    guard = LoopGuard(loop_tables_of(meter), [spell(meter, "The word " + letters)])
+    allowed = {meter.pieces[n] for n in set(range(len(meter.pieces))) - lowered(guard)[0]}
+    assert {b" the", b"."} & allowed
+    assert not any(piece[:1].isalpha() for piece in allowed if piece.isascii())
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_a_guard_is_the_same_from_ids_and_step_by_step(request, data):
+    meter = meters(request, "byte_bpe", "chars")
+    token = st.sampled_from(spell(meter, "The dog is 12, 日本 x."))
+    rows = data.draw(st.lists(st.lists(token, max_size=8), min_size=1, max_size=3))
+    rows = [row * data.draw(st.integers(1, 6)) for row in rows]
+    seeded = lowered(LoopGuard(loop_tables_of(meter), rows))
+    for row, found in zip(rows, seeded, strict=True):
+        guard = LoopGuard(loop_tables_of(meter), [[]])
+        for one in row:
+            guard.update(np.array([one]))
+        assert lowered(guard) == [found]
+    order = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=4))
+    chosen = LoopGuard(loop_tables_of(meter), rows)
+    chosen.select(np.array(order))
+    assert lowered(chosen) == [seeded[row] for row in order]
+
+
+def test_torch_and_numpy_agree_and_the_scores_of_the_engine_stay(request):
+    meter = meters(request, "byte_bpe", "chars")
+    guard = LoopGuard(loop_tables_of(meter), [spell(meter, "The dog. " * 9), spell(meter, "The dog.")])
+    scores = torch.randn(2, len(meter.pieces) + 3)  # an embedding may be wider than its tokenizer
+    before = scores.clone()
+    found = guard.apply(scores)
+    assert torch.equal(scores, before)
+    assert (found != scores).any(1).tolist() == [True, False]
+    assert np.array_equal(guard.apply(scores.numpy()), found.numpy())
+
+
+# ---- a writer
+
+
+class CircularRows:
+    def __init__(self, table, last):
+        self.table, self.last, self.hidden = table, last, None
+
+    @property
+    def scores(self):
+        return self.table[self.last]
+
+    def step(self, tokens):
+        self.last = np.asarray(tokens)
+
+    def select(self, rows):
+        self.last = self.last[np.asarray(rows)]
+
+
+class CircularEngine(Engine):
+    """A bigram model that goes round in a circle of tokens, mostly."""
+
+    name, encoder_decoder, eos, pad, window = "circular", False, [2], 0, 512
+
+    def __init__(self, tokenizer, circle):
+        self.tokenizer = tokenizer
+        self.table = np.random.default_rng(0).normal(size=(len(tokenizer),) * 2).astype(np.float32)
+        self.table[:, 2] -= 20
+        ids = tokenizer(circle)["input_ids"]
+        self.table[ids, [*ids[1:], ids[0]]] += 20
+        self.ids = ids
+
+    def prompt_ids(self, text, system=None):
+        return [self.ids[-1]]
+
+    def prefill(self, prompts, lengths=None, options=None, *, each=1, max_new_tokens=None, hidden=False):
+        return CircularRows(self.table, np.array([ids[-1] for ids in prompts]).repeat(each))
+
+    def score(self, prompts, texts, lengths=None, cache=None):
+        found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
+        for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
+            logits = self.table[[prompt[-1], *text[:-1]]]
+            logits = logits - np.logaddexp.reduce(logits, 1, keepdims=True)
+            found[:, row, : len(text)] = logits[range(len(text)), text], logits.max(1), logits[:, 2]
+        return TokenLogProbs(*found)
+
+
+@pytest.mark.parametrize("how", [{}, {"temperature": 0.7}, {"candidates": 3}])
+@pytest.mark.parametrize("budget", ["at most 200 chars", "exactly 50 words", "80-90 tokens"])
+def test_a_writer_leaves_a_loop_and_keeps_the_budget(byte_bpe, budget, how):
+    writer = Writer(CircularEngine(byte_bpe, " the dog is quick"))
+    [guarded] = writer.write("x", budget, seed=0, **how)
+    [plain] = writer.write("x", budget, seed=0, no_repeat_ngram_size=0, **how)
+    assert guarded.fits
+    assert plain.fits
+    assert "the dog is quick " * 6 in plain.text
+    assert "the dog is quick " * 5 not in guarded.text
+
+
+def test_a_loop_is_kept_where_the_budget_leaves_nothing_else(byte_bpe):
+    """The one token of the vocabulary that costs a unit and may follow is still chosen."""
+    engine = CircularEngine(byte_bpe, " dog")
+    only = engine.ids[-1]
+    engine.table[:] = -np.inf
+    engine.table[:, [only, 2]] = 0.0, -30.0
+    [written] = Writer(engine).write("x", "exactly 30 words", finish=False)
+    assert (written.fits, written.text) == (True, " ".join(["dog"] * 30))
+
+
+@pytest.mark.parametrize("given", [{"repetition_penalty": 1.3}, {"no_repeat_ngram_size": 0}, {"repetition_penalty": 1}])
+def test_a_callers_own_penalty_replaces_the_guard(given):
+    assert not decoding_options(1, 0, given).guards_loops
+    assert decoding_options(1, 0, dict.fromkeys(given)).guards_loops
+
+
+def test_a_translation_may_repeat_what_its_source_repeats(byte_bpe, monkeypatch):
+    monkeypatch.setattr("lengthwise.generation.decoding.LoopGuard", None)  # a call would raise an error
+    writer = Writer(tiny("marian", byte_bpe), byte_bpe)
+    assert writer.write("The dog.", "at most 20 chars")[0].error is None
+
+
+def test_the_tables_of_a_tokenizer_are_made_once(byte_bpe):
+    meter = Meter(byte_bpe, "chars")
+    assert loop_tables_of(meter) is loop_tables_of(meter)

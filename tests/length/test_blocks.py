@@ -1,0 +1,71 @@
+"""Ends of items, rows and code."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lengthwise.length.blocks import block_ends, in_code
+from lengthwise.length.sentences import finished, finished_ends
+
+TABLE = "| Name | Age |\n|------|-----|\n| Anna | 31 |\n| Boris | 4"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("- Flour\n- Milk\n- Eg", ["- Flour", "- Flour\n- Milk"]),
+        ("1. Mehl\n\n2. Milch\n\n3. E", ["1. Mehl", "1. Mehl\n\n2. Milch"]),
+        ("• Мука\n• Молоко\n", ["• Мука"]),
+        ("- 小麦粉\n- 牛乳", ["- 小麦粉"]),
+        ("a) دقيق\nb) حليب", ["a) دقيق"]),
+        ("1. Fruit\n   - Apples\n   - Pears\n2. Bread", ["1. Fruit\n   - Apples", "1. Fruit\n   - Apples\n   - Pears"]),
+        ("- What you need:\n- Flour", []),
+        ("- Flour,\n- milk", []),
+        ("- Flour (white\n- milk)", []),
+        ("- **Flour\n- milk**", []),
+        ("- Flour and some\n  milk", []),
+        ("Flour\nMilk\n", []),
+        (TABLE, ["| Name | Age |\n|------|-----|\n| Anna | 31 |"]),
+        ("| Name | Age |\n|------|-----|", []),
+        ("```\n- a\n- b\n- c\n```", []),
+    ],
+)
+def test_items_and_rows_end_where_the_next_one_begins(text, parts):
+    assert [text[:end] for end in block_ends(text)] == parts
+
+
+def test_a_whole_row_may_be_the_last_one():
+    assert block_ends(TABLE + " |")[-1] == len(TABLE) + 2
+
+
+@given(st.text(st.sampled_from("a1.)- *|\n`(:,é日"), max_size=40))
+def test_ends_are_ordered_and_have_no_white_space_before_them(text):
+    ends = block_ends(text)
+    assert ends == sorted(set(ends))
+    assert all(text[:end] == text[:end].rstrip() != "" for end in ends)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("Use this:\n\n```python\nprint(1)\n```", True),
+        ("```\nx = 1\n```\n", True),
+        ("```python\nprint(1)\n", False),
+        ("```python\n```", False),
+        ("```python\ndef f(x):.", False),
+        ("Write ```x``` here", False),
+        ("(See:\n```\nx\n```", False),
+    ],
+)
+def test_code_ends_with_its_fence(text, whole):
+    assert finished(text) is whole
+
+
+def test_text_after_code_is_a_further_sentence():
+    text = "Code:\n```\nx.\n```\nIt works. And"
+    assert [text[:end].splitlines()[-1] for end in finished_ends(text)] == ["```", "It works."]
+
+
+def test_code_is_open_until_its_fence():
+    assert in_code("```python\nx = 1")
+    assert not in_code("```python\nx = 1\n```\nDone")
