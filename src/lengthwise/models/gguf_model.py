@@ -14,6 +14,7 @@ from ..errors import ModelNotFound
 from . import registry
 from .cache import Say
 from .description import DESCRIPTION, describe
+from .gguf_tensor import read_tensor
 from .gguf_tokenizer import GgufTokenizer
 from .llama_cpp_model import LlamaModel, library
 
@@ -28,15 +29,11 @@ class GgufModel:
 
     def output_layer(self) -> NDArray[np.float32]:
         """Return the weights from the last hidden state to the logits: (vocabulary, width)."""
-        from gguf import GGUFReader, dequantize
-
         kind = self.llama.setting("general.architecture")
         for name in ("logit_scale", "final_logit_softcapping"):
             if self.llama.setting(f"{kind}.{name}") is not None:
                 raise ValueError(f"{self.llama.path} has a {name}, with which a countdown head does not work")
-        tensors = {tensor.name: tensor for tensor in GGUFReader(str(self.llama.path)).tensors}
-        tensor: Any = tensors.get("output.weight", tensors["token_embd.weight"])
-        return np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), np.float32)
+        return read_tensor(self.llama.path, "output.weight", "token_embd.weight")  # without the first, they are tied
 
 
 def is_gguf(name: str) -> bool:
