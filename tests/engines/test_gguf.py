@@ -10,6 +10,7 @@ from test_onnx import trained_head
 
 import lengthwise
 from lengthwise import Writer, attach
+from lengthwise.cli.loading import load as program_load
 from lengthwise.engines import llama_sequences
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
@@ -114,6 +115,12 @@ def test_a_file_is_loaded_by_its_name(file, budget):
     [written] = writer.write("The dog.", budget, seed=1)
     assert (written.fits, written.error, written.model) == (True, None, "tiny")
     assert "".join(writer.stream("The dog.", budget, seed=1)) == written.text
+
+
+def test_the_program_loads_a_file(file):
+    assert program_load(str(file), engine=None).write("The dog.", "at most 20 chars")[0].fits
+    with pytest.raises(ValueError, match=r"no file at .*other\.gguf"):
+        program_load(str(file.with_name("other.gguf")), engine=None)
 
 
 def test_a_countdown_head_upon_a_file(byte_bpe, file, tmp_path):

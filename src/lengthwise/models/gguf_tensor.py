@@ -1,4 +1,4 @@
-"""Read one tensor of a GGUF file. The vocabulary is skipped: the reader of the package gguf takes seconds to parse it."""
+"""Read one tensor of a GGUF file. The vocabulary is skipped: the reader of the package gguf parses it for seconds."""
 
 import struct
 from pathlib import Path
@@ -30,14 +30,16 @@ def read_tensor(path: Path, *names: str) -> NDArray[np.float32]:
         found: dict[str, tuple[tuple[int, ...], int, int]] = {}
         for _ in range(tensors):
             name, (axes,) = _text(file), _numbers(file, "<I")
-            found[name.decode()] = _numbers(file, f"<{axes}Q"), *_numbers(file, "<IQ")
+            sizes = _numbers(file, f"<{axes}Q")
+            kind, offset = _numbers(file, "<IQ")
+            found[name.decode()] = sizes, kind, offset
         start = -(-file.tell() // alignment) * alignment
     wanted = next((name for name in names if name in found), None)
     if wanted is None:
         raise ValueError(f"{path} has no tensor {' or '.join(names)}")
-    axes_sizes, kind, offset = found[wanted]
+    sizes, kind, offset = found[wanted]
     block, size = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
-    width, *others = axes_sizes  # the last axis comes first
+    width, *others = sizes  # the last axis comes first
     shape = (*reversed(others), width // block * size)
     raw: Any = np.memmap(path, np.uint8, "r", start + offset, shape)
     return np.ascontiguousarray(dequantize(_typed(raw, kind), GGMLQuantizationType(kind)), np.float32)
@@ -50,7 +52,7 @@ def _typed(raw: Any, kind: int) -> Any:
 
 def _skip(file: BinaryIO, kind: int) -> None:
     if kind == _TEXT:
-        file.seek(*_numbers(file, "<Q"), 1)
+        file.seek(_numbers(file, "<Q")[0], 1)
     elif kind == _LIST:
         item, count = _numbers(file, "<IQ")
         if item in _SIZES:
@@ -63,7 +65,7 @@ def _skip(file: BinaryIO, kind: int) -> None:
 
 
 def _text(file: BinaryIO) -> bytes:
-    return file.read(*_numbers(file, "<Q"))
+    return file.read(_numbers(file, "<Q")[0])
 
 
 def _numbers(file: BinaryIO, form: str) -> tuple[int, ...]:
