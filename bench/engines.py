@@ -1,13 +1,13 @@
-"""Compare the onnx engine with the transformers engine: speed under a hard budget, and how far results differ.
+"""Compare the onnx or the gguf engine with the transformers engine: speed under a hard budget, how far results differ.
 
-    python bench/engines.py [--batch 1,8,32] [--tokens 40] [--rounds 5] [--busy] [--json]
+    python bench/engines.py [--engine onnx] [--no-control] [--batch 1,8,32] [--tokens 40] [--rounds 5] [--busy] [--json]
     python bench/engines.py --translate MODEL [--searches 1/1,1/5,16/1,16/5] [--sentences N] [--rounds 5] [--busy]
     python bench/engines.py --translate MODEL --parallel FILE.tsv --searches 16/5 --rounds 1
 
-Writing, tokens/s of SmolLM2: both engines decode the same prompts greedily, with the hard budget and the countdown
-head, in turns; the end token is out of reach, so every row has as many tokens. The ratio of each round is printed as
-median and range. The KL is that of the next-token distributions on the tokens that transformers wrote,
-D(transformers || onnx), without a length.
+Writing, tokens/s of SmolLM2: both engines decode the same prompts greedily, with the hard budget and, without
+--no-control, the countdown head, in turns; the end token is out of reach, so every row has as many tokens. The ratio of
+each round is printed as median and range. The KL is that of the next-token distributions on the tokens that
+transformers wrote, D(transformers || engine), without a length.
 Translating, sentences/s of an encoder-decoder: a search is sentences at once / beams. The hard budget is twice the
 source, so it runs but rarely binds. FILE.tsv has sources and references; then the chrF of both engines is printed.
 """
@@ -23,11 +23,13 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PROMPTS = (HERE / "prompts.txt").read_text("utf-8").splitlines()
-ENGINES = ("transformers", "onnx")
+REFERENCE = "transformers"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", default="onnx", help="compared with transformers")
+    parser.add_argument("--no-control", action="store_true", help="SmolLM2 without its countdown head")
     parser.add_argument("--batch", default="1,8,32")
     parser.add_argument("--tokens", type=int, default=40)
     parser.add_argument("--translate", metavar="MODEL", help="measure the translations of this model instead")
@@ -43,9 +45,10 @@ def main() -> None:
     clock = time.process_time if options.busy else time.perf_counter
     from lengthwise import load
 
-    name = options.translate or "smollm2"
-    writers = {engine: load(name, engine=engine, device="cpu") for engine in ENGINES}
+    name = options.translate or ("smollm2-plain" if options.no_control else "smollm2")
+    writers = {engine: load(name, engine=engine, device="cpu") for engine in (REFERENCE, options.engine)}
     found: dict[str, Any] = {"cpu": cpu(), "threads": 1 if options.busy else os.cpu_count(), "model": name}
+    found["engines"] = list(writers)
     if options.translate:
         found["translate"] = translations(writers, options, clock)
     else:
@@ -60,12 +63,14 @@ def lines(found: dict[str, Any]) -> list[str]:
     for row in found.get("speed", []) + found.get("translate", []):
         what = f"batch {row['batch']:2}: tokens/s" if "batch" in row else f"{row['search']:>5}: sentences/s"
         low, middle, high = row["ratio"]
-        figures = ", ".join(f"{engine} {row[engine]:.2f}" for engine in ENGINES)
+        figures = ", ".join(f"{engine} {row[engine]:.2f}" for engine in found["engines"])
         line = f"{what} {figures}; ratio {middle:.2f} ({low:.2f} to {high:.2f})"
+        if "wall_ratio" in row:
+            line += f"; of wall times {row['wall_ratio']:.2f}"
         if "same" in row:
             line += f"; {row['same']} of {row['sentences']} texts are the same"
         if "chrf" in row:
-            line += "; chrF " + ", ".join(f"{engine} {row['chrf'][engine]:.2f}" for engine in ENGINES)
+            line += "; chrF " + ", ".join(f"{engine} {score:.2f}" for engine, score in row["chrf"].items())
         printed.append(line)
     if "kl" in found:
         printed.append(f"KL {found['kl']['mean']:.4f} (largest {found['kl']['largest']:.3f})")
@@ -89,10 +94,10 @@ def translations(writers: Any, options: Any, clock: Callable[[], float]) -> list
             {name: translated(writer, sources, size, beams, clock) for name, writer in writers.items()}
             for _ in range(options.rounds)
         ]
-        ratios = sorted(one["transformers"][0] / one["onnx"][0] for one in rounds)
-        texts = {name: rounds[0][name][1] for name in ENGINES}
+        ratios = sorted(one[REFERENCE][0] / one[options.engine][0] for one in rounds)
+        texts = {name: rounds[0][name][1] for name in writers}
         row: dict[str, Any] = {"search": search, "sentences": len(sources)}
-        row |= {name: len(sources) / min(one[name][0] for one in rounds) for name in ENGINES}
+        row |= {name: len(sources) / min(one[name][0] for one in rounds) for name in writers}
         row |= {"ratio": [ratios[0], statistics.median(ratios), ratios[-1]]}
         row["same"] = sum(one == other for one, other in zip(*texts.values(), strict=True))
         if references:
@@ -132,37 +137,41 @@ def translated(
 def speeds(writers: Any, size: int, options: Any, clock: Callable[[], float]) -> dict[str, Any]:
     """Return the best tokens/s of each engine, and the lowest, the median and the highest ratio of the rounds."""
     rounds = [
-        {name: size * options.tokens / seconds(writer, size, options.tokens, clock) for name, writer in writers.items()}
+        {name: seconds(writer, size, options.tokens, clock) for name, writer in writers.items()}
         for _ in range(options.rounds)
     ]
-    ratios = sorted(one["onnx"] / one["transformers"] for one in rounds)
-    best = {name: max(one[name] for one in rounds) for name in writers}
-    return {"batch": size, **best, "ratio": [ratios[0], statistics.median(ratios), ratios[-1]]}
+    ratios = sorted(one[REFERENCE][0] / one[options.engine][0] for one in rounds)
+    walls = [one[REFERENCE][1] / one[options.engine][1] for one in rounds]
+    best = {name: size * options.tokens / min(one[name][0] for one in rounds) for name in writers}
+    found = {"batch": size, **best, "ratio": [ratios[0], statistics.median(ratios), ratios[-1]]}
+    return found | {"wall_ratio": statistics.median(walls)}
 
 
-def seconds(writer: Any, size: int, tokens: int, clock: Callable[[], float]) -> float:
-    """Return the time of `tokens` steps after the prefill."""
+def seconds(writer: Any, size: int, tokens: int, clock: Callable[[], float]) -> tuple[float, float]:
+    """Return the time of `tokens` steps after the prefill, on this clock and on the wall."""
     from lengthwise.constraint.mask import LengthConstraint
     from lengthwise.engines.base import LengthInputs
 
     engine = writer.engine
     prompts = [engine.prompt_ids(PROMPTS[n % len(PROMPTS)]) for n in range(size)]
-    lengths = LengthInputs([200] * size, [engine.units.index("words")] * size, [False] * size, [0] * size)
+    lengths = None
+    if "words" in engine.units:
+        lengths = LengthInputs([200] * size, [engine.units.index("words")] * size, [False] * size, [0] * size)
     constraint = LengthConstraint(writer.meter("words"), [200] * size, [200] * size, eos=engine.eos)
     rows = engine.prefill(prompts, lengths, max_new_tokens=tokens + 1)
-    began = clock()
+    began, began_wall = clock(), time.perf_counter()
     for _ in range(tokens):
         chosen = constraint.apply(rows.scores).argmax(1)
         constraint.update(chosen)
         rows.step(chosen)
-    return clock() - began
+    return clock() - began, time.perf_counter() - began_wall
 
 
 def divergence(writers: Any, texts: int = 8, tokens: int = 60) -> dict[str, float]:
     """Return the mean and the largest KL at the tokens that transformers writes after some prompts."""
     import numpy as np
 
-    engines = [writers[name].engine for name in ("transformers", "onnx")]
+    engines = [writer.engine for writer in writers.values()]
     prompts = [engines[0].prompt_ids(prompt) for prompt in PROMPTS[:texts]]
     rows, found = [engine.prefill(prompts) for engine in engines], []
     for _ in range(tokens):

@@ -82,7 +82,7 @@ def tiny(family: str, vocabulary: Any, **sizes: int) -> Any:
     """
     kind, config, options = _MAKE[family]
     torch.manual_seed(0)
-    model = kind(config(vocab_size=len(vocabulary), **_SPECIAL, **options, **sizes))
+    model = kind(config(vocab_size=len(vocabulary), **_SPECIAL, **(options | sizes)))
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad and weight.dim() > 1:

@@ -385,5 +385,5 @@ def test_an_unknown_engine(cli):
     code, _, err = cli("write", "Hi", "--length", "at most 9 chars", "--engine", "vlm")
     assert (code, err) == (
         2,
-        "lengthwise: --engine must be transformers or onnx; got 'vlm'; see lengthwise write --help\n",
+        "lengthwise: --engine must be transformers or onnx or gguf; got 'vlm'; see lengthwise write --help\n",
     )

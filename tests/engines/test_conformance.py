@@ -12,6 +12,7 @@ from families import tiny as tiny_model
 from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, load
 from lengthwise.controls.attach import controls_of
 from lengthwise.engines.base import Engine, LengthInputs, TokenLogProbs
+from lengthwise.engines.gguf import GgufEngine
 from lengthwise.engines.onnx import OnnxEngine
 from lengthwise.engines.onnx_marian import MarianEngine
 from lengthwise.engines.transformers import TransformersEngine
@@ -20,27 +21,37 @@ from lengthwise.generation.unconstrained import UnconstrainedWriter
 from lengthwise.length.budget import Budget
 from lengthwise.models.conversion import llama, marian
 from lengthwise.models.conversion.folder import save_converted, save_marian
+from lengthwise.models.gguf_model import GgufModel
+from lengthwise.models.gguf_tokenizer import GgufTokenizer
+from lengthwise.models.llama_cpp_model import LlamaModel
 from lengthwise.models.onnx_marian_model import read_marian
 from lengthwise.models.onnx_model import read_onnx
 from lengthwise.scoring.log_likelihood import CausalScorer
+from tiny_gguf import write_gguf
 
 LLAMAS = ("llama", "mistral", "qwen2")
 ONNX = (*LLAMAS, "marian")
 
 
 def tiny(family, tokenizer):
-    """A tiny model; the heads of Llama-type ones have the size that onnxruntime's attention needs."""
-    return tiny_model(family, tokenizer, **({"head_dim": 16} if family in LLAMAS else {}))
+    """A tiny model; Llama-type ones have the size of heads that onnxruntime needs, Qwen2 the number for llama.cpp."""
+    sizes = {"num_attention_heads": 2, "num_key_value_heads": 1} if family == "qwen2" else {}
+    return tiny_model(family, tokenizer, **({"head_dim": 16} if family in LLAMAS else {}), **sizes)
+
+
+def _control(model):
+    """The options and the weights of the model's control, as a folder has them."""
+    if not (controls := controls_of(model)):
+        return None
+    weights = {key.rpartition(".")[2]: value.numpy() for key, value in controls[0].state_dict().items()}
+    return controls[0].config(), weights
 
 
 def onnx_engine(model, tokenizer, name):
     """The onnx engine with the weights of a tiny model."""
     with tempfile.TemporaryDirectory() as folder:
         arrays, config = {key: value.numpy() for key, value in model.state_dict().items()}, model.config.to_dict()
-        control = None
-        if controls := controls_of(model):
-            weights = {key.rpartition(".")[2]: value.numpy() for key, value in controls[0].state_dict().items()}
-            control = controls[0].config(), weights
+        control = _control(model)
         if config["model_type"] == "marian":
             save_marian(marian.of_arrays(config, arrays), Path(folder), eos=[2], pad=0, start=0, never=[])
             return MarianEngine(read_marian(Path(folder), tokenizer, control, name))
@@ -48,8 +59,20 @@ def onnx_engine(model, tokenizer, name):
         return OnnxEngine(read_onnx(Path(folder), tokenizer, control), name)
 
 
+def gguf_engine(model, tokenizer, name):
+    """The gguf engine with the weights of a tiny model."""
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    with tempfile.TemporaryDirectory() as folder:
+        llama = LlamaModel(write_gguf(Path(folder) / "tiny.gguf", model, tokenizer))
+        return GgufEngine(GgufModel(llama, GgufTokenizer(llama), _control(model)), name)
+
+
 # A new engine adds a line: a function of a tiny model and its tokenizer, and the families that it runs.
-ENGINES = {"transformers": (TransformersEngine, FAMILIES), "onnx": (onnx_engine, ONNX)}
+ENGINES = {
+    "transformers": (TransformersEngine, FAMILIES),
+    "onnx": (onnx_engine, ONNX),
+    "gguf": (gguf_engine, LLAMAS),
+}
 TEXTS = ["The dog.", "A longer question: where is the fox, and why?", "x"]
 STEPS = 8
 
@@ -190,7 +213,7 @@ def test_texts_that_begin_with_different_prefixes(make, family, beams):
     assert engine.search(prompts[1:2], **how).ids == [together.ids[1]]
 
 
-# The onnx engine has no ALiBi.
+# The other engines have no ALiBi.
 @for_pairs([("transformers", family) for family in ("marian", "bart", "m2m100")])
 def test_prefixes_of_a_model_without_positions(make, family):
     engine = make(family, Alibi())
@@ -201,7 +224,7 @@ def test_prefixes_of_a_model_without_positions(make, family):
         assert alone.ids == [together[n]]
 
 
-# Llama-type models on the onnx engine have only the countdown head.
+# Llama-type models on the other engines have only the countdown head.
 ENCODED = [(engine, family) for engine, family in PAIRS if engine == "transformers" or family == "marian"]
 
 
@@ -351,7 +374,7 @@ def test_its_texts_are_scored(byte_bpe):
 def test_an_engine_is_loaded_by_its_name(byte_bpe, monkeypatch):
     monkeypatch.setitem(loading.ENGINES, "bigrams", lambda name, **options: BigramEngine(byte_bpe))
     assert load("any", engine="bigrams").name == "bigrams"
-    with pytest.raises(ValueError, match="unknown engine 'vlm'; the engines are transformers, onnx, bigrams"):
+    with pytest.raises(ValueError, match="unknown engine 'vlm'; the engines are transformers, onnx, gguf, bigrams"):
         load("any", engine="vlm")
 
 

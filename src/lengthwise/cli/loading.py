@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +39,10 @@ def load(
     engine = engine or default_engine(name, device, **({"dtype": dtype} if dtype else {}))
     if engine not in ENGINES:
         raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
-    prepare = folder if engine == "transformers" else converted
-    prepare(name)  # before torch is imported, and before the status line, which would hide a download's progress
+    prepare: dict[str, Callable[[str], Any]] = {"transformers": folder, "onnx": converted, "gguf": gguf_file}
+    prepare[engine](
+        name
+    )  # before torch is imported, and before the status line, which would hide a download's progress
     with console().status("loading the model"), gc_paused():
         given: dict[str, Any] = {"dtype": dtype} if dtype else {}
         if engine == "transformers":
@@ -72,6 +75,15 @@ def converted(name: str) -> None:
     from ..models.onnx_model import resolve_onnx
 
     resolve_onnx(name)
+
+
+def gguf_file(name: str) -> None:
+    """Fetch the GGUF file of the model called `name`, if it is a known one and not cached."""
+    from ..models.gguf_model import find_gguf
+    from ..models.llama_cpp_model import library
+
+    library()  # raises if it is not installed
+    find_gguf(name)
 
 
 def silence_libraries() -> None:

@@ -25,6 +25,7 @@ def integer(help: str, minimum: int = 1) -> Any:
 
 
 MODEL_HELP = "A name from `lengthwise models`, a folder or a hub id."
+WRITER_HELP = "A name from `lengthwise models`, a folder, a GGUF file or a hub id."
 DTYPES = ("float32", "bfloat16", "float16")
 
 Json = Annotated[bool, flag("--json", "Print JSON.")]
@@ -33,8 +34,10 @@ Device = Annotated[str | None, option("Device: cpu, cuda, cuda:1, ... [default: 
 _DTYPE_HELP = "Number format: float32, bfloat16 (faster in batches on a CPU with AMX) or float16. "
 _DTYPE_DEFAULT = "[default: as saved, but float32 for float16 on a CPU]"
 Dtype = Annotated[str | None, option(_DTYPE_HELP + _DTYPE_DEFAULT, "NAME")]
-_ENGINE_HELP = "What runs the model: onnx (on a CPU, without torch) or transformers. "
-_ENGINE_DEFAULT = "[default: onnx on a CPU for models with a short name and exported ones, else transformers]"
+_ENGINE_HELP = "What runs the model: onnx (on a CPU, without torch), gguf (llama.cpp) or transformers. "
+_ENGINE_DEFAULT = (
+    "[default: gguf for GGUF files, onnx on a CPU for models with a short name and exported ones, else transformers]"
+)
 Engine = Annotated[str | None, option(_ENGINE_HELP + _ENGINE_DEFAULT, "NAME")]
 InPlace = Annotated[bool, flag("--in-place", "String files: write to FILE itself, not to --out.")]
 Encoding = Annotated[str, option("The encoding of string files that are not UTF-8 and do not name one.", "NAME")]

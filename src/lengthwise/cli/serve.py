@@ -15,7 +15,7 @@ KEY_VARIABLE = "LENGTHWISE_API_KEY"
 
 
 def serve(
-    model: options.Model = "smollm2",
+    model: Annotated[str, option(options.WRITER_HELP)] = "smollm2",
     engine: options.Engine = None,
     translate_to: Annotated[
         list[str] | None,

@@ -28,7 +28,7 @@ Write = Callable[..., "Sequence[Written]"]  # Writer.write with all options but 
 def write(
     prompt: Annotated[str, argument("The prompt; - reads prompts from stdin, one per line.")],
     length: Annotated[str, option("Required: 'at most 280 chars', '40-60 words', 'exactly 50 words', ...")] = "",
-    model: Annotated[str, option(f"{options.MODEL_HELP} Behind an API: openai:NAME@URL.")] = "smollm2",
+    model: Annotated[str, option(f"{options.WRITER_HELP} Behind an API: openai:NAME@URL.")] = "smollm2",
     candidates: options.Candidates = 1,
     temperature: Annotated[float | None, option("Sampling temperature; 0 decodes greedily.", "T", min=0)] = None,
     seed: options.Seed = 0,

@@ -53,6 +53,18 @@ class NumpyCountdownHead:
             kinds = kinds + len(self.units) * np.asarray(lengths.at_most)
         return kinds * STATES + countdown_state(np.asarray(lengths.length) - written)
 
+    def change(self, hidden: NDArray[np.float32], states: Integers) -> NDArray[np.float32]:
+        """Return what the head adds to the last hidden states, in numpy: (rows, width), (rows,) -> (rows, width)."""
+        scale = np.sqrt((hidden * hidden).mean(1, keepdims=True) + np.finfo(np.float32).eps)
+        inner = (hidden / scale) @ self.arrays["inner"]
+        inner = inner * self.arrays["gain"][states] + self.arrays["shift"][states]
+        found: NDArray[np.float32] = self.arrays["choice"][states] + (inner * _sigmoid(inner)) @ self.arrays["outer"]
+        return found
+
+
+def _sigmoid(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    return 0.5 * (1 + np.tanh(0.5 * x))  # without overflow
+
 
 class UnitCounts:
     """The units that each row of a batch has written; each row has its own unit."""

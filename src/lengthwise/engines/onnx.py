@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import log_softmax
 from ..length.meter import Integers
 from ..models.onnx_model import OnnxModel
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .kv_cache import KVCache
-from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
+from .numpy_countdown_head import NumpyCountdownHead
+from .numpy_rows import NumpyRows, least_tokens, text_states, token_log_probs
 from .onnx_session import open_session, wrapped
 
 Floats = NDArray[np.float32]
@@ -46,18 +46,19 @@ class OnnxEngine(Engine):
         each: int = 1,
         max_new_tokens: int | None = None,
         hidden: bool = False,
-    ) -> "OnnxRows":
-        least = least_tokens(options)
-        cache = self.graph.cache(len(prompts))
-        counts = None
-        if lengths is not None:
-            texts = [prompt[len(prompt) - n :] for prompt, n in zip(prompts, lengths.written, strict=True)]
-            counts = UnitCounts(self.tokenizer, [self.head.units[n] for n in lengths.unit], texts)
-        rows = OnnxRows(self, cache, lengths, counts, least, hidden)
-        rows.forward(prompts)
+    ) -> NumpyRows:
+        least = least_tokens(options, "onnx")
+        rows = NumpyRows(self, self.graph.cache(len(prompts)), prompts, lengths, least, hidden)
         if each > 1:
             rows.select(np.arange(len(prompts)).repeat(each))
         return rows
+
+    def forward(
+        self, cache: KVCache, ids: Sequence[Ids], states: Integers | None, hidden: bool
+    ) -> tuple[Floats, Floats]:
+        """Append `ids` to the rows of the cache; return the hidden state and the logits of each row."""
+        last = [np.array([len(row) - 1]) for row in ids]
+        return self.graph.run(cache, ids, last, [np.full(len(ids), self.head.identity) if states is None else states])
 
     # ---- scoring given texts
 
@@ -65,7 +66,9 @@ class OnnxEngine(Engine):
         self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None = None, cache: Any = None
     ) -> TokenLogProbs:
         found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
-        states = self._text_states(prompts, texts, lengths)
+        states = [np.full(len(text), self.head.identity) for text in texts]
+        if lengths is not None:
+            states = text_states(self, prompts, texts, lengths)
         if cache is not None:
             each = len(texts) // len(cache.used)
             for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
@@ -84,24 +87,6 @@ class OnnxEngine(Engine):
                 own, logits = logits[: len(texts[row])], logits[len(texts[row]) :]
                 found[:, row, : len(texts[row])] = token_log_probs(own, texts[row], self.eos)
         return TokenLogProbs(*found)
-
-    def _text_states(
-        self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None
-    ) -> list[Integers]:
-        """Return the state of the countdown head at each token of each text: (time,) each."""
-        if lengths is None:
-            return [np.full(len(text), self.head.identity) for text in texts]
-        found = []
-        for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
-            own = lengths.select([row])
-            begun = prompt[len(prompt) - lengths.written[row] :]
-            counts = UnitCounts(self.tokenizer, [self.head.units[own.unit[0]]], [begun])
-            states = []
-            for token in text:
-                states.append(self.head.states(own, counts.written))
-                counts.advance(np.array([token]))
-            found.append(np.concatenate(states))
-        return found
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> KVCache:
         """Return the KV cache of the prompts without their last tokens; `score` shares it among `each` texts."""
@@ -172,68 +157,3 @@ class Graph:
                 cache.binding.bind_ortvalue_input(name, value)
                 cache.binding.bind_ortvalue_output(f"new_{name}", value)
         return cache.binding
-
-
-class OnnxRows:
-    """Unfinished texts; see `engines.rows.Rows`."""
-
-    def __init__(
-        self,
-        engine: OnnxEngine,
-        cache: KVCache,
-        lengths: LengthInputs | None,
-        counts: UnitCounts | None,
-        least: int,
-        hidden: bool,
-    ) -> None:
-        self._engine, self._cache, self._lengths, self._counts = engine, cache, lengths, counts
-        self._least, self._keeps_hidden = least, hidden
-        self._steps = 0
-        self.scores: Floats = np.empty((0, 0), np.float32)
-        self.hidden: Floats | None = None
-
-    def step(self, tokens: Any) -> None:
-        tokens = np.asarray(tokens)
-        if self._counts is not None:
-            self._counts.advance(tokens)
-        self._steps += 1
-        self.forward(tokens[:, None].tolist())
-
-    def select(self, rows: Any) -> None:
-        rows = np.asarray(rows, np.int64)
-        self._cache.select(rows)
-        self.scores = self.scores[rows]
-        self.hidden = None if self.hidden is None else self.hidden[rows]
-        if self._lengths is not None and self._counts is not None:
-            self._lengths = self._lengths.select(rows.tolist())
-            self._counts.select(rows)
-
-    def forward(self, ids: Sequence[Ids]) -> None:
-        """Append ids to each row and compute the scores of the next token."""
-        head = self._engine.head
-        if self._lengths is None or self._counts is None:
-            states = np.full(len(ids), head.identity)
-        else:
-            states = head.states(self._lengths, self._counts.written)
-        last = [np.array([len(row) - 1]) for row in ids]
-        hidden, self.scores = self._engine.graph.run(self._cache, ids, last, [states])
-        self.hidden = hidden if self._keeps_hidden else None
-        if self._steps < self._least:
-            self.scores[:, self._engine.eos] = -np.inf
-
-
-def least_tokens(options: Options | None) -> int:
-    """Return the minimum number of tokens, the one option that engines on onnxruntime support."""
-    given = {name: value for name, value in (options or {}).items() if value not in (None, False)}
-    least = given.pop("min_new_tokens", 0)
-    if given.get("repetition_penalty") == 1:  # no penalty
-        del given["repetition_penalty"]
-    if given:
-        raise ValueError(f"the onnx engine has no option {next(iter(given))}; use --engine transformers")
-    return int(least)
-
-
-def token_log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
-    """Return the values of `TokenLogProbs` of one text: logits (time, vocabulary) -> (3, time)."""
-    found = log_softmax(logits)
-    return np.stack([found[np.arange(len(text)), list(text)], found.max(1), found[:, list(ends)].max(1)])

@@ -19,7 +19,7 @@ from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .beam_cache import HIDDEN, BeamCache
 from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
 from .numpy_length_encoding import NumpyLengthEncoding
-from .onnx import least_tokens, token_log_probs
+from .numpy_rows import least_tokens, token_log_probs
 from .onnx_session import open_session, wrapped
 from .rows import Processor, SearchResult
 
@@ -73,7 +73,7 @@ class MarianEngine(Engine):
     ) -> "MarianRows":
         """Return `each` rows for every prompt, whose texts begin with these prefixes."""
         given = {name: value for name, value in (options or {}).items() if name not in _NEUTRAL}
-        rows = MarianRows(self, self.graphs.encoded(prompts), prefixes, lengths, least_tokens(given), hidden)
+        rows = MarianRows(self, self.graphs.encoded(prompts), prefixes, lengths, least_tokens(given, "onnx"), hidden)
         if each > 1:
             rows.select(np.arange(len(prompts)).repeat(each))
         return rows

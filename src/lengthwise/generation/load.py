@@ -14,7 +14,7 @@ from .generator import Writer
 
 
 def load(name: str, *, engine: str | None = None, device: Any = None, fitted: bool = False, **options: Any) -> Writer:
-    """Return a writer for the model called `name`: a folder, a bundled model, or one that can be fetched.
+    """Return a writer for the model called `name`: a folder, a GGUF file, a bundled model, or one that can be fetched.
 
     `engine`: what runs the model, see `ENGINES`; the default is what `default_engine` returns. `device`: where it runs.
     The default is a GPU that CUDA can use, else the CPU. `fitted`: attach the bundled controls that were trained for
@@ -27,12 +27,16 @@ def load(name: str, *, engine: str | None = None, device: Any = None, fitted: bo
 
 
 def default_engine(name: str, device: Any = None, **options: Any) -> str:
-    """Return the engine for the model called `name`: onnx on a CPU if the model is converted for it, else transformers.
+    """Return the engine for the model called `name`: gguf for a GGUF file, onnx on a CPU for a model that is converted
+    for it, else transformers.
 
     A model with a short name is converted on first use. Options such as `dtype` are for transformers only.
     """
+    from ..models.gguf_model import is_gguf
     from ..models.onnx_model import is_convertible
 
+    if is_gguf(name):
+        return "gguf"
     on_cpu = str(device) == "cpu" or (device is None and not _has_gpu())
     return "onnx" if on_cpu and not options and is_convertible(name) else "transformers"
 
@@ -86,8 +90,20 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
         return OnnxEngine(model, name) if isinstance(model, OnnxModel) else MarianEngine(model)
 
 
+def _gguf(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
+    from ..engines.gguf import GgufEngine
+    from ..models.gguf_model import is_gguf, load_gguf
+
+    if options:
+        raise ValueError(f"the engine gguf takes no {next(iter(options))}; its numbers are those of the GGUF file")
+    if (place := str(device)) not in ("None", "cpu", "cuda", "mps"):
+        raise ValueError(f"the engine gguf runs on cpu, cuda or mps; got the device {place!r}")
+    model = load_gguf(name, gpu=None if device is None else place != "cpu")
+    return GgufEngine(model, "" if is_gguf(name) else name)  # a file's name without its folder
+
+
 # Functions that load a model by name. A new engine adds a line.
-ENGINES: dict[str, Callable[..., Engine]] = {"transformers": _transformers, "onnx": _onnx}
+ENGINES: dict[str, Callable[..., Engine]] = {"transformers": _transformers, "onnx": _onnx, "gguf": _gguf}
 
 
 def _device(wanted: Any) -> Any:  # torch.device

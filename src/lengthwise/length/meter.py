@@ -40,6 +40,8 @@ def pieces(tokenizer: Tokenizer) -> list[bytes]:
     >>> pieces(gpt2)[284], pieces(marian)[77]
     (b' to', b' de')
     """
+    if (own := getattr(tokenizer, "pieces", None)) is not None:  # a tokenizer that spells its tokens itself
+        return list(own())
     special, decoder = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder  # slow properties: read once
     spell = _speller(tokenizer)
     table = []

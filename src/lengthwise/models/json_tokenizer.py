@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from .chat_template import ChatTemplate
+
 
 class JsonTokenizer:
     """A tokenizer of the library `tokenizers`, with the special tokens and the chat template of its model."""
@@ -21,13 +23,14 @@ class JsonTokenizer:
         self.name_or_path = str(folder)
         self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.chat_template = template.read_text("utf-8") if template.exists() else config.get("chat_template")
-        self.eos_token_id, self.pad_token_id = (self._id(config.get(f"{name}_token")) for name in ("eos", "pad"))
+        self._special = {name: _content(token) for name, token in config.items() if name.endswith("_token")}
+        self.eos_token_id, self.pad_token_id = (self._id(f"{name}_token") for name in ("eos", "pad"))
         self.added_tokens_decoder = self.backend_tokenizer.get_added_tokens_decoder()
         self.all_special_ids = [n for n, token in self.added_tokens_decoder.items() if token.special]
 
-    def _id(self, token: Any) -> int | None:
-        """Return the id of a token, which is given as a text or with properties."""
-        content = token["content"] if isinstance(token, dict) else token
+    def _id(self, name: str) -> int | None:
+        """Return the id of a special token, such as "eos_token"; None if there is none."""
+        content = self._special.get(name)
         return None if content is None else self.backend_tokenizer.token_to_id(content)
 
     def __len__(self) -> int:
@@ -62,19 +65,14 @@ class JsonTokenizer:
         self, conversation: Any, *, add_generation_prompt: bool = False, **options: Any
     ) -> dict[str, Any]:
         """Return the ids of a conversation in the model's chat format, as {"input_ids": ...}."""
-        text = self._template.render(messages=conversation, add_generation_prompt=add_generation_prompt)
+        text = self._template.render(conversation, add_generation_prompt=add_generation_prompt)
         return self(text, add_special_tokens=False)
 
     @cached_property
-    def _template(self) -> Any:
-        from jinja2.exceptions import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    def _template(self) -> ChatTemplate:
+        return ChatTemplate(self.chat_template, **self._special)
 
-        def raise_exception(message: str) -> None:
-            raise TemplateError(message)
 
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.globals["raise_exception"] = raise_exception
-        return environment.from_string(self.chat_template)
+def _content(token: Any) -> Any:
+    """Return the text of a token, which is given as a text or with properties."""
+    return token["content"] if isinstance(token, dict) else token

@@ -47,9 +47,10 @@ def load_onnx(name: str, *, fitted: bool = False) -> OnnxModel | OnnxMarian:
     if json.loads((folder / SETTINGS).read_text("utf-8")).get("type") == "marian":
         extra = bundled_for(name, registry.resolve(name)) if fitted and controls is None else None
         controls = controls or extra
-        control = None if controls is None else _control(controls, "countdown_head", "encoding")
+        control = None if controls is None else read_control(controls, "onnx", "countdown_head", "encoding")
         return read_marian(folder, _tokenizer(folder), control, f"{extra.name} upon {name}" if extra else name)
-    return read_onnx(folder, _tokenizer(folder), None if controls is None else _control(controls, "countdown_head"))
+    head = None if controls is None else read_control(controls, "onnx", "countdown_head")
+    return read_onnx(folder, _tokenizer(folder), head)
 
 
 def read_onnx(folder: Path, tokenizer: Tokenizer, head: Control | None = None) -> OnnxModel:
@@ -133,14 +134,14 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
-def _control(folder: Path, *allowed: str) -> Control:
-    """Return the options and the weights of the control in `folder`."""
+def read_control(folder: Path, engine: str, *allowed: str) -> Control:
+    """Return the options and the weights of the control in `folder`, if it is one that the engine runs."""
     from safetensors.numpy import load_file
 
     configs = describe(folder)["controls"]
     if [config["control"] for config in configs] not in [[name] for name in allowed]:
         found = ", ".join(config["control"] for config in configs)
         names = " or ".join(name.replace("_", " ") for name in allowed)
-        raise ValueError(f"the onnx engine runs no control but a {names}; the model in {folder} has {found}")
+        raise ValueError(f"the {engine} engine runs no control but a {names}; the model in {folder} has {found}")
     weights: dict[str, Any] = load_file(folder / WEIGHTS)
     return configs[0], {name.rpartition(".")[2]: array for name, array in weights.items()}

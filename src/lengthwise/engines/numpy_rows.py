@@ -1,0 +1,111 @@
+"""What decoders that return numpy arrays have in common: rows with a countdown head, options, log-probabilities."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import log_softmax
+from ..length.meter import Integers
+from ..protocols import Tokenizer
+from .base import Ids, LengthInputs, Options
+from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
+
+Floats = NDArray[np.float32]
+
+
+class Decoder(Protocol):
+    """What rows need of their engine."""
+
+    tokenizer: Tokenizer
+    eos: list[int]
+    head: NumpyCountdownHead
+
+    def forward(self, cache: Any, ids: Sequence[Ids], states: Integers | None, hidden: bool) -> tuple[Floats, Floats]:
+        """Append `ids` to the rows of the cache; return the hidden state, if it is wanted, and the logits of each row.
+
+        `states` are those of the countdown head, (rows,); None: it changes nothing.
+        """
+
+
+class NumpyRows:
+    """Unfinished texts; see `engines.rows.Rows`. `cache`: the KV cache, with a `select` like that of rows."""
+
+    def __init__(
+        self,
+        engine: Decoder,
+        cache: Any,
+        prompts: Sequence[Ids],
+        lengths: LengthInputs | None = None,
+        least: int = 0,
+        hidden: bool = False,
+    ) -> None:
+        """Read the prompts. `least`: the minimum number of tokens."""
+        self._engine, self._cache, self._lengths = engine, cache, lengths
+        self._least, self._keeps_hidden, self._steps = least, hidden, 0
+        self._counts: UnitCounts | None = None
+        if lengths is not None:
+            texts = [prompt[len(prompt) - n :] for prompt, n in zip(prompts, lengths.written, strict=True)]
+            self._counts = UnitCounts(engine.tokenizer, [engine.head.units[n] for n in lengths.unit], texts)
+        self.scores: Floats = np.empty((0, 0), np.float32)
+        self.hidden: Floats | None = None
+        self._forward(prompts)
+
+    def step(self, tokens: Any) -> None:
+        tokens = np.asarray(tokens)
+        if self._counts is not None:
+            self._counts.advance(tokens)
+        self._steps += 1
+        self._forward(tokens[:, None].tolist())
+
+    def select(self, rows: Any) -> None:
+        rows = np.asarray(rows, np.int64)
+        self._cache.select(rows)
+        self.scores = self.scores[rows]
+        self.hidden = None if self.hidden is None else self.hidden[rows]
+        if self._lengths is not None and self._counts is not None:
+            self._lengths = self._lengths.select(rows.tolist())
+            self._counts.select(rows)
+
+    def _forward(self, ids: Sequence[Ids]) -> None:
+        """Append ids to each row and compute the scores of the next token."""
+        states = None
+        if self._lengths is not None and self._counts is not None:
+            states = self._engine.head.states(self._lengths, self._counts.written)
+        hidden, self.scores = self._engine.forward(self._cache, ids, states, self._keeps_hidden)
+        self.hidden = hidden if self._keeps_hidden else None
+        if self._steps < self._least:
+            self.scores[:, self._engine.eos] = -np.inf
+
+
+def least_tokens(options: Options | None, engine: str) -> int:
+    """Return the minimum number of tokens, the one option that these engines support."""
+    given = {name: value for name, value in (options or {}).items() if value not in (None, False)}
+    least = given.pop("min_new_tokens", 0)
+    if given.get("repetition_penalty") == 1:  # no penalty
+        del given["repetition_penalty"]
+    if given:
+        raise ValueError(f"the {engine} engine has no option {next(iter(given))}; use --engine transformers")
+    return int(least)
+
+
+def token_log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
+    """Return the values of `TokenLogProbs` of one text: logits (time, vocabulary) -> (3, time)."""
+    found = log_softmax(logits)
+    return np.stack([found[np.arange(len(text)), list(text)], found.max(1), found[:, list(ends)].max(1)])
+
+
+def text_states(engine: Decoder, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs) -> list[Integers]:
+    """Return the state of the countdown head at each token of each text: (time,) each."""
+    found = []
+    for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
+        own = lengths.select([row])
+        begun = prompt[len(prompt) - lengths.written[row] :]
+        counts = UnitCounts(engine.tokenizer, [engine.head.units[own.unit[0]]], [begun])
+        states = []
+        for token in text:
+            states.append(engine.head.states(own, counts.written))
+            counts.advance(np.array([token]))
+        found.append(np.concatenate(states))
+    return found

@@ -1,0 +1,224 @@
+"""The gguf engine: the same scores as transformers, also with a countdown head; its tokenizer; what it refuses."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from test_conformance import LLAMAS, TEXTS, gguf_engine, greedy, tiny
+from test_onnx import trained_head
+
+import lengthwise
+from lengthwise import Writer, attach
+from lengthwise.cli.loading import load as program_load
+from lengthwise.engines import llama_sequences
+from lengthwise.engines.base import LengthInputs
+from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.generation.load import default_engine
+from lengthwise.length.meter import pieces
+from lengthwise.models import llama_cpp_model
+from lengthwise.models.gguf_model import load_gguf
+from tiny_gguf import TEMPLATE, write_encoder_decoder, write_gguf
+
+
+def pair(family, tokenizer, control=None):
+    """The reference and the gguf engine with the same weights."""
+    model = tiny(family, tokenizer)
+    if control is not None:
+        attach(model, control, tokenizer)
+    return TransformersEngine(model, tokenizer, "tiny"), gguf_engine(model, tokenizer, "tiny")
+
+
+@pytest.fixture
+def file(byte_bpe, tmp_path):
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    return write_gguf(tmp_path / "tiny.gguf", tiny("llama", byte_bpe), byte_bpe)
+
+
+@pytest.mark.parametrize("family", LLAMAS)
+def test_scores_and_texts_of_transformers(family, byte_bpe):
+    reference, engine = pair(family, byte_bpe)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    one, other = reference.prefill(prompts, hidden=True), engine.prefill(prompts, hidden=True)
+    np.testing.assert_allclose(other.scores, one.scores, atol=1e-4)
+    np.testing.assert_allclose(other.hidden, one.hidden, atol=1e-4)
+    assert greedy(other, 40).tolist() == greedy(one, 40).tolist()
+    for how in ({"beams": 1}, {"beams": 4, "sequences": 2}):
+        expected, found = (one.search(prompts, max_new_tokens=20, scores=True, **how) for one in (reference, engine))
+        assert found.ids == expected.ids
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+
+
+def test_rows_of_different_units_count_down(byte_bpe):
+    reference, engine = pair("llama", byte_bpe, trained_head())
+    assert (engine.units, engine.plain_without_length) == (reference.units, True)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    lengths = LengthInputs([9, 40, 17], [2, 0, 1], [False, True, True], [0, 3, 0])
+    one, other = reference.prefill(prompts, lengths), engine.prefill(prompts, lengths)
+    assert not np.allclose(other.scores, engine.prefill(prompts).scores, atol=0.1)
+    for rows in (None, [2, 0, 2], [1]):
+        if rows is not None:
+            one.select(torch.tensor(rows)), other.select(torch.tensor(rows))
+        tokens = one.scores.argmax(1)
+        one.step(tokens), other.step(tokens)
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
+    texts = [[5, 9], [7, 8, 11, 6, 10], [12, 5, 2]]
+    found, expected = (one.score(prompts, texts, lengths) for one in (engine, reference))
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(found.token[row, : len(text)], expected.token[row, : len(text)], atol=1e-3)
+
+
+def test_a_text_longer_than_the_first_context(byte_bpe, monkeypatch):
+    monkeypatch.setattr(llama_sequences, "_GROWTH", 2)
+    reference, engine = pair("llama", byte_bpe)
+    prompts = [[5 + n % 90 for n in range(250)], engine.prompt_ids(TEXTS[0])]
+    rows = engine.prefill(prompts)
+    before = rows._cache._context
+    assert greedy(rows, 12).tolist() == greedy(reference.prefill(prompts), 12).tolist()
+    assert rows._cache._context.tokens > before.tokens
+
+
+def test_more_rows_than_the_first_context_has(byte_bpe):
+    reference, engine = pair("llama", byte_bpe)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    one, other = reference.prefill(prompts), engine.prefill(prompts)
+    for rows in ([0, 1, 1, 2, 0], [4, 2], [1, 1, 0, 1]):
+        one.select(torch.tensor(rows)), other.select(torch.tensor(rows))
+        tokens = one.scores.argmax(1) + torch.arange(len(rows))  # forks go different ways
+        one.step(tokens), other.step(tokens)
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-4)
+    with pytest.raises(ValueError, match="at most 256 texts at once; got 300"):
+        other.select(np.zeros(300, np.int64))
+
+
+def test_a_prompt_longer_than_one_pass(byte_bpe):
+    reference, engine = pair("llama", byte_bpe)
+    prompts = [[5 + n % 90 for n in range(600)], [7, 8, 9]]
+    for hidden in (False, True):
+        found, expected = engine.prefill(prompts, hidden=hidden), reference.prefill(prompts)
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-3)
+
+
+# ---- writing
+
+
+@pytest.mark.parametrize("how", [{}, {"candidates": 3, "seed": 1}, {"num_beams": 3}])
+def test_a_writer_writes_what_it_writes_with_transformers(how, byte_bpe):
+    reference, engine = pair("llama", byte_bpe, trained_head())
+    expected, found = (Writer(one).write(TEXTS, "at most 40 chars", **how) for one in (reference, engine))
+    assert [one.text for one in found] == [one.text for one in expected]
+
+
+@pytest.mark.parametrize("budget", ["at most 40 chars", "exactly 9 words", "12-15 tokens"])
+def test_a_file_is_loaded_by_its_name(file, budget):
+    writer = lengthwise.load(str(file))
+    [written] = writer.write("The dog.", budget, seed=1)
+    assert (written.fits, written.error, written.model) == (True, None, "tiny")
+    assert "".join(writer.stream("The dog.", budget, seed=1)) == written.text
+
+
+def test_the_program_loads_a_file(file):
+    assert program_load(str(file), engine=None).write("The dog.", "at most 20 chars")[0].fits
+    with pytest.raises(ValueError, match=r"no file at .*other\.gguf"):
+        program_load(str(file.with_name("other.gguf")), engine=None)
+
+
+def test_a_countdown_head_upon_a_file(byte_bpe, file, tmp_path):
+    model = attach(tiny("llama", byte_bpe), trained_head(), byte_bpe)
+    lengthwise.save(model, byte_bpe, tmp_path / "head", base=str(file), weights=False)
+    writer = lengthwise.load(str(tmp_path / "head"), engine="gguf")
+    assert writer.engine.units == ("tokens", "words", "chars")
+    assert writer.write("The dog.", "at most 40 chars")[0].fits
+
+
+# ---- the tokenizer
+
+
+def test_the_tokenizer_is_that_of_the_file(byte_bpe, file):
+    tokenizer = load_gguf(str(file)).tokenizer
+    assert (len(tokenizer), tokenizer.eos_token_id, tokenizer.pad_token_id) == (len(byte_bpe), 2, 0)
+    assert sorted(tokenizer.all_special_ids) == sorted(byte_bpe.all_special_ids)
+    assert pieces(tokenizer) == pieces(byte_bpe)
+    assert tokenizer.get_vocab() == byte_bpe.get_vocab()
+    texts = ["The dog.", "  Où est-il ?\n\n1. x", "吾輩は猫である。", "<s>a</s> b", ""]
+    expected = byte_bpe(texts, add_special_tokens=False)["input_ids"]
+    assert tokenizer(texts, add_special_tokens=False)["input_ids"] == expected
+    for skip in (True, False):
+        assert tokenizer.batch_decode(expected, skip_special_tokens=skip) == [
+            byte_bpe.decode(ids, skip_special_tokens=skip) for ids in expected
+        ]
+
+
+@pytest.mark.parametrize("start", ["", "{{ bos_token }}"])
+def test_a_conversation_begins_once(byte_bpe, tmp_path, start):
+    """Some files ask llama.cpp for the start token and have templates that write it, others have templates without."""
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    model = tiny("llama", byte_bpe)
+    tokenizer = load_gguf(
+        str(write_gguf(tmp_path / "a.gguf", model, byte_bpe, start + TEMPLATE, add_bos=True))
+    ).tokenizer
+    ids = tokenizer.apply_chat_template([{"role": "user", "content": "The dog."}])["input_ids"]
+    assert ids == [1, *byte_bpe("The dog.", add_special_tokens=False)["input_ids"]]
+
+
+def test_the_end_of_an_answer_comes_first(byte_bpe, tmp_path):
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    template = TEMPLATE.replace("</s>", "<s>")
+    path = write_gguf(tmp_path / "a.gguf", tiny("llama", byte_bpe), byte_bpe, template, eot=1)
+    assert load_gguf(str(path)).tokenizer.eos_token_ids == [1, 2]
+
+
+# ---- what it refuses
+
+
+def test_options_that_it_does_not_have(file):
+    writer = lengthwise.load(str(file))
+    with pytest.raises(ValueError, match="the gguf engine has no option repetition_penalty"):
+        writer.engine.prefill([[5]], options={"repetition_penalty": 1.2})
+    for given, message in (({"device": "tpu"}, "got the device 'tpu'"), ({"dtype": "float16"}, "takes no dtype")):
+        with pytest.raises(ValueError, match=message):
+            lengthwise.load(str(file), **given)
+
+
+def test_files_that_it_cannot_run(byte_bpe, file, tmp_path):
+    with pytest.raises(ValueError, match=r"no file at .*missing\.gguf"):
+        lengthwise.load(str(tmp_path / "missing.gguf"))
+    bare = write_gguf(tmp_path / "bare.gguf", tiny("llama", byte_bpe), byte_bpe, None)
+    with pytest.raises(ValueError, match="has no chat template"):
+        lengthwise.load(str(bare))
+    with pytest.raises(ValueError, match="model of the type t5, which has an encoder"):
+        lengthwise.load(str(write_encoder_decoder(tmp_path / "t5.gguf", byte_bpe)))
+    file.write_bytes(file.read_bytes()[:5000])
+    with pytest.raises(ValueError, match=r"llama\.cpp cannot load .*tiny\.gguf: .*\w"):
+        lengthwise.load(str(file))
+    tiny("llama", byte_bpe).save_pretrained(tmp_path / "plain")
+    with pytest.raises(ValueError, match="is not a GGUF file"):
+        lengthwise.load(str(tmp_path / "plain"), engine="gguf")
+
+
+def test_without_llama_cpp(monkeypatch):
+    llama_cpp_model.library.cache_clear()
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    assert default_engine("Any.GGUF") == "gguf"
+    with pytest.raises(ImportError, match=r"run pip install 'lengthwise\[gguf\]'"):
+        lengthwise.load("any.gguf")
+
+
+# ---- SmolLM2
+
+
+@pytest.mark.real
+def test_smollm2():
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    plain, headed = (lengthwise.load(name, engine="gguf") for name in ("smollm2-plain", "smollm2"))
+    onnx = lengthwise.load("smollm2-plain", engine="onnx")
+    chat = [{"role": "user", "content": "List 3 colours:\n\n1. naïve  red\n22"}]
+    assert plain.engine.chat_ids(chat) == onnx.engine.chat_ids(chat)
+    assert pieces(plain.tokenizer) == pieces(onnx.tokenizer)
+    assert (plain.engine.eos[0], plain.engine.units) == (onnx.engine.eos[0], ())
+    ids, text = plain.engine.prompt_ids("What is the capital of France?"), plain.tokenizer(" Paris.")["input_ids"]
+    found, expected = (one.engine.score([ids], [text]).token for one in (plain, onnx))
+    np.testing.assert_allclose(found, expected, atol=0.3)
+    for writer in (plain, headed):
+        [written] = writer.write("Describe a lighthouse.", "at most 60 chars")
+        assert (written.fits, written.error) == (True, None)
