@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import passes, shell, step_cost, texts, translating, writing
+from . import bulk, passes, shell, step_cost, texts, translating, writing
 from .peers import NAMES, OURS, load_peers, versions, why_missing
 from .rounds import Clock, Spread, threads
 
@@ -22,21 +22,22 @@ class Plan:
     batches: tuple[int, ...] = (1, 8, 32)
     tokens: int = 30  # steps of a round
     searches: tuple[tuple[int, int], ...] = ((1, 1), (1, 5), (16, 1), (16, 5))  # sentences at once, beams
-    sentences: int = 32
-    rounds: int = 5
+    sentences: int = 16
+    rounds: int = 3
     commands: tuple[tuple[str, ...], ...] = shell.OTHERS  # beside one `write` and one `translate`
     command_rounds: int = 3
     budgets: tuple[str, ...] = ("at most 280 chars", "exactly 30 words", "40-60 words")  # of texts whose passes count
     cost_batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     contexts: tuple[int, ...] = (64, 512, 2048)
     divergence: tuple[int, int] | None = (8, 60)  # texts, tokens
+    bulk: int = 16  # texts of whole calls
 
 
 FULL = Plan()
 QUICK = Plan(
     batches=(1, 8),
     tokens=6,
-    searches=((4, 5),),
+    searches=((1, 5),),
     sentences=4,
     rounds=2,
     commands=(),
@@ -45,6 +46,7 @@ QUICK = Plan(
     cost_batches=(1, 8),
     contexts=(64, 1024),
     divergence=None,
+    bulk=0,
 )
 
 
@@ -101,6 +103,9 @@ def _writing(
         say("comparing next-token distributions")
         found["kl"] = writing.divergence(peers.writers, REFERENCE, *plan.divergence)
     ours = peers.writers[OURS]
+    if plan.bulk:
+        say(f"writing {plan.bulk} whole texts")
+        found["bulk"] = bulk.written(ours, plan.bulk, "at most 280 chars", clock)
     say("counting passes")
     found["passes"] = passes.of_texts(ours, texts.prompts(len(plan.budgets)), plan.budgets)
     from ..models.onnx_model import OnnxModel, load_onnx
@@ -131,7 +136,7 @@ def _headline(found: dict[str, Any]) -> dict[str, Any]:
     figures: dict[str, Spread | None] = {f"write_batch{size}_vs_{REFERENCE}": None for size in (1, 8)}
     figures |= {f"write_batch{row['batch']}_vs_{REFERENCE}": _ratio(row) for row in found["write"]}
     beams = [row for row in found["translate"] if row["beams"] == 5]
-    figures[f"translate_beam5_vs_{REFERENCE}"] = _ratio(beams[-1]) if beams else None
+    figures[f"translate_beam5_vs_{REFERENCE}"] = _ratio(beams[0]) if beams else None
     figures["cli_write_seconds"] = found["cli"][0]["seconds"]
     figures["cli_translate_seconds"] = found["cli"][1]["seconds"]
     medians = {name: None if one is None else one.median for name, one in figures.items()}

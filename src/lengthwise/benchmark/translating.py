@@ -3,6 +3,7 @@
 The budget is twice the source, so it runs but rarely binds. CTranslate2 runs the same weights without a budget.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -82,11 +83,12 @@ def _engine(writer: Writer) -> Translate:
 
 def _ctranslate2(model: Path, writer: Writer) -> Translate:
     """Return a function that translates with CTranslate2 in 8 bits, without budget and length control."""
-    import ctranslate2  # type: ignore[import-not-found]
+    import ctranslate2
 
     with tempfile.TemporaryDirectory() as folder:
-        converted = str(Path(folder) / "model")
-        ctranslate2.converters.TransformersConverter(str(model)).convert(converted, quantization="int8")
+        plain, converted = Path(folder) / "plain", str(Path(folder) / "converted")
+        _copy_with_padding_last(model, plain)
+        ctranslate2.converters.TransformersConverter(str(plain)).convert(converted, quantization="int8")
         translator = ctranslate2.Translator(converted, intra_threads=threads())
     tokenizer: Any = writer.tokenizer
 
@@ -102,6 +104,20 @@ def _ctranslate2(model: Path, writer: Writer) -> Translate:
         return found
 
     return translate
+
+
+def _copy_with_padding_last(model: Path, folder: Path) -> None:
+    """Copy a Marian model. CTranslate2 drops the last embedding, which it takes for padding, so one must be there."""
+    from transformers import MarianMTModel
+
+    loaded = MarianMTModel.from_pretrained(model)
+    size = loaded.config.vocab_size
+    if loaded.config.pad_token_id != size - 1:
+        loaded.resize_token_embeddings(size + 1, mean_resizing=False)
+    loaded.save_pretrained(folder)
+    for file in model.iterdir():
+        if file.name.startswith(("tokenizer", "vocab", "special_tokens", "source.", "target.")):
+            shutil.copy(file, folder)
 
 
 def _batches(sources: list[str], size: int) -> list[list[str]]:

@@ -1,10 +1,11 @@
 """`lengthwise bench`: measure speed and memory beside transformers and other engines."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from . import options
 from .loading import silence_libraries
-from .options import flag, option
+from .options import flag, integer, option
 from .terminal import print_json, print_message
 
 
@@ -13,6 +14,9 @@ def bench(
     busy: Annotated[
         bool, flag("--busy", "For a busy machine: one thread, and CPU time in place of wall time.")
     ] = False,
+    rounds: Annotated[
+        int | None, integer("Rounds of each comparison, and of each command. [default: 3; --quick: 2, 1]")
+    ] = None,
     model: Annotated[str, option("The model that writes.", "NAME")] = "smollm2",
     translator: Annotated[str, option("The model that translates.", "NAME")] = "en-it",
     as_json: options.Json = False,
@@ -37,6 +41,8 @@ def bench(
     if why_missing("transformers") is None:
         silence_libraries()
     plan = QUICK if quick else FULL
+    if rounds is not None:
+        plan = replace(plan, rounds=rounds, command_rounds=rounds)
     found = run(plan, writer=model, translator=translator, clock=Clock(busy), say=_say)
     print_json(found) if as_json else print(report(found))
 
