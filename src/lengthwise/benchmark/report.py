@@ -21,10 +21,8 @@ def report(found: dict[str, Any]) -> str:
         )
     if "bulk" in found:
         bulk = found["bulk"]
-        parts.append(
-            f"{bulk['texts']} texts of `{bulk['budget']}` in batches of {bulk['batch']}: {bulk['texts_per_second']:.2f} "
-            f"texts/s with prefill, endings and repair; {bulk['complete']} fit and are complete"
-        )
+        what = f"{bulk['texts']} texts of `{bulk['budget']}` in batches of {bulk['batch']}, with prefill, endings and repair"
+        parts.append(f"{what}: {bulk['texts_per_second']:.2f} texts/s; {bulk['complete']} fit and are complete")
     searches = [(f"{row['at_once']}, {row['beams']}", row) for row in found["translate"]]
     parts.append(_speeds("sentences at once, beams", "sentences/s", searches))
     parts += [_shell(found["cli"]), _passes(found["passes"])]

@@ -1,14 +1,33 @@
 """Sessions of onnxruntime: a graph, its threads, and inputs and outputs that are numpy arrays without copies."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 
-def open_session(graph: Path) -> Any:
-    """Return a session that runs the graph on the CPU."""
+class Session:
+    """A session that runs a graph on the CPU. A thread opens it, so that vocabularies are read at the same time."""
+
+    def __init__(self, graph: Path) -> None:
+        opener = ThreadPoolExecutor(1)
+        self._opened = opener.submit(_open, graph)
+        opener.shutdown(wait=False)
+
+    def run(self, outputs: list[str], inputs: dict[str, NDArray[Any]]) -> list[Any]:
+        return self._opened.result().run(outputs, inputs)
+
+    def io_binding(self) -> Any:
+        """Return an object to which inputs and outputs are bound."""
+        return self._opened.result().io_binding()
+
+    def run_with_iobinding(self, binding: Any) -> None:
+        self._opened.result().run_with_iobinding(binding)
+
+
+def _open(graph: Path) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
