@@ -77,7 +77,7 @@ def test_all_figures(alone, monkeypatch, capsys):
         assert row["bound_milliseconds"] > 0
     shown = report(found)
     assert "tokens/s" in shown
-    assert "2 texts of `at most 280 chars`" in shown
+    assert "2 whole texts of `at most 280 chars`" in shown
     assert ("missing: transformers" in shown) == alone
 
 

@@ -21,7 +21,7 @@ def report(found: dict[str, Any]) -> str:
         )
     if "bulk" in found:
         bulk = found["bulk"]
-        what = f"{bulk['texts']} texts of `{bulk['budget']}` in batches of {bulk['batch']}, with prefill, endings and repair"
+        what = f"{bulk['texts']} whole texts of `{bulk['budget']}` in batches of {bulk['batch']}"
         parts.append(f"{what}: {bulk['texts_per_second']:.2f} texts/s; {bulk['complete']} fit and are complete")
     searches = [(f"{row['at_once']}, {row['beams']}", row) for row in found["translate"]]
     parts.append(_speeds("sentences at once, beams", "sentences/s", searches))

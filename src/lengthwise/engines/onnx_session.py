@@ -7,6 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from ..models.cache import cache_dir
+
 
 class Session:
     """A session that runs a graph on the CPU. A thread opens it, so that vocabularies are read at the same time."""
@@ -15,6 +17,8 @@ class Session:
         opener = ThreadPoolExecutor(1)
         self._opened = opener.submit(_open, graph)
         opener.shutdown(wait=False)
+        if not graph.is_relative_to(cache_dir()):
+            self._opened.result()  # the caller may delete the folder
 
     def run(self, outputs: list[str], inputs: dict[str, NDArray[Any]]) -> list[Any]:
         return self._opened.result().run(outputs, inputs)
