@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from lengthwise.benchmark import peers, run, shell
+from lengthwise.benchmark import peers, run, shell, translating
 from lengthwise.benchmark.report import report
-from lengthwise.benchmark.rounds import Clock, in_turns, times_as_fast
+from lengthwise.benchmark.rounds import Clock, Spread, in_turns, times_as_fast
 from lengthwise.cli import main
 
 SMALL = run.Plan(
@@ -22,7 +22,7 @@ SMALL = run.Plan(
     cost_batches=(1, 2),
     contexts=(8,),
     divergence=None,
-    bulk=2,
+    bulk=1,
 )
 FIELDS = (
     *("write_batch1_vs_transformers", "write_batch8_vs_transformers", "translate_beam5_vs_transformers"),
@@ -60,25 +60,42 @@ def test_a_command_from_the_shell():
         shell.measured(("measure", "--nothing"), 1)
 
 
+def test_translators_are_compared_round_by_round():
+    shout, whisper = lambda texts, size, beams: [t.upper() for t in texts], lambda texts, size, beams: list(texts)
+    row = translating.speeds({"onnx": shout, "transformers": whisper}, ["ABC", "de"], 1, 5, 3, Clock())
+    low, median, high = row["times_as_fast_as"]["transformers"]
+    assert 0 < low <= median <= high
+    assert row["same_texts"] == {"transformers": 1}
+    assert set(row["sentences_per_second"]) == {"onnx", "transformers"}
+
+
 @pytest.mark.real
-@pytest.mark.parametrize("alone", [True, False])
-def test_all_figures(alone, monkeypatch, capsys):
-    if alone:  # as without torch
-        monkeypatch.setattr(peers, "find_spec", lambda package: None)
+def test_all_figures_without_torch(monkeypatch):
+    monkeypatch.setattr(peers, "find_spec", lambda package: None)
+    for name in ("WRITE", "TRANSLATE"):  # quick commands in their place
+        monkeypatch.setattr(shell, name, ("measure", "a text"))
     found = run.run(SMALL, writer="smollm2", translator="en-it", clock=Clock(busy=True))
     found = json.loads(json.dumps(found))  # plain values only
+    assert {name for name in FIELDS if found[name] is not None} == {"cli_write_seconds", "cli_translate_seconds"}
     assert set(FIELDS) <= set(found)
-    measured = {name for name in FIELDS if found[name] is not None}
-    compared = {"write_batch1_vs_transformers", "translate_beam5_vs_transformers"}
-    assert measured == {"cli_write_seconds", "cli_translate_seconds"} | (set() if alone else compared)
-    assert ("transformers" in found["missing"]) == alone
+    assert set(found["missing"]) == {"transformers", "llama.cpp", "ctranslate2"}
     for row in found["step_cost"]["steps"]:
         assert row["milliseconds"] > 0
         assert row["bound_milliseconds"] > 0
     shown = report(found)
     assert "tokens/s" in shown
-    assert "2 whole texts of `at most 280 chars`" in shown
-    assert ("missing: transformers" in shown) == alone
+    assert "1 whole texts of `at most 280 chars`" in shown
+    assert "missing: transformers: not installed; pip install 'lengthwise[torch]'" in shown
+
+
+@pytest.mark.parametrize("peer", [True, False])
+def test_the_figures_to_watch(peer):
+    ratio = {"times_as_fast_as": {"transformers": Spread(2.0, 3.0, 4.0)} if peer else {}}
+    seconds = [{"seconds": Spread(1.0, 1.5, 2.0)}] * 2
+    rows = [{"batch": 1, **ratio}, {"batch": 8, **ratio}]
+    found = run.headline({"write": rows, "translate": [{"beams": 1, **ratio}, {"beams": 5, **ratio}], "cli": seconds})
+    assert [found[name] for name in FIELDS] == [*[3.0 if peer else None] * 3, 1.5, 1.5]
+    assert found["spread"]["cli_write_seconds"] == (1.0, 2.0)
 
 
 def test_help(capsys):

@@ -74,7 +74,7 @@ def run(
     found |= _shell(plan, say)
     found |= _writing(plan, writer, clock, found["missing"], say)
     found |= _translating(plan, translator, clock, found["missing"], say)
-    return {**_headline(found), **found}
+    return {**headline(found), **found}
 
 
 def _shell(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _translating(
     return {"translate": rows}
 
 
-def _headline(found: dict[str, Any]) -> dict[str, Any]:
+def headline(found: dict[str, Any]) -> dict[str, Any]:
     """Return the figures to watch, each a number or None, and the range of each over the rounds."""
     figures: dict[str, Spread | None] = {f"write_batch{size}_vs_{REFERENCE}": None for size in (1, 8)}
     figures |= {f"write_batch{row['batch']}_vs_{REFERENCE}": _ratio(row) for row in found["write"]}
