@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..engines.onnx import OnnxEngine
+from ..generation.requests import BATCH_TOKENS
 from ..models.onnx_model import OnnxModel
 from .passes import bytes_read
 from .rounds import Clock, threads
@@ -38,6 +39,8 @@ def costs(
     per_token = 2 * shape.layers * shape.kv_heads * shape.head_size * np.dtype(np.float32).itemsize
     for batch in batches:
         for context in contexts:
+            if batch * context > BATCH_TOKENS:  # generation makes such batches smaller
+                continue
             bound = (weights + batch * context * per_token) / speed
             seconds = _step(engine, batch, context, clock, steps)
             rows.append(
