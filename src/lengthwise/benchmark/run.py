@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..models.onnx_model import OnnxModel, load_onnx, resolve_onnx
 from . import bulk, passes, shell, step_cost, texts, translating, writing
 from .peers import NAMES, OURS, load_peers, versions, why_missing
 from .rounds import Clock, Spread, threads
@@ -81,6 +82,8 @@ def _shell(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     commands = [shell.WRITE, shell.TRANSLATE, *plan.commands]
     if plan.commands and why_missing(REFERENCE) is None:
         commands.append((*shell.WRITE, "--engine", REFERENCE))
+    for model in ("smollm2", "en-it"):  # those of the commands, so that none is fetched or converted while one runs
+        resolve_onnx(model)
     rows = []
     for arguments in commands:
         say(f"lengthwise {arguments[0]} from the shell, {plan.command_rounds} times")
@@ -108,8 +111,6 @@ def _writing(
         found["bulk"] = bulk.written(ours, plan.bulk, "at most 280 chars", clock)
     say("counting passes")
     found["passes"] = passes.of_texts(ours, texts.prompts(len(plan.budgets)), plan.budgets)
-    from ..models.onnx_model import OnnxModel, load_onnx
-
     converted = load_onnx(model)
     if isinstance(converted, OnnxModel):
         say("the cost of a step")

@@ -18,7 +18,7 @@ from .rounds import Clock, threads
 _BUFFER = 1 << 25  # numbers of 4 bytes: more than caches of CPUs hold
 
 
-def bandwidth(clock: Clock, rounds: int = 3) -> float:
+def bandwidth(clock: Clock, rounds: int = 10) -> float:
     """Return the bytes per second at which the threads of the engines can copy memory, read and written; the best."""
     source, target, parts = np.ones(_BUFFER, np.float32), np.ones(_BUFFER, np.float32), threads()
     pieces = list(zip(np.array_split(source, parts), np.array_split(target, parts), strict=True))
