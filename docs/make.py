@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src/lengthwise"
 ROOMS = (
     *("length", "formats", "constraint", "controls", "models", "engines", "scoring", "generation", "endpoints"),
     *("translation", "shortening", "localisation", "corpora", "distill", "training", "metrics", "evaluation"),
-    *("server", "cli", "integrations"),
+    *("server", "benchmark", "cli", "integrations"),
 )
 WIDTH = "100"
 

@@ -17,6 +17,7 @@ import typer
 from ..errors import ModelNotFound, without_torch
 from ..version import __version__
 from . import (
+    bench,
     check,
     contrast,
     data,
@@ -97,7 +98,7 @@ def lengthwise(
 
 COMMANDS = (
     *(write, translate, shorten, check, serve, demo, measure, models),
-    *(export, train, evaluate, score, contrast),
+    *(export, train, evaluate, score, contrast, bench),
 )
 for module in COMMANDS:
     app.command()(getattr(module, module.__name__.rpartition(".")[2]))  # the function of the same name

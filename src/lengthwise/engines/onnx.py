@@ -15,7 +15,7 @@ from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .kv_cache import KVCache
 from .numpy_countdown_head import NumpyCountdownHead
 from .numpy_rows import NumpyRows, least_tokens, text_states, token_log_probs
-from .onnx_session import open_session, wrapped
+from .onnx_session import Session, wrapped
 
 Floats = NDArray[np.float32]
 
@@ -102,7 +102,7 @@ class Graph:
 
     def __init__(self, model: OnnxModel) -> None:
         self._shape, self._pad = model.shape, model.pad
-        self.session = open_session(model.graph)
+        self.session = Session(model.graph)
         self.head = NumpyCountdownHead.none(model.shape.width)
         if model.head is not None:
             self.head = NumpyCountdownHead.of(*model.head)

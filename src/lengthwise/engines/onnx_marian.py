@@ -20,7 +20,7 @@ from .beam_cache import HIDDEN, BeamCache
 from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
 from .numpy_length_encoding import NumpyLengthEncoding
 from .numpy_rows import least_tokens, token_log_probs
-from .onnx_session import open_session, wrapped
+from .onnx_session import Session, wrapped
 from .rows import Processor, SearchResult
 
 Floats = NDArray[np.float32]
@@ -179,7 +179,7 @@ class Graphs:
     def __init__(self, model: OnnxMarian) -> None:
         self.shape = model.shape
         self._tables, self._positions = model.embeddings, model.positions
-        self._encoder, self._decoder = open_session(model.encoder), open_session(model.decoder)
+        self._encoder, self._decoder = Session(model.encoder), Session(model.decoder)
         self.encoding: NumpyLengthEncoding | None = None
         self.head = NumpyCountdownHead.none(model.shape.width)
         if model.control is not None:

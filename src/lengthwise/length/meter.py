@@ -5,7 +5,6 @@ token in a table. Some costs depend on the neighbouring tokens: a combining mark
 split over three tokens. Only the rows that contain such tokens are decoded and measured.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable
@@ -56,8 +55,8 @@ def pieces(tokenizer: Tokenizer) -> list[bytes]:
 
 def _speller(tokenizer: Tokenizer) -> Callable[[str], bytes]:
     """Return the function with which this tokenizer's decoder turns a token into bytes."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    decoder = json.dumps(json.loads(backend.to_str()).get("decoder")) if backend is not None else ""
+    backend = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+    decoder = "" if backend is None else backend.__getstate__().decode()  # JSON; that of the whole tokenizer is slow
     if '"ByteLevel"' in decoder:
         return _spell_byte_level
     if '"WordPiece"' in decoder:

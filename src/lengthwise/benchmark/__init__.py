@@ -1,0 +1,1 @@
+"""Speed and memory beside other programs, in one run: what `lengthwise bench` measures."""
