@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src/lengthwise"
 ROOMS = (
     *("length", "formats", "constraint", "controls", "models", "engines", "scoring", "generation", "endpoints"),
     *("translation", "shortening", "localisation", "corpora", "distill", "training", "metrics", "evaluation"),
-    *("server", "cli", "integrations"),
+    *("integrations", "server", "cli"),
 )
 WIDTH = "100"
 
