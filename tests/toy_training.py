@@ -100,7 +100,8 @@ def mute(text: str) -> None:
 def toy_recipe(recipe: Path, folder: Path, base: str, more: list[str]) -> Any:
     """The recipe at a size that takes seconds: its corpora, model and steps are small, all else is as written."""
     values = yaml.safe_load(recipe.read_text(encoding="utf-8"))
-    kind = "title" if "titles" in recipe.stem else "prompt" if "smollm2" in recipe.stem else "segs"
+    titles = recipe.stem.startswith(("takase-titles", "headlines"))
+    kind = "title" if titles else "prompt" if "smollm2" in recipe.stem else "segs"
     data = corpus(folder / "toy.jsonl", 60, kind)
     overrides = [f"out={folder / 'run'}", "batch.workers=0", "batch.multiple=8", "batch.tokens=1200"]
     overrides += [f"data.dev={data}", "data.dev_texts=2", "train.precision='no'", "train.compile=false"]

@@ -126,3 +126,14 @@ def test_real_texts():
     assert isinstance(found, Shortened)
     assert found.text == "Operation not completed: disk is full."
     assert (found.fits, found.complete, found.intact, found.note) == (True, True, True, None)
+
+
+def test_a_summariser_rewrites_the_beginning_of_a_long_text(shortener, sp_unigram, monkeypatch):
+    from families import tiny
+
+    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
+    summariser = lengthwise.Writer(tiny("marian", sp_unigram), sp_unigram, name="marian")
+    text = " ".join(TEXTS[:2] * 40)
+    assert len(summariser.engine.prompt_ids(text)) > summariser.engine.window
+    [one] = lengthwise.Shortener(shortener.model, summariser).shorten(text, "at most 20 chars", candidates=2)
+    assert "marian" in {other.model for other in [one, *one.candidates]}

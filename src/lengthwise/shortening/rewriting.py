@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..engines.base import Engine
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget
+from .pieces import split_sentences
 
 NEUTRAL = "Write a sentence."  # the prompt of texts that are scored without their source
 _LONG = "The match that had been planned for Sunday was cancelled because the weather was extremely bad."
@@ -24,12 +25,28 @@ def source_prompt(engine: Engine, source: str, form: str, room: int) -> list[int
     return ids if len(ids) + room < engine.window else engine.prompt_ids(NEUTRAL)
 
 
+def leading_sentences(engine: Engine, source: str) -> str:
+    """Return the source, or the first sentences of it that fit the window of an encoder; at least one.
+
+    A headline is mostly about the beginning of a long text.
+    """
+    if len(engine.prompt_ids(source)) < engine.window:
+        return source
+    first, *rest = split_sentences(source)
+    for sentence in rest:
+        longer = f"{first} {sentence}"
+        if len(engine.prompt_ids(longer)) >= engine.window:
+            break
+        first = longer
+    return first
+
+
 def rewrite(
     writer: Writer, sources: Sequence[str], budgets: Sequence[Budget], form: str, candidates: int
 ) -> list[list[Written]]:
     """Return, for each source, up to `candidates` texts written within its budget. Errors give none."""
     direct = writer.engine.encoder_decoder  # a summariser receives the text itself
-    prompts = [source if direct else prompt_for(source, form) for source in sources]
+    prompts = [leading_sentences(writer.engine, one) if direct else prompt_for(one, form) for one in sources]
     # Beams, not samples: a small model that samples soon writes about something else.
     written = writer.write(prompts, list(budgets), candidates=candidates, num_beams=candidates)
     return [[one for one in (first, *first.candidates) if first.error is None] for first in written]

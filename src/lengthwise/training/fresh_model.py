@@ -19,11 +19,13 @@ from .recipe import Fresh, Recipe, RecipeError
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 _LONGEST = 1 << 20  # bytes of a text; SentencePiece ignores longer ones
-SIZES = {  # width, inner width, heads, layers per side; base and large are those of the Transformer paper
-    "tiny": (64, 128, 4, 2),
-    "compact": (256, 1024, 4, 4),
-    "base": (512, 2048, 8, 6),
-    "large": (1024, 4096, 16, 6),
+# Width, inner width, heads, layers of the encoder and of the decoder. base and large are those of the Transformer paper;
+# student has few layers in the decoder, which runs for every token.
+SIZES = {
+    "tiny": (64, 128, 4, 2, 2),
+    "small": (256, 1024, 4, 3, 3),
+    "compact": (256, 1024, 4, 4, 4),
+    "student": (384, 1536, 6, 6, 3),
 }
 
 
@@ -40,14 +42,15 @@ def fresh_model(fresh: Fresh, tokenizer: Any) -> Any:
     """Return an untrained model: sinusoidal positions, embeddings shared by encoder, decoder and output layer."""
     from transformers import GenerationConfig
 
-    width, inner, heads, layers = SIZES[fresh.size]
+    width, inner, heads, *layers = SIZES[fresh.size]
     pad = tokenizer.pad_token_id
     special = {"pad_token_id": pad, "eos_token_id": tokenizer.eos_token_id, "decoder_start_token_id": pad}
-    side = {"ffn_dim": inner, "attention_heads": heads, "layers": layers}
+    side = {"ffn_dim": inner, "attention_heads": heads}
     config_class, model_class = _classes(fresh)
     lstm = {"decoder_layers": 0, "lstm_layers": fresh.lstm} if fresh.lstm else {}
     config = config_class(
-        **{f"{name}_{key}": value for name in ("encoder", "decoder") for key, value in side.items()} | lstm,
+        **{f"{name}_{key}": value for name in ("encoder", "decoder") for key, value in side.items()},
+        **{"encoder_layers": layers[0], "decoder_layers": layers[1]} | lstm,
         vocab_size=len(tokenizer),
         d_model=width,
         dropout=fresh.dropout,

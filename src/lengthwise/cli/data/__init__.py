@@ -2,7 +2,7 @@
 
 import typer
 
-from . import answers, check, debian, lengths, prompts, translations
+from . import answers, check, debian, lengths, prompts, student, translations
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
 
@@ -17,6 +17,7 @@ def data(context: typer.Context) -> None:
     lengthwise data prompts prompts.jsonl --topics topics.txt --templates templates.txt
     lengthwise data answers prompts.jsonl answers.jsonl
     lengthwise data translations sources.jsonl translations.jsonl --model opus/en-fr --reverse opus/fr-en
+    lengthwise data student sentences.txt student.jsonl --model Helsinki-NLP/opus-mt-en-fr
     lengthwise data lengths sentences.txt --model en-it --to it
     """
     if context.invoked_subcommand is None:
@@ -25,6 +26,6 @@ def data(context: typer.Context) -> None:
 
 for command in (
     *(debian.debian, prompts.prompts, answers.answers, translations.translations, check.check),
-    lengths.lengths,
+    *(student.student, lengths.lengths),
 ):
     app.command()(command)

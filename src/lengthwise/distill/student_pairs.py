@@ -1,0 +1,120 @@
+"""Student pairs: translate many sentences with a teacher, by beam search, as training data for a smaller model.
+
+Sequence-level knowledge distillation (Kim & Rush 2016). For a student that receives a length, some sentences are
+translated with a cost per character: their translations are shorter. Of the other beams, the shortest is kept as well
+if it is clearly shorter than the best and nearly as probable. Rows are written batch by batch: an interrupted run can be
+resumed. Sentences without a finished translation are counted, not written.
+
+    out.jsonl            {"id", "source", "target", "cost"}; the id of a second translation ends in ".short"
+    out.settings.json    how they were made
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..engines.marian_beams import Hypothesis, MarianBeams
+from ..length.meter import Meter
+from .prompts import Prompt
+from .row_files import RowFiles, append
+
+_FIELDS = ("id", "source", "target")
+_MAX_SOURCE = 192  # tokens; a longer line is rarely one sentence
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How sentences are translated."""
+
+    beams: int = 4
+    char_costs: tuple[float, ...] = (0.0,)  # nats per character, drawn for each sentence
+    margin: float = 0.1  # nats per token that a shorter beam may be less probable than the best
+    seed: int = 0
+
+
+@dataclass
+class Report:
+    """The sentences that were translated in this run, the rows written, and the sentences without a translation."""
+
+    sentences: int = 0
+    written: int = 0
+    unfinished: int = 0
+    too_long: int = 0
+
+
+def gather(
+    writer: Any,
+    sentences: list[Prompt],
+    out: Path,
+    settings: Settings,
+    *,
+    batch_tokens: int,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Report:
+    """Append the translations of the sentences that `out` does not have yet. `batch_tokens`: of padded sources."""
+    files = RowFiles(out, "translations")
+    files.begin({"model": writer.name} | asdict(settings), {})
+    done = {row["id"].removesuffix(".short") for row in files.resume(out, _FIELDS)}
+    tokenizer, report = writer.tokenizer, Report()
+    search = MarianBeams(writer.model, settings.beams, torch.from_numpy(Meter(tokenizer, "chars").cost).float())
+    todo = [sentence for sentence in sentences if sentence.id not in done]
+    progress(len(sentences) - len(todo))
+    with out.open("ab") as stream:
+        for group, width in _groups(tokenizer, todo, batch_tokens, settings.seed, report):
+            costs = [random.Random(one.seed(settings.seed)).choice(settings.char_costs) for one, _ in group]
+            rows = (
+                batch_tokens // width if writer.model.device.type == "cuda" else 0
+            )  # batches of one shape share a graph
+            found = search.translate([ids for _, ids in group], width * 3 // 2 + 16, costs, rows)
+            kept = [_chosen(beams, cost, settings.margin, tokenizer) for beams, cost in zip(found, costs, strict=True)]
+            written = [
+                {"id": sentence.id + end, "source": sentence.text, "target": text, "cost": cost}
+                for (sentence, _), texts, cost in zip(group, kept, costs, strict=True)
+                for end, text in zip(("", ".short"), texts, strict=False)
+            ]
+            append(stream, written)
+            report.sentences += len(group)
+            report.written += len(written)
+            report.unfinished += sum(not texts for texts in kept)
+            progress(len(group))
+    return report
+
+
+def _groups(
+    tokenizer: Any, todo: list[Prompt], batch_tokens: int, seed: int, report: Report
+) -> Iterator[tuple[list[tuple[Prompt, list[int]]], int]]:
+    """Yield sentences of similar length with their ids, and the width they are padded to, in random order."""
+    by_width: dict[int, list[tuple[Prompt, list[int]]]] = {}
+    for start in range(0, len(todo), 10_000):
+        some = todo[start : start + 10_000]
+        for sentence, ids in zip(some, tokenizer([one.text for one in some])["input_ids"], strict=True):
+            if len(ids) > _MAX_SOURCE:
+                report.too_long += 1
+            else:
+                by_width.setdefault(-(-len(ids) // 16) * 16, []).append((sentence, ids))
+    groups = []
+    for width, alike in sorted(by_width.items()):
+        alike.sort(key=lambda item: len(item[1]))
+        rows = max(1, batch_tokens // width)
+        groups += [(alike[at : at + rows], width) for at in range(0, len(alike), rows)]
+    random.Random(seed).shuffle(groups)
+    yield from groups
+
+
+def _chosen(found: list[Hypothesis], cost: float, margin: float, tokenizer: Any) -> list[str]:
+    """Return the best translation and, without a cost, a shorter one that is nearly as probable."""
+    near = [found[0], *(one for one in found[1:] if not cost and one.score >= found[0].score - margin)] if found else []
+    texts = [
+        text.strip()
+        for text in tokenizer.batch_decode(
+            [one.ids for one in near], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+    ]
+    if not texts or not texts[0]:
+        return []
+    shortest = min(texts, key=len)
+    return [texts[0], shortest] if shortest and len(shortest) <= 0.95 * len(texts[0]) else texts[:1]

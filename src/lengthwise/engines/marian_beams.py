@@ -1,0 +1,237 @@
+"""Beam search with Marian for millions of sentences: no budget, no controls, one CUDA graph per shape of batch.
+
+The beams of a sentence are query positions over one cache of all its beams. A mask says which keys are a beam's own
+history, so no cache is copied when beams are reordered. No shape changes from step to step, nothing waits for the GPU,
+and scores, reordering and finished translations stay on it. Same translations as `generate` of transformers, up to
+rounding. `engines/transformers.py` is the engine for budgets, controls and other models.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+STRIDE = 8  # steps between two checks of whether all sentences are finished
+NEAREST = 4  # times the beams: the most probable tokens of a beam, among which a cost per character may choose
+_NEVER = -1e9  # score of a beam that does not exist; not minus infinity, which would make NaN
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A finished translation: its token ids without the end token, and its score.
+
+    The score is the mean log-probability of its tokens; with a cost per character, the sum of log-probabilities and
+    costs: a mean would hardly favour short translations.
+    """
+
+    ids: list[int]
+    score: float
+
+
+class MarianBeams:
+    """Beam search of a MarianMTModel. `chars`: the characters of each token, for a cost per character."""
+
+    def __init__(self, model: Any, beams: int, chars: Tensor | None = None) -> None:
+        if type(model).__name__ != "MarianMTModel":
+            raise ValueError(f"this beam search runs Marian models; got {type(model).__name__}")
+        self.model, self.beams, config = model.eval(), beams, model.config
+        self.start, self.eos = config.decoder_start_token_id, config.eos_token_id
+        never = {config.pad_token_id, *(ids[0] for ids in model.generation_config.bad_words_ids or [] if len(ids) == 1)}
+        size = model.lm_head.weight.shape[0]
+        self.bias = model.final_logits_bias[0].to(model.dtype, copy=True)  # (vocabulary,)
+        self.bias[sorted(never - {self.eos})] = -torch.inf
+        self.chars = torch.zeros(size, device=model.device)
+        if chars is not None:
+            self.chars[: len(chars)] = chars[:size].to(self.chars)
+        self.batches: dict[tuple[int, int, int], _Batch] = {}
+
+    @torch.inference_mode()
+    def translate(
+        self, sources: Sequence[Sequence[int]], limit: int, char_costs: Sequence[float] | None = None, rows: int = 0
+    ) -> list[list[Hypothesis]]:
+        """Return the finished translations of each source, best first; none if no beam ends within `limit` tokens.
+
+        `char_costs`: nats that each character costs, per source. `rows` and a width that is a multiple of 16 make
+        batches of one shape, which share a graph.
+        """
+        config = self.model.config
+        rows, width = max(rows, len(sources)), -(-max(map(len, sources)) // 16) * 16
+        ids = torch.full((rows, width), config.pad_token_id)
+        mask = torch.zeros((rows, width), dtype=torch.bool)
+        for row, source in enumerate(sources):
+            ids[row, : len(source)] = torch.as_tensor(source)
+            mask[row, : len(source)] = True
+        mask[len(sources) :, 0] = True  # softmax needs a key
+        costs = torch.zeros(rows)
+        if char_costs is not None:
+            costs[: len(sources)] = torch.tensor(char_costs, dtype=torch.float32)
+        limit = min(-(-limit // 16) * 16, config.max_position_embeddings)
+        shape = (rows, width, limit)
+        if shape not in self.batches:
+            self.batches[shape] = _Batch(self, *shape)
+        batch = self.batches[shape]
+        batch.begin(ids, mask, costs, len(sources))
+        return batch.run()[: len(sources)]
+
+
+class _Batch:
+    """Sentences that are translated together. Tensors are changed in place: a graph refers to them by address."""
+
+    def __init__(self, search: MarianBeams, rows: int, width: int, limit: int) -> None:
+        self.search, model, beams = search, search.model, search.beams
+        self.rows, self.limit = rows, limit
+        self.decoder = model.model.decoder
+        device, dtype, config = model.device, model.dtype, model.config
+        heads = config.decoder_attention_heads
+        size = config.d_model // heads
+        layers = len(self.decoder.layers)
+        self.cross = torch.zeros(layers, 2, rows, heads, width, size, dtype=dtype, device=device)  # keys, values
+        self.cache = torch.zeros(layers, 2, rows, heads, limit * beams, size, dtype=dtype, device=device)
+        self.source_bias = torch.zeros(rows, 1, 1, width, dtype=dtype, device=device)
+        self.own = torch.zeros(rows, beams, limit * beams, dtype=torch.bool, device=device)  # keys of a beam's history
+        self.step = torch.zeros(1, dtype=torch.long, device=device)
+        self.token = torch.zeros(rows, beams, dtype=torch.long, device=device)
+        self.score = torch.zeros(rows, beams, device=device)  # summed, of unfinished beams
+        self.history = torch.zeros(rows, beams, limit, dtype=torch.long, device=device)
+        self.done = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.ended = torch.zeros(rows, beams, limit, dtype=torch.long, device=device)  # finished translations
+        self.ended_score = torch.zeros(rows, beams, device=device)
+        self.ended_size = torch.zeros(rows, beams, dtype=torch.long, device=device)
+        self.costs = torch.zeros(rows, 1, 1, device=device)
+        self.beam = torch.arange(beams, device=device)
+        self.graph: Any = None
+
+    def begin(self, ids: Tensor, mask: Tensor, costs: Tensor, used: int) -> None:
+        """Encode the sources and reset the beams; rows from `used` on hold no sentence."""
+        model, device = self.search.model, self.token.device
+        ids, mask = ids.to(device), mask.to(device)
+        memory = model.model.encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        for number, layer in enumerate(self.decoder.layers):
+            attention = layer.encoder_attn
+            for place, projection in enumerate((attention.k_proj, attention.v_proj)):
+                self.cross[number, place].copy_(self._heads(projection(memory)))
+        lowest = torch.finfo(memory.dtype).min
+        self.source_bias.zero_().masked_fill_(~mask[:, None, None], lowest)
+        self.own.zero_()
+        self.step.zero_()
+        self.token.fill_(self.search.start)
+        self.score.fill_(_NEVER)
+        self.score[:, 0] = 0
+        self.history.zero_()
+        self.done.copy_(torch.arange(self.rows, device=device) >= used)
+        self.ended_score.fill_(_NEVER)
+        self.costs.copy_(costs.to(device)[:, None, None])
+
+    def run(self) -> list[list[Hypothesis]]:
+        with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
+            if self.graph is None and self.token.is_cuda:
+                self._capture()
+            step = self._step if self.graph is None else self.graph.replay
+            for number in range(self.limit):
+                if number % STRIDE == 0 and bool(self.done.all()):
+                    break
+                step()
+        columns = (self.ended.tolist(), self.ended_score.tolist(), self.ended_size.tolist())
+        return [
+            [
+                Hypothesis(ids[:size], score)
+                for ids, score, size in sorted(zip(*row, strict=True), key=lambda one: -one[1])
+                if score > _NEVER / 2
+            ]
+            for row in zip(*columns, strict=True)
+        ]
+
+    def _capture(self) -> None:
+        """Capture a step. Steps before it let CUDA libraries initialise; the state is restored after them."""
+        state = [self.step, self.token, self.score, self.history, self.done, self.own]
+        state += [self.ended, self.ended_score, self.ended_size]
+        before = [tensor.clone() for tensor in state]
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
+            for _ in range(3):
+                self._step()
+        torch.cuda.current_stream().wait_stream(aside)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self._step()
+        for tensor, value in zip(state, before, strict=True):
+            tensor.copy_(value)
+
+    # ---- a step
+
+    def _step(self) -> None:
+        beams, rows = self.search.beams, self.rows
+        slots = self.step * beams + self.beam
+        self.own.index_copy_(2, slots, torch.eye(beams, dtype=torch.bool, device=slots.device).expand(rows, -1, -1))
+        logits = self._logits(slots)  # (rows, beams, vocabulary)
+        best, tokens = logits.topk(NEAREST * beams, sorted=False)  # of each beam, then of all
+        best = best.float() - logits.float().logsumexp(-1, keepdim=True) - self.costs * self.search.chars[tokens]
+        best, places = (best + self.score[:, :, None]).flatten(1).topk(2 * beams)
+        tokens = tokens.flatten(1).gather(1, places)
+        parents = places // (NEAREST * beams)
+        ends = tokens == self.search.eos
+        self._keep_ended(best[:, :beams], parents[:, :beams], ends[:, :beams])
+        going = (self._order(2 * beams) + ends * (2 * beams)).topk(beams, largest=False).indices.sort().values
+        parents = parents.gather(1, going)
+        self.token.copy_(tokens.gather(1, going))
+        self.score.copy_(best.gather(1, going))
+        self.own.copy_(self.own.gather(1, parents[:, :, None].expand_as(self.own)))
+        self.history.copy_(self.history.gather(1, parents[:, :, None].expand_as(self.history)))
+        self.history.index_copy_(2, self.step, self.token[:, :, None])
+        self.step += 1
+        # As in transformers: finished if no beam can become better than the worst translation, at its present length.
+        self.done |= self.ended_score.amin(1) >= self.score[:, 0] / self._divisor(self.step)[:, 0]
+        self.done |= self.step >= self.limit
+
+    def _divisor(self, size: Tensor) -> Tensor:
+        """Return what the summed scores of texts of `size` tokens are divided by: (rows, 1)."""
+        return torch.where(self.costs[:, 0] > 0, 1, size)
+
+    def _order(self, count: int) -> Tensor:
+        return torch.arange(count, device=self.token.device).expand(self.rows, -1)
+
+    def _keep_ended(self, best: Tensor, parents: Tensor, ends: Tensor) -> None:
+        """Keep the best finished translations, old and new."""
+        beams, size = self.search.beams, self.step.expand(self.rows, self.search.beams)
+        new = torch.where(ends & ~self.done[:, None], best / self._divisor(self.step + 1), _NEVER)
+        texts = torch.cat([self.ended, self.history.gather(1, parents[:, :, None].expand_as(self.history))], 1)
+        scores, kept = torch.cat([self.ended_score, new], 1).topk(beams)
+        self.ended_score.copy_(scores)
+        self.ended.copy_(texts.gather(1, kept[:, :, None].expand_as(self.ended)))
+        self.ended_size.copy_(torch.cat([self.ended_size, size], 1).gather(1, kept))
+
+    def _logits(self, slots: Tensor) -> Tensor:
+        decoder = self.decoder
+        hidden = decoder.embed_tokens(self.token) * decoder.embed_scale
+        hidden = hidden + decoder.embed_positions.weight.index_select(0, self.step).to(hidden.dtype)
+        own = torch.zeros_like(self.own, dtype=hidden.dtype).masked_fill_(~self.own, torch.finfo(hidden.dtype).min)
+        for number, layer in enumerate(decoder.layers):
+            attention = layer.self_attn
+            keys, values = self.cache[number]
+            keys.index_copy_(2, slots, self._heads(attention.k_proj(hidden)))
+            values.index_copy_(2, slots, self._heads(attention.v_proj(hidden)))
+            hidden = layer.self_attn_layer_norm(hidden + self._attend(attention, hidden, keys, values, own[:, None]))
+            attention = layer.encoder_attn
+            keys, values = self.cross[number]
+            found = self._attend(attention, hidden, keys, values, self.source_bias)
+            hidden = layer.encoder_attn_layer_norm(hidden + found)
+            inner = layer.activation_fn(layer.fc1(hidden))
+            hidden = layer.final_layer_norm(hidden + layer.fc2(inner))
+        return F.linear(hidden, self.search.model.lm_head.weight, self.search.bias)
+
+    def _attend(self, attention: Any, hidden: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        queries = self._heads(attention.q_proj(hidden))
+        weights = queries @ keys.transpose(2, 3) / math.sqrt(queries.shape[-1]) + bias
+        found = weights.softmax(-1, dtype=torch.float32).to(values.dtype) @ values
+        merged: Tensor = attention.out_proj(found.transpose(1, 2).flatten(2))
+        return merged
+
+    def _heads(self, states: Tensor) -> Tensor:
+        """(rows, time, width) -> (rows, heads, time, size)."""
+        heads = self.search.model.config.decoder_attention_heads
+        return states.view(*states.shape[:-1], heads, -1).transpose(1, 2)
