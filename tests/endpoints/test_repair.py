@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import lengthwise
+from endpoint_server import chat, serving
 
 PROMPT = "Describe the sea."
 GOOD = "The sea is wide. It is blue."
@@ -104,6 +105,19 @@ def test_a_forced_end_token_is_no_end():
     one, seen = client(completion(GOOD))
     assert lengthwise.repair(one, PROMPT, reply, "at most 40 chars").text == GOOD
     assert len(seen) == 1
+
+
+def test_the_client_of_the_openai_library():
+    openai = pytest.importorskip("openai")
+    with serving(
+        lambda body, number: chat("Ships pass in the night.") if number else chat(HALF, reason="length")
+    ) as at:
+        with openai.OpenAI(base_url=at.url, api_key="none") as one:
+            reply = one.chat.completions.create(model="toy", messages=[{"role": "user", "content": PROMPT}])
+            found = lengthwise.repair(one, PROMPT, reply, "40-130 chars", model="toy", vllm=True)
+        assert found.text == "The sea is wide and it is blue. Ships pass in the night."
+        assert at.requests[1]["model"] == "toy"
+        assert at.requests[1]["vllm_xargs"]["length_prefix"] == "The sea is wide and it is blue."
 
 
 def test_calls_are_limited_and_the_nearest_text_is_kept():

@@ -21,6 +21,7 @@ def repair(
     reply: Any,
     length: str | Budget,
     *,
+    model: str | None = None,
     vllm: bool = False,
     max_calls: int = MAX_CALLS,
     **options: Any,
@@ -29,7 +30,7 @@ def repair(
 
     `client`: an `openai.OpenAI`, whose errors are raised. `messages`: those of the request, or the prompt alone.
     `reply`: what `client.chat.completions.create` returned; of several choices the best is taken. If it fits and is
-    complete, no call is made. `vllm`: the server is vLLM with Lengthwise, so new endings have the hard budget as well;
+    complete, no call is made. `model`: its name, if the reply does not have it. `vllm`: the server is vLLM with Lengthwise, so new endings have the hard budget as well;
     with `logprobs=True, top_logprobs=2`, forced endings are found and replaced. `max_calls`: for the last stretch.
     `options` go to every call (`temperature`, `seed`, ...).
     """
@@ -40,12 +41,14 @@ def repair(
         raise ValueError("the last of `messages` must be the user's, the one that the reply answers")
     budget = check_row(asked[-1]["content"], length)
     received = _plain(reply)
-    calls = _Calls(client, received["model"], asked[:-1], budget if vllm else None, options)
+    if not (model := model or received.get("model")):
+        raise ValueError("the reply does not name its model; give `model`")
+    calls = _Calls(client, model, asked[:-1], budget if vllm else None, options)
     fitting = Fitting(asked[-1]["content"], budget, None, calls.ask)
     for one in read_answer(received).replies:
         fitting.add(one)
     fitting.run(lambda: calls.made < max_calls)
-    return text_record(fitting, received["model"], calls.made, calls.tokens)
+    return text_record(fitting, model, calls.made, calls.tokens)
 
 
 def _plain(reply: Any) -> dict[str, Any]:
