@@ -30,8 +30,9 @@ def repair(
 
     `client`: an `openai.OpenAI`, whose errors are raised. `messages`: those of the request, or the prompt alone.
     `reply`: what `client.chat.completions.create` returned; of several choices the best is taken. If it fits and is
-    complete, no call is made. `model`: its name, if the reply does not have it. `vllm`: the server is vLLM with Lengthwise, so new endings have the hard budget as well;
-    with `logprobs=True, top_logprobs=2`, forced endings are found and replaced. `max_calls`: for the last stretch.
+    complete, no call is made. `model`: its name, if the reply does not have it. `vllm`: the server is vLLM with
+    Lengthwise, so new endings have the hard budget as well. If the request had `logprobs=True, top_logprobs=2`, forced
+    endings are found and replaced. `max_calls`: for the last stretch.
     `options` go to every call (`temperature`, `seed`, ...).
     """
     asked: Messages = (
