@@ -27,7 +27,8 @@ from lengthwise.length.budget import Budget
 from lengthwise.length.sentences import finished
 from lengthwise.length.units import measure
 
-PROMPTS = Path(__file__).with_name("prompts.txt").read_text().splitlines()
+# (kind, prompt): questions, lists, letters, code, ... None of them was used to choose the wording of the requests.
+PROMPTS = [line.split("\t") for line in Path(__file__).with_name("kinds.tsv").read_text("utf-8").splitlines()]
 CONCURRENCY = 8
 SAMPLING: dict[str, Any] = {"temperature": 0.7, "top_p": 0.9, "top_k": None}  # of the endpoint
 BUDGETS = ["at most 280 chars", "60-80 words", "exactly 50 words"]
@@ -167,18 +168,18 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
     options = parser.parse_args()
     url = options.url or f"http://127.0.0.1:{serve_plain().server_port}/v1"
-    endpoint, prompts = Endpoint(options.name, url, timeout=600), PROMPTS[: options.prompts]
+    endpoint, asked = Endpoint(options.name, url, timeout=600), PROMPTS[: options.prompts]
     writer = EndpointWriter(endpoint, max_calls=options.max_calls, concurrency=CONCURRENCY)
-    print(f"lengthwise {lengthwise.__version__}, {options.name}, {len(prompts)} prompts, {options.max_calls} calls")
+    print(f"lengthwise {lengthwise.__version__}, {options.name}, {len(asked)} prompts, {options.max_calls} calls")
     log = options.json.open("w") if options.json else None
     results: dict[tuple[Budget, str], list[dict[str, Any]]] = {}
-    for start in range(0, len(prompts), CONCURRENCY):  # in parts, so that an interrupted run leaves rows of all budgets
-        part = prompts[start : start + CONCURRENCY]
+    for start in range(0, len(asked), CONCURRENCY):  # in parts, so that an interrupted run leaves rows of all budgets
+        part = asked[start : start + CONCURRENCY]
         for budget in map(Budget.parse, options.budget or BUDGETS):
-            for name, rows in systems(endpoint, writer, part, budget, start).items():
+            for name, rows in systems(endpoint, writer, [one for _, one in part], budget, start).items():
                 results.setdefault((budget, name), []).extend(rows)
-                for prompt, row in zip(part, rows, strict=True):
-                    row = {"budget": str(budget), "system": name, "prompt": prompt, **row}
+                for (kind, prompt), row in zip(part, rows, strict=True):
+                    row = {"budget": str(budget), "system": name, "kind": kind, "prompt": prompt, **row}
                     print(json.dumps(row, ensure_ascii=False), file=log, flush=True) if log else None
     print("| budget | system | within % | complete % | both % | calls | tokens | mean length |\n" + "|---" * 8 + "|")
     for (budget, name), rows in results.items():

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src/lengthwise"
 ROOMS = (
     *("length", "formats", "constraint", "controls", "models", "engines", "scoring", "generation", "endpoints"),
     *("translation", "shortening", "localisation", "corpora", "distill", "training", "metrics", "evaluation"),
-    *("server", "benchmark", "cli", "integrations"),
+    *("integrations", "server", "benchmark", "cli"),
 )
 WIDTH = "100"
 

@@ -1,4 +1,4 @@
-"""Write the claims, tables and commands in docs/results/*.md and README.md from results/*.json.
+"""Write the claims, tables and commands in docs/*.md, docs/results/*.md and README.md from results/*.json.
 
     python docs/results.py            rewrite the marked blocks of every page
     python docs/results.py --check    change nothing; exit 1 if a page is stale
@@ -129,7 +129,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if a page is stale")
     options = parser.parse_args()
     stale = []
-    for page in (README, *sorted(PAGES.glob("*.md"))):
+    for page in (README, *sorted(PAGES.parent.glob("*.md")), *sorted(PAGES.glob("*.md"))):
         before = page.read_text(encoding="utf-8")
         if (after := BLOCK.sub(block, before)) != before:
             stale.append(page.name)

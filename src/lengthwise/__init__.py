@@ -27,6 +27,7 @@ _NAMES = {
     ],
     "models.checkpoint": ["save"],
     "endpoints.load": ["load"],
+    "endpoints.repair": ["repair"],
     "generation.generator": ["Writer", "Written"],
     "shortening.shortener": ["Shortened", "Shortener", "shorten"],
 }
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     )
     from .controls.attach import attach, detach
     from .endpoints.load import load
+    from .endpoints.repair import repair
     from .generation.generator import Writer, Written
     from .length.budget import Budget, about, at_least, at_most, between, exactly, ratio
     from .length.units import UNITS, measure

@@ -6,25 +6,27 @@ from families import tiny
 
 from lengthwise.engines.marian_beams import MarianBeams
 
-SOURCES = [[5, 9, 30, 2], [7, 8, 9, 10, 11, 12, 2], [40, 2], [21, 22, 23, 24, 25, 2]]
+SOURCES = [[5, 9, 30, 2], [7, 8, 9, 10, 11, 12, 2], [33, 34, 35, 2], [21, 22, 23, 24, 25, 2]]
+LIMIT = 96
 
 
 @pytest.fixture
 def model():
-    torch.manual_seed(3)
+    """Return a random model that writes no padding, and that becomes the likelier to end a text the longer it is."""
     found = tiny("marian", range(60))
-    with torch.no_grad():  # a random model writes padding, and hardly ever ends a text
-        found.final_logits_bias[0, found.config.eos_token_id] += 1.5
+    positions = found.model.decoder.embed_positions.weight
+    with torch.no_grad():
         found.final_logits_bias[0, found.config.pad_token_id] = -1e4
+        positions += torch.arange(len(positions))[:, None] / 2 * found.lm_head.weight[found.config.eos_token_id]
     return found
 
 
-def reference(model, source, beams, limit):
+def reference(model, source, beams):
     """Return the best translation of transformers and its score."""
     found = model.generate(
         torch.tensor([source]),
         num_beams=beams,
-        max_new_tokens=limit,
+        max_new_tokens=LIMIT,
         do_sample=False,
         return_dict_in_generate=True,
         output_scores=True,
@@ -35,32 +37,33 @@ def reference(model, source, beams, limit):
 
 @pytest.mark.parametrize("beams", [2, 4])
 def test_the_best_translation_is_that_of_transformers(model, beams):
-    found = MarianBeams(model, beams).translate(SOURCES, limit=64)
+    found = MarianBeams(model, beams).translate(SOURCES, LIMIT)
     for source, hypotheses in zip(SOURCES, found, strict=True):
-        ids, score = reference(model, source, beams, 64)
+        ids, score = reference(model, source, beams)
+        assert len(ids) > 3
         assert hypotheses[0].ids == ids
         assert hypotheses[0].score == pytest.approx(score, abs=1e-5)
 
 
 def test_translations_do_not_depend_on_other_rows_or_empty_ones(model):
     search = MarianBeams(model, 3)
-    together = search.translate(SOURCES, limit=64, rows=7)
-    alone = [search.translate([source], limit=64)[0] for source in SOURCES]
+    together = search.translate(SOURCES, LIMIT, rows=7)
+    alone = [search.translate([source], LIMIT)[0] for source in SOURCES]
     assert [[one.ids for one in some] for some in together] == [[one.ids for one in some] for some in alone]
 
 
 def test_a_batch_starts_from_nothing(model):
     search = MarianBeams(model, 3)
-    first = search.translate(SOURCES, limit=64)
-    search.translate(SOURCES[::-1], limit=64)
-    assert search.translate(SOURCES, limit=64) == first
+    first = search.translate(SOURCES, LIMIT)
+    search.translate(SOURCES[::-1], LIMIT)
+    assert search.translate(SOURCES, LIMIT) == first
 
 
 def test_a_cost_per_character_makes_translations_shorter(model):
     chars = torch.ones(model.config.vocab_size)
     search = MarianBeams(model, 4, chars)
-    free = search.translate(SOURCES, limit=64)
-    short = search.translate(SOURCES, limit=64, char_costs=[1.0] * len(SOURCES))
+    free = search.translate(SOURCES, LIMIT)
+    short = search.translate(SOURCES, LIMIT, char_costs=[1.0] * len(SOURCES))
     assert sum(len(some[0].ids) for some in short) < sum(len(some[0].ids) for some in free if some)
 
 

@@ -234,7 +234,7 @@ def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
 def test_a_file_in_the_place_of_the_journal_is_kept(file, tmp_path, text):
     mine, partial = tmp_path / "out.md.sentences.jsonl", tmp_path / "out.md.partial"
     mine.write_text(text)
-    with pytest.raises(ValueError, match=r"out\.md\.sentences\.jsonl .* is another file; rename it or the output"):
+    with pytest.raises(ValueError, match=r"sentences\.jsonl .* is another file; rename it, or give another --out"):
         run(Fake(), file(), None, tmp_path / "out.md")
     partial.touch()
     with pytest.raises(ValueError, match=r"out\.md\.partial exists"):

@@ -39,6 +39,13 @@ _ENGINE_DEFAULT = (
     "[default: gguf for GGUF files, onnx on a CPU for models with a short name and exported ones, else transformers]"
 )
 Engine = Annotated[str | None, option(_ENGINE_HELP + _ENGINE_DEFAULT, "NAME")]
+_RAY_HELP = "Many lines: ray, on the workers of a Ray cluster (ray:transformers names their engine). "
+BulkEngine = Annotated[str | None, option(_ENGINE_HELP + _RAY_HELP + _ENGINE_DEFAULT, "NAME")]
+RayAddress = Annotated[
+    str | None, option("--engine ray: the cluster. [default: $RAY_ADDRESS, else this machine]", "HOST:PORT")
+]
+Workers = Annotated[int | None, integer("--engine ray: number of workers. [default: one per GPU, or per 4 cores]")]
+Journal = Annotated[Path | None, option("--engine ray: keep finished texts here; the same command resumes.", "FILE")]
 InPlace = Annotated[bool, flag("--in-place", "String files: write to FILE itself, not to --out.")]
 Encoding = Annotated[str, option("The encoding of string files that are not UTF-8 and do not name one.", "NAME")]
 Beams = Annotated[int, integer("Beam size.")]

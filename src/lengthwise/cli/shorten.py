@@ -1,13 +1,14 @@
 """`lengthwise shorten`: shorten a text, or the lines of a file or of stdin, to one length or several."""
 
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import localise, options, terminal
+from . import bulk, localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import load
 from .options import argument, flag, integer, option
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from ..localisation.plan import Task
     from ..shortening.shortener import Shortened, Shortener
     from ..translation.line_input import InputLine, LineParser
+
+    # From batches of lines to each batch with its shortened texts.
+    _Shorten = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Shortened]]]]
 
 BATCH_SIZE = 8  # lines: enough to batch sentences of similar length, few enough to show progress
 
@@ -45,7 +49,10 @@ def shorten(
     lines: Lines = None,
     encoding: options.Encoding = "",
     device: options.Device = None,
-    engine: options.Engine = None,
+    engine: options.BulkEngine = None,
+    ray_address: options.RayAddress = None,
+    workers: options.Workers = None,
+    journal: options.Journal = None,
     as_json: options.Json = False,
 ) -> None:
     """Say the same in less room.
@@ -90,6 +97,9 @@ def shorten(
     if (style or source) and not strings:
         raise terminal.UsageError("--preset, --cps, --line, --lines and --from are for subtitles: .srt, .vtt, .ass")
     parsers = _parsers(length, unit, in_columns)
+    in_lines = (text == "-" or file is not None) and not strings
+    cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
+    settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
     if strings:
         from ..localisation.plan import Task
 
@@ -98,18 +108,23 @@ def shorten(
         found = localise.pairs(strings, out, in_place, encoding)
         if style or source:
             need_subtitles(found, "--preset, --cps, --line, --lines and --from")
-        settings = {"form": form, "candidates": candidates, "faithful": faithful}
         task = Task(None, source or "en", localise.length_rule(parsers[0].budget), localise.file_rules(), style)
         _shorten_files(_shortener(model, form, device, engine), found, task, settings, encoding, as_json)
         return
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
-    shortener = _shortener(model, form, device, engine)
-    printer = _Printer(shortener, form, candidates, faithful, as_json)
+    if cluster:
+        from ..shortening.shortener import Shortened
+
+        make = partial(_line_shortener, model=model, **settings)
+        shortened: _Shorten = partial(cluster.run, make, size=BATCH_SIZE * len(parsers), kind=Shortened)
+    else:
+        shortened = partial(bulk.in_turn, _line_shortener(device, model=model, engine=engine, **settings))
+    printer = _Printer(as_json)
     if given := FileLines(file) if file else stdin:
         with terminal.report_interrupt(lambda: given.progress(printer.done // len(parsers), "shortened")):
-            _shorten_lines(given, parsers, printer)
+            _shorten_lines(given, parsers, shortened, printer)
     else:
-        _shorten_one(text, [parser.budget for parser in parsers if parser.budget], printer)
+        _shorten_one(text, [parser.budget for parser in parsers if parser.budget], shortened, printer)
     if printer.misfits or printer.errors or printer.incomplete:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
@@ -136,35 +151,38 @@ def _shortener(model: str, form: str, device: str | None, engine: str | None) ->
     return load_shortener(model, form, load=partial(load, engine=engine), device=device)
 
 
+def _line_shortener(
+    device: str | None, *, model: str, engine: str | None, **settings: Any
+) -> "bulk.Work[InputLine, Shortened]":
+    """Load the models and return what shortens a batch of lines with them."""
+    return partial(_shorten_batch, _shortener(model, settings["form"], device, engine), settings)
+
+
+def _shorten_batch(shortener: "Shortener", settings: dict[str, Any], lines: "Sequence[InputLine]") -> "list[Shortened]":
+    """Return a result for each line; an empty line, and a header, stays as it is."""
+    from dataclasses import replace
+
+    from ..shortening.shortener import Shortened
+
+    results = []
+    for line in lines:
+        fault = line.error or (None if line.budget else "the line has no length; give --length for such lines")
+        results.append(Shortened(line.text.strip(), 0, "", "", True, True, "", 0, source=line.text, route="unchanged"))
+        if fault and line.text.strip() and not line.is_header:
+            results[-1] = replace(results[-1], text="", error=fault, fits=False, complete=False, route="")
+    open_ = [n for n, line in enumerate(lines) if line.text.strip() and not line.is_header and not results[n].error]
+    budgets = [lines[n].budget or "" for n in open_]
+    for n, one in zip(open_, shortener.shorten([lines[n].text for n in open_], budgets, **settings), strict=True):
+        results[n] = one
+    return results
+
+
 class _Printer:
-    """Shortens texts, prints the results one by one, and counts those that do not fit or have another fault."""
+    """Prints results one by one and counts those that do not fit or have another fault."""
 
-    def __init__(self, shortener: "Shortener", form: str, candidates: int, faithful: bool, as_json: bool) -> None:
-        self.shortener, self.as_json = shortener, as_json
-        self.settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
         self.done = self.misfits = self.errors = self.incomplete = 0
-
-    def shortened(self, lines: "list[InputLine]") -> "list[Shortened]":
-        """Return a result for each line; an empty line, and a header, stays as it is."""
-        from dataclasses import replace
-
-        from ..shortening.shortener import Shortened
-
-        results = []
-        for line in lines:
-            fault = line.error or (None if line.budget else "the line has no length; give --length for such lines")
-            results.append(
-                Shortened(line.text.strip(), 0, "", "", True, True, "", 0, source=line.text, route="unchanged")
-            )
-            if fault and line.text.strip() and not line.is_header:
-                results[-1] = replace(results[-1], text="", error=fault, fits=False, complete=False, route="")
-        open_ = [n for n, line in enumerate(lines) if line.text.strip() and not line.is_header and not results[n].error]
-        budgets = [lines[n].budget or "" for n in open_]
-        for n, one in zip(
-            open_, self.shortener.shorten([lines[n].text for n in open_], budgets, **self.settings), strict=True
-        ):
-            results[n] = one
-        return results
 
     def show(self, one: "Shortened") -> None:
         self.done += 1
@@ -197,11 +215,11 @@ def _shorten_files(
     )
 
 
-def _shorten_one(text: str, budgets: "list[Budget]", printer: _Printer) -> None:
+def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", printer: _Printer) -> None:
     from ..translation.line_input import InputLine
 
     with terminal.console().status("shortening"):
-        results = printer.shortened([InputLine(text, budget) for budget in budgets])
+        [(_, results)] = shortened([[InputLine(text, budget) for budget in budgets]])
     for one in results:
         if one.error is None or printer.as_json:
             printer.show(one)
@@ -210,14 +228,14 @@ def _shorten_one(text: str, budgets: "list[Budget]", printer: _Printer) -> None:
         terminal.print_verdict(one, dim=one.fits and one.complete and one.note is None)
 
 
-def _shorten_lines(source: StdinLines | FileLines, parsers: "list[LineParser]", printer: _Printer) -> None:
+def _shorten_lines(
+    source: StdinLines | FileLines, parsers: "list[LineParser]", shortened: "_Shorten", printer: _Printer
+) -> None:
     number = 0
     with terminal.progress_bar(disable=sys.stdout.isatty()) as bar:  # on a terminal, the lines show the progress
         task = bar.add_task("shortening", total=None)
-        for batch in source.text_batches(BATCH_SIZE):
-            rows = [parser.parse(batch) for parser in parsers]
-            flat = [line for same in zip(*rows, strict=True) for line in same]
-            for n, (line, one) in enumerate(zip(flat, printer.shortened(flat), strict=True)):
+        for lines, texts in shortened(_parsed(source, parsers)):
+            for n, (line, one) in enumerate(zip(lines, texts, strict=True)):
                 if line.is_header:
                     if not printer.as_json and n % len(parsers) == 0:
                         print(line.text, flush=True)
@@ -226,8 +244,15 @@ def _shorten_lines(source: StdinLines | FileLines, parsers: "list[LineParser]", 
                 if not printer.as_json and not (one.fits and one.intact):
                     place = number + n // len(parsers) + 1
                     terminal.print_message(f"line {place}: {one.error or terminal.verdict(one)}")
-            number += len(batch)
+            number += len(lines) // len(parsers)
             bar.update(task, completed=number, total=source.seen)
     if printer.misfits or printer.errors or printer.incomplete:
         counts = f"{printer.misfits} do not fit or lost a placeholder, {printer.incomplete} fit but are not complete"
         terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be shortened")
+
+
+def _parsed(source: StdinLines | FileLines, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":
+    """Yield batches of lines, each line once for each of the lengths."""
+    for batch in source.text_batches(BATCH_SIZE):
+        rows = [parser.parse(batch) for parser in parsers]
+        yield [line for same in zip(*rows, strict=True) for line in same]

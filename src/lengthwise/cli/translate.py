@@ -3,13 +3,15 @@
 import json
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from . import localise, options, terminal
+from . import bulk, localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import folder, load
 from .options import argument, flag, integer, option
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from ..length.budget import Budget
     from ..localisation.plan import Task
     from ..translation import Translation, Translator
-    from ..translation.line_input import LineParser
+    from ..translation.line_input import InputLine, LineParser
+
+    # From batches of lines to each batch with its translations.
+    _Translate = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Translation]]]]
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
 BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
@@ -60,7 +65,10 @@ def translate(
     lines: Lines = None,
     encoding: options.Encoding = "",
     device: options.Device = None,
-    engine: options.Engine = None,
+    engine: options.BulkEngine = None,
+    ray_address: options.RayAddress = None,
+    workers: options.Workers = None,
+    journal: options.Journal = None,
     explain: options.Explain = False,
     as_json: options.Json = False,
 ) -> None:
@@ -139,27 +147,37 @@ def translate(
             raise terminal.UsageError("--explain is for one text and a --length")
         terminal.print_explanation(name, "translate", parser.budget, text, as_json)
         return
+    in_lines = (text == "-" or file is not None) and not strings
+    cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
-    search: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
-    translator = _translator(name, reverse, device, engine, fitted=not no_control, source=source, target=to, **search)
-    if strings:
-        from ..localisation.plan import Task
+    asked: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
+    asked |= {"name": name, "reverse": reverse, "fitted": not no_control, "source": source, "target": to}
+    if cluster:
+        from ..translation import Translation
 
-        limits = localise.length_rule(parser.budget, min_limit), localise.file_rules(), style
-        task = Task(to, source, *limits, again)
-        _translate_files(translator, found, task, encoding, as_json)
-        return
-    if document:
-        translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
-        return
+        make = partial(_line_translator, **asked)
+        translated: _Translate = partial(cluster.run, make, size=BATCH_SIZE, kind=Translation)
+    else:
+        translator = _translator(device, engine=engine, **asked)
+        if strings:
+            from ..localisation.plan import Task
+
+            limits = localise.length_rule(parser.budget, min_limit), localise.file_rules(), style
+            task = Task(to, source, *limits, again)
+            _translate_files(translator, found, task, encoding, as_json)
+            return
+        if document:
+            translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
+            return
+        translated = partial(bulk.in_turn, partial(_translate_batch, translator))
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
         printer = _Printer(stream, as_json)
         if given := FileLines(file) if file else stdin:
             file_name = stream.name if out else ""
             with terminal.report_interrupt(lambda: given.progress(printer.done, "translated", file_name)):
-                _translate_lines(translator, parser, given, printer)
+                _translate_lines(translated, parser, given, printer)
         else:
-            _translate_one(translator, text, parser.budget, printer)
+            _translate_one(translated, text, parser.budget, printer)
     if not printer.all_well:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
@@ -178,8 +196,19 @@ def _default_model(source: str, target: str) -> str:
     raise terminal.UsageError(f"no translator from {source} to {target} has a short name; {advice}")
 
 
+def _line_translator(device: str | None, **asked: Any) -> "bulk.Work[InputLine, Translation]":
+    """Load the models and return what translates a batch of lines with them."""
+    return partial(_translate_batch, _translator(device, **asked))
+
+
+def _translate_batch(translator: "Translator", lines: "Sequence[InputLine]") -> "list[Translation]":
+    from ..translation.line_input import translate_lines
+
+    return list(translate_lines(translator, lines))
+
+
 def _translator(
-    name: str, reverse: str, device: str | None, engine: str | None, fitted: bool, **options: Any
+    device: str | None, *, name: str, reverse: str, engine: str | None, fitted: bool, **options: Any
 ) -> "Translator":
     if not fitted:
         folder(name)  # raises if there is no such model
@@ -226,9 +255,11 @@ class _Printer:
         return not (self.misfits or self.damaged or self.errors or self.incomplete)
 
 
-def _translate_one(translator: "Translator", text: str, budget: "Budget | None", printer: _Printer) -> None:
+def _translate_one(translated: "_Translate", text: str, budget: "Budget | None", printer: _Printer) -> None:
+    from ..translation.line_input import InputLine
+
     with terminal.console().status("translating"):
-        [one] = translator.translate([text], budget)
+        [(_, [one])] = translated([[InputLine(text, budget)]])
     if one.error is None or printer.as_json:
         printer.show(one)
     terminal.print_verdict(one, dim=one.fits and one.complete and one.intact)
@@ -237,16 +268,13 @@ def _translate_one(translator: "Translator", text: str, budget: "Budget | None",
 
 
 def _translate_lines(
-    translator: "Translator", parser: "LineParser", source: StdinLines | FileLines, printer: _Printer
+    translated: "_Translate", parser: "LineParser", source: StdinLines | FileLines, printer: _Printer
 ) -> None:
-    from ..translation.line_input import translate_lines
-
     number, incomplete = 0, []
     with terminal.progress_bar(disable=printer.stream.isatty()) as bar:  # on a terminal, the lines show the progress
         task = bar.add_task("translating", total=None)
-        for batch in source.text_batches(BATCH_SIZE):
-            lines = parser.parse(batch)
-            for line, one in zip(lines, translate_lines(translator, lines), strict=True):
+        for lines, texts in translated(map(parser.parse, source.text_batches(BATCH_SIZE))):
+            for line, one in zip(lines, texts, strict=True):
                 number += 1
                 if not line.is_header:
                     printer.show(one)

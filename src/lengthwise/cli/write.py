@@ -1,7 +1,7 @@
 """`lengthwise write`: write a text for one prompt, or for each line of stdin, within a length."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ import typer
 
 from ..endpoints.client import is_endpoint
 from ..generation.options import is_sampling
-from . import options, terminal
+from . import bulk, options, terminal
 from .input_lines import StdinLines
 from .loading import load, load_endpoint
 from .options import argument, integer, option
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..length.budget import Budget
 
 Write = Callable[..., "Sequence[Written]"]  # Writer.write with all options but the seed
+Row = tuple[int, str, str | None]  # the number of a line, its prompt, and the reason why it cannot be read
 
 
 def write(
@@ -34,11 +35,14 @@ def write(
     seed: options.Seed = 0,
     system: options.System = None,
     beams: options.Beams = 1,
-    engine: options.Engine = None,
+    engine: options.BulkEngine = None,
     device: options.Device = None,
     dtype: options.Dtype = None,
     explain: options.Explain = False,
     max_calls: Annotated[int | None, integer("Calls of an API for one text at most. [default: 8]")] = None,
+    ray_address: options.RayAddress = None,
+    workers: options.Workers = None,
+    journal: options.Journal = None,
     as_json: options.Json = False,
 ) -> None:
     """Write a text that fits.
@@ -80,24 +84,31 @@ def write(
         {"--beams": beams > 1, "--device": device, "--dtype": dtype, "--engine": engine},
         {"--max-calls": max_calls},
     )
+    cluster = bulk.cluster(engine, device, ray_address, workers, journal, lines=prompt == "-")
     lines = StdinLines() if prompt == "-" else None  # stdin is read while the model loads
-    writer: Writer | EndpointWriter
-    if remote:
-        writer = load_endpoint(model, max_calls)
+    asked: dict[str, Any] = {"budgets": budget, "system": system, "candidates": candidates, **generation}
+    # One line per call: the seed of a text depends on its index in the call, and calls on when lines arrive.
+    # An endpoint gives line n the same seed in any call.
+    alone = sampling and not remote
+    if cluster and lines:
+        from ..generation.generator import BATCH_SIZE, Written
+
+        size = 1 if alone else max(1, BATCH_SIZE // max(candidates, beams))
+        make = partial(_line_writer, model=model, dtype=dtype, seed=seed, **asked)
+        all_fit = _write_lines(lines, size, partial(cluster.run, make, size=size, kind=Written))
     else:
-        writer = load(model, device, dtype=dtype, engine=engine)
-        _warn_of_window(writer, budget)
-    call: Write = partial(writer.write, budgets=budget, system=system, candidates=candidates, **generation)
-    if lines is None:
-        module = getattr(writer, "model", None)
-        with terminal.console().status("writing") as status, _token_count(module, status):
-            [written] = call([prompt], seed=seed)
-        all_fit = _show(prompt, written, as_json)
-    else:
-        # One line per call: the seed of a text depends on its index in the call, and calls on when lines arrive.
-        # An endpoint gives line n the same seed in any call.
-        size = 1 if sampling and not remote else max(1, writer.batch_size // max(candidates, beams))
-        all_fit = _write_lines(call, lines, size, seed)
+        writer: Writer | EndpointWriter
+        if remote:
+            writer = load_endpoint(model, max_calls)
+        else:
+            writer = load(model, device, dtype=dtype, engine=engine)
+            _warn_of_window(writer, budget)
+        call: Write = partial(writer.write, **asked)
+        if lines is None:
+            all_fit = _write_one(prompt, partial(call, seed=seed), getattr(writer, "model", None), as_json)
+        else:
+            size = 1 if alone else max(1, writer.batch_size // max(candidates, beams))
+            all_fit = _write_lines(lines, size, partial(bulk.in_turn, partial(_write_batch, call, seed)))
     if not all_fit:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
@@ -126,7 +137,9 @@ def _token_count(model: Any, status: Any) -> Any:
     return model.register_forward_hook(lambda *_: status.update(f"writing: {next(steps):,} tokens"))
 
 
-def _show(prompt: str, written: "Written", as_json: bool) -> bool:
+def _write_one(prompt: str, call: Write, model: Any, as_json: bool) -> bool:
+    with terminal.console().status("writing") as status, _token_count(model, status):
+        [written] = call([prompt])
     if as_json:
         terminal.print_json({"prompt": prompt, **written.as_json()})
     elif written.error is None:
@@ -135,13 +148,17 @@ def _show(prompt: str, written: "Written", as_json: bool) -> bool:
     return written.error is None and written.fits
 
 
-def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:
+def _write_lines(
+    lines: StdinLines,
+    size: int,
+    write: "Callable[[Iterable[list[Row]]], Iterator[tuple[Sequence[Row], list[Written]]]]",
+) -> bool:
     done = misfits = incomplete = errors = 0
     progress = terminal.progress_bar(disable=sys.stdout.isatty())  # on a terminal, the lines show the progress
     with terminal.report_interrupt(lambda: lines.progress(done, "written")), progress as bar:
         task = bar.add_task("writing", total=None)
-        for batch in lines.batches(size):
-            for prompt, written in _write_batch(call, batch, done + 1, (seed + done) % 2**63):
+        for rows, texts in write(_rows(lines, size)):
+            for (_, prompt, _), written in zip(rows, texts, strict=True):
                 done += 1
                 terminal.print_json({"prompt": prompt, **written.as_json()})
                 misfits += written.error is None and not written.fits
@@ -154,12 +171,27 @@ def _write_lines(call: Write, lines: StdinLines, size: int, seed: int) -> bool:
     return not (misfits or errors)
 
 
-def _write_batch(call: Write, batch: list[bytes], number: int, seed: int) -> "Iterator[tuple[str, Written]]":
-    """Yield each prompt and its text. A line that is not UTF-8 gives a row with an error. `number`: the first line."""
-    rows = [_decoded(line, f"line {n}") for n, line in enumerate(batch, number)]
-    texts = call(["" if error else prompt for prompt, error in rows], seed=seed)
-    for (prompt, error), written in zip(rows, texts, strict=True):
-        yield prompt, replace(written, error=error) if error else written
+def _rows(lines: StdinLines, size: int) -> Iterator[list[Row]]:
+    """Yield the lines in batches, each with its number, which begins at 1."""
+    number = 1
+    for batch in lines.batches(size):
+        yield [(n, *_decoded(line, f"line {n}")) for n, line in enumerate(batch, number)]
+        number += len(batch)
+
+
+def _line_writer(
+    device: str | None, *, model: str, engine: str | None, dtype: str | None, seed: int, **asked: Any
+) -> "bulk.Work[Row, Written]":
+    """Load a model and return what writes a batch of lines with it."""
+    return partial(_write_batch, partial(load(model, device, dtype=dtype, engine=engine).write, **asked), seed)
+
+
+def _write_batch(call: Write, seed: int, rows: Sequence[Row]) -> "list[Written]":
+    """Return a text for each line. A line that is not UTF-8 gives one with an error."""
+    texts = call(["" if error else prompt for _, prompt, error in rows], seed=(seed + rows[0][0] - 1) % 2**63)
+    return [
+        replace(written, error=error) if error else written for (_, _, error), written in zip(rows, texts, strict=True)
+    ]
 
 
 def _decoded(line: bytes, name: str) -> tuple[str, str | None]:

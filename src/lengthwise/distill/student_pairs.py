@@ -2,8 +2,8 @@
 
 Sequence-level knowledge distillation (Kim & Rush 2016). For a student that receives a length, some sentences are
 translated with a cost per character: their translations are shorter. Of the other beams, the shortest is kept as well
-if it is clearly shorter than the best and nearly as probable. Rows are written batch by batch: an interrupted run can be
-resumed. Sentences without a finished translation are counted, not written.
+if it is clearly shorter than the best and nearly as probable. Rows are written batch by batch: an interrupted run can
+be resumed. Sentences without a finished translation are counted, not written.
 
     out.jsonl            {"id", "source", "target", "cost"}; the id of a second translation ends in ".short"
     out.settings.json    how they were made

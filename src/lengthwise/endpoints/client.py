@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from .forced import forced_ends
+
 DEFAULT_URL = "https://api.openai.com/v1"
 # Environment variables, the first that is set. The second is for the default URL only: it is a key of OpenAI.
 KEYS = ("LENGTHWISE_API_KEY", "OPENAI_API_KEY")
@@ -41,10 +43,14 @@ class EndpointError(RuntimeError):
 
 @dataclass(frozen=True)
 class Reply:
-    """A text that the model wrote. `ended`: the model ended it; it was not cut."""
+    """A text that the model wrote. `ended`: the model ended it; it was not cut.
+
+    `forced`: offsets, in ranges, where an end of the text would not be the model's own (`forced.py`).
+    """
 
     text: str
     ended: bool
+    forced: tuple[range, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,20 +165,30 @@ class Endpoint:
             found = _merged(text) if text.lstrip().startswith(("data:", ":", "event:")) else json.loads(text)
             if found.get("error") and not found.get("choices"):
                 raise EndpointError(f"{self.url} answered with an error: {self._clean(_message(text))}", wait=BACKOFF)
-            choices = [(_content(one), one.get("finish_reason")) for one in found["choices"]]
-            tokens = int((found.get("usage") or {}).get("completion_tokens") or 0)
+            answer = read_answer(found, body.get("max_tokens") or body.get("max_completion_tokens"))
         except (ValueError, LookupError, TypeError, AttributeError):
             seen = self._clean(text[:80])
             message = (
                 f"{self.url} sent no answer of the OpenAI API, but {seen!r}" if seen else f"{self.url} sent nothing"
             )
             raise EndpointError(message, wait=BACKOFF) from None
-        if not choices:
+        if not answer.replies:
             raise EndpointError(f"{self.url} sent an answer without choices", wait=BACKOFF)
-        limit = body.get("max_tokens") or body.get("max_completion_tokens")
-        # Some endpoints always say "stop".
-        used_up = limit is not None and len(choices) == 1 and tokens >= limit
-        return Answer([Reply(content, reason in ("stop", None) and not used_up) for content, reason in choices], tokens)
+        return answer
+
+
+def read_answer(found: Mapping[str, Any], max_tokens: int | None = None) -> Answer:
+    """Return the replies in an answer of the OpenAI API. `max_tokens`: what was asked for."""
+    tokens = int((found.get("usage") or {}).get("completion_tokens") or 0)
+    # Some endpoints always say "stop".
+    used_up = max_tokens is not None and len(found["choices"]) == 1 and tokens >= max_tokens
+    replies = []
+    for choice in found["choices"]:
+        text = _content(choice)
+        forced, end_forced = forced_ends(choice, text)
+        ended = choice.get("finish_reason") in ("stop", None) and not used_up and not end_forced
+        replies.append(Reply(text, ended, forced))
+    return Answer(replies, tokens)
 
 
 def _base(url: str) -> str:

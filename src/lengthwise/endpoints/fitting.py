@@ -105,17 +105,26 @@ class Fitting:
                 self.gains[bool(kept)].append(math.log(max(received, 1) / aim))
             elif received < aim:
                 self.net = False  # the text has more tokens than expected
-            best = self._measure(kept, rest, reply.ended)
+            best = self._measure(kept, rest, reply)
             self.drafts += [best] if first else []
+
+    def add(self, reply: Reply) -> None:
+        """Add a text that was received before. Its end is asked for again if it is not good."""
+        if rest := _bare(reply.text):
+            self.drafts.append(self._measure("", rest, reply))
 
     # ---- measuring
 
-    def _measure(self, kept: str, rest: str, ended: bool) -> Found:
+    def _measure(self, kept: str, rest: str, reply: Reply) -> Found:
         """Add the text `kept` + `rest` and its finished beginnings to what was found, and return the best of them."""
         text = kept + self.beginnings[kept] + rest if kept else rest
-        ends = [end for end in finished_ends(text) if end > len(kept)]
-        seen = [self._found(text, complete=finished(text) or (ended and not kept), whole=ended)]
-        for end in ends:
+        moved = reply.text.find(rest) - (len(text) - len(rest))  # from offsets of the text to those of the reply
+        free = not any(len(text) + moved in some for some in reply.forced)
+        complete = free and (finished(text) or (reply.ended and not kept))
+        seen = [self._found(text, complete, whole=reply.ended)]
+        for end in finished_ends(text):
+            if end <= len(kept) or any(end + moved in some for some in reply.forced):
+                continue
             if end < len(text):
                 seen.append(self._found(text[:end], complete=True, whole=False))
             after = text[end : len(text) - len(text[end:].lstrip())]

@@ -98,7 +98,7 @@ class EndpointWriter:
         note, error = None, None
         fitting: Fitting | None = None
         try:
-            known = _checked(text, budget)
+            known = check_row(text, budget)
             unit, budget = known.unit, known
             if broken:
                 raise EndpointError(broken[0])
@@ -110,20 +110,27 @@ class EndpointWriter:
                 broken.append(note)
         except (ValueError, TypeError) as fault:
             error = str(fault)
-        known_fields: dict[str, Any] = {"unit": unit, "budget": str(budget), "model": self.name}
-        best = fitting.best if fitting else None
-        if fitting is None or best is None:
-            error = error or note or f"{self.endpoint.url} sent no text in {calls.made} calls"
-            nothing = Found("", 0, 0, False, False)
-            return EndpointText(**_fields(nothing), **known_fields, calls=calls.made, error=error)
-        if note is None and not best.fits:
-            note = f"nothing that fits was found in {calls.made} calls; this is the nearest"
-        others = [EndpointText(**_fields(other), **known_fields) for other in fitting.others]
-        fields = _fields(best) | {"tokens": calls.tokens}
-        return EndpointText(**fields, **known_fields, candidates=list(others), calls=calls.made, note=note)
+        if fitting is None:
+            error = error or note
+            return EndpointText("", 0, unit, str(budget), False, False, self.name, 0, calls=calls.made, error=error)
+        return text_record(fitting, self.name, calls.made, calls.tokens, note or error)
 
 
-def _checked(text: str, budget: str | Budget) -> Budget:
+def text_record(fitting: Fitting, model: str, calls: int, tokens: int, note: str | None = None) -> EndpointText:
+    """Return the best text that was found, with its properties; if it does not fit, its note says so."""
+    budget, best = fitting.budget, fitting.best
+    known: dict[str, Any] = {"unit": budget.unit, "budget": str(budget), "model": model}
+    if best is None:
+        error = note or f"{model} sent no text in {calls} calls"
+        return EndpointText("", 0, fits=False, complete=False, tokens=0, **known, calls=calls, error=error)
+    if note is None and not best.fits:
+        note = f"nothing that fits was found in {calls} calls; this is the nearest"
+    others = [EndpointText(**_fields(other), **known) for other in fitting.others]
+    fields = _fields(best) | {"tokens": tokens}
+    return EndpointText(**fields, **known, candidates=list(others), calls=calls, note=note)
+
+
+def check_row(text: str, budget: str | Budget) -> Budget:
     """Return the budget in counts; a `ValueError` or `TypeError` says what is wrong with the row."""
     if not isinstance(text, str):
         raise TypeError(f"a text is a string; got {type(text).__name__}")

@@ -20,6 +20,8 @@ from .repair import repair
 from .requests import Request, Requests
 from .streaming import SentenceStreamer, stream
 
+BATCH_SIZE = 16  # texts that are decoded together
+
 
 @dataclass(frozen=True)
 class Written:
@@ -69,7 +71,7 @@ class Writer:
         tokenizer: Tokenizer | None = None,
         *,
         name: str = "",
-        batch_size: int = 16,
+        batch_size: int = BATCH_SIZE,
         prefer: Preference = nearest_to_target,
     ) -> None:
         if tokenizer is None and not hasattr(model, "prefill"):

@@ -1,1 +1,1 @@
-"""The hard budget inside inference servers of other projects."""
+"""Other projects: the hard budget inside inference servers, and bulk work on a cluster."""

@@ -1,4 +1,4 @@
-"""The journal of a document: its translated windows on disk, which keep memory small and let a killed run be resumed.
+"""The journal of a long run: its finished windows on disk, which keep memory small and let a killed run be resumed.
 
 The first line has the settings of the run. Each further line has the JSON rows of one window. A file that begins
 otherwise is not a journal and is never changed.
@@ -35,13 +35,14 @@ def is_journal(path: Path) -> bool:
 class Journal:
     """A file at `path`, or a temporary one. The rows of an earlier run with the same settings are kept.
 
-    `alone`: raise if another run has the file open, on systems that can tell.
+    `alone`: raise if another run has the file open, on systems that can tell. `option`: where the user names the file.
     """
 
-    def __init__(self, path: Path | None, settings: Row, *, alone: bool = False) -> None:
+    def __init__(self, path: Path | None, settings: Row, *, alone: bool = False, option: str = "--out") -> None:
         if path is not None and path.exists() and path.stat().st_size and not is_journal(path):
-            raise ValueError(f"{path} is needed for the sentences, but it is another file; rename it or the output")
-        self._path, settings = path, _KIND | settings
+            found = f"{path} is needed for the journal, but it is another file"
+            raise ValueError(f"{found}; rename it, or give another {option}")
+        self._path, self._option, settings = path, option, _KIND | settings
         self._stream: IO[bytes] = tempfile.TemporaryFile() if path is None else path.open("a+b")  # noqa: SIM115
         if alone:
             self._lock()
@@ -64,7 +65,8 @@ class Journal:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._stream.close()
-            raise ValueError(f"another run writes to {self._path}; wait for its end, or name another --out") from None
+            found = f"another run writes to {self._path}"
+            raise ValueError(f"{found}; wait for its end, or name another {self._option}") from None
         except OSError:  # a file system without locks
             pass
 
@@ -73,7 +75,7 @@ class Journal:
         if changed and self._path is not None:
             listed = SettingsMismatch(self._path, changed).listed
             found = f"{self._path} is from an interrupted run with other settings ({listed})"
-            raise ValueError(f"{found}; repeat those settings, name another --out, or delete the file")
+            raise ValueError(f"{found}; repeat those settings, name another {self._option}, or delete the file")
 
     def _write(self, value: Any) -> None:
         self._stream.seek(0, 2)
@@ -84,12 +86,15 @@ class Journal:
         self._write(window)
         self.windows += 1
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the rows of all sentences in order; raise if one is not in its place."""
+    def stored(self) -> Iterator[list[Row]]:
+        """Return the windows in the order in which they were finished."""
         self._stream.seek(0)
         next(self._stream)
-        windows = map(_window, islice(self._stream, self.windows))
-        for number, row in enumerate(chain.from_iterable(windows), 1):
+        return map(_window, islice(self._stream, self.windows))
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of all sentences in order; raise if one is not in its place."""
+        for number, row in enumerate(chain.from_iterable(self.stored()), 1):
             if row.get("sentence") != number:
                 raise self.lacks(number)
             yield row

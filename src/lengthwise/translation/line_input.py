@@ -1,6 +1,6 @@
 """Input lines: parse lines of text or of tab-separated columns into texts with their budgets."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ class LineParser:
         return f"at most {length} {self.unit}"
 
 
-def translate_lines(translator: "Translator", lines: list[InputLine]) -> "Iterator[Translation]":
+def translate_lines(translator: "Translator", lines: Sequence[InputLine]) -> "Iterator[Translation]":
     """Yield one translation per line. Headers and lines with an error are translated as empty lines."""
     texts = ["" if line.error or line.is_header else line.text for line in lines]
     budgets = [None if line.error else line.budget for line in lines]
