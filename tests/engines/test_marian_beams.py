@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from families import tiny
 
-from lengthwise.engines.marian_beams import MarianBeams
+from families import tiny
+from lengthwise.engines.marian_beams import MarianBeams, largest
 
 SOURCES = [[5, 9, 30, 2], [7, 8, 9, 10, 11, 12, 2], [33, 34, 35, 2], [21, 22, 23, 24, 25, 2]]
 LIMIT = 96
@@ -70,3 +70,21 @@ def test_a_cost_per_character_makes_translations_shorter(model):
 def test_only_marian_models():
     with pytest.raises(ValueError, match="Marian models; got BartForConditionalGeneration"):
         MarianBeams(tiny("bart", range(60)), 4)
+
+
+@pytest.mark.parametrize("size", [60, 5_000, 8_192, 9_001])
+def test_the_largest_values_are_those_of_topk(size):
+    torch.manual_seed(size)
+    scores = torch.randn(2, 3, size)
+    scores[..., -1] = 9.0  # in the last, partial block
+    values, places = largest(scores, 8)
+    assert torch.equal(values.sort().values, scores.topk(8).values.sort().values)
+    assert torch.equal(scores.gather(-1, places), values)
+
+
+def test_batches_of_different_shapes_share_memory(model):
+    search = MarianBeams(model, 3)
+    alone = [search.translate([source], LIMIT)[0] for source in SOURCES]
+    search.translate([[9] * 40 + [2]] * 5, LIMIT)  # larger
+    assert [search.translate([source], LIMIT)[0] for source in SOURCES] == alone
+    assert len(search.buffers) == 2

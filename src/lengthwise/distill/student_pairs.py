@@ -102,6 +102,9 @@ def _groups(
         rows = max(1, batch_tokens // width)
         groups += [(alike[at : at + rows], width) for at in range(0, len(alike), rows)]
     random.Random(seed).shuffle(groups)
+    # Short sentences make the largest cache; with such a batch first, the search takes its memory once.
+    if groups:
+        yield groups.pop(min(range(len(groups)), key=lambda place: groups[place][1]))
     yield from groups
 
 

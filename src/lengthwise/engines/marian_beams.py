@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 STRIDE = 8  # steps between two checks of whether all sentences are finished
 NEAREST = 4  # times the beams: the most probable tokens of a beam, among which a cost per character may choose
+_BLOCK = 256  # entries of the vocabulary
 _NEVER = -1e9  # score of a beam that does not exist; not minus infinity, which would make NaN
 
 
@@ -49,6 +50,7 @@ class MarianBeams:
             self.chars[: len(chars)] = chars[:size].to(self.chars)
         self.batches: dict[tuple[int, int, int], _Batch] = {}
         self.pool: Any = None  # graphs are replayed one after the other, so they share memory
+        self.buffers: dict[str, Tensor] = {}  # and so do batches of different shapes
 
     @torch.inference_mode()
     def translate(
@@ -78,6 +80,32 @@ class MarianBeams:
         batch.begin(ids, mask, costs, len(sources))
         return batch.run()[: len(sources)]
 
+    def buffer(self, name: str, *shape: int) -> Tensor:
+        """Return zeros, from memory that batches share. A batch that needs more takes new memory."""
+        size = math.prod(shape)
+        if name not in self.buffers or len(self.buffers[name]) < size:
+            self.buffers[name] = torch.zeros(size, dtype=self.model.dtype, device=self.model.device)
+        return self.buffers[name][:size].view(shape)
+
+
+def largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return the `count` largest values and their indices, unsorted: (…, n) -> (…, count) twice.
+
+    `topk` reads its input a dozen times. The largest values are in the blocks with the largest maxima, and finding
+    these reads it once; `topk` then reads only their entries.
+    """
+    whole = scores.shape[-1] // _BLOCK * _BLOCK
+    if whole < 2 * count * _BLOCK:
+        found = scores.topk(count, sorted=False)
+        return found.values, found.indices
+    blocks = scores[..., :whole].view(*scores.shape[:-1], -1, _BLOCK)
+    best = blocks.amax(-1).topk(count, sorted=False).indices  # (…, count)
+    places = (best[..., None] * _BLOCK + torch.arange(_BLOCK, device=scores.device)).flatten(-2)
+    rest = torch.arange(whole, scores.shape[-1], device=scores.device).expand(*places.shape[:-1], -1)
+    places = torch.cat([places, rest], -1)
+    values, chosen = scores.gather(-1, places).topk(count, sorted=False)
+    return values, places.gather(-1, chosen)
+
 
 class _Batch:
     """Sentences that are translated together. Tensors are changed in place: a graph refers to them by address."""
@@ -90,8 +118,8 @@ class _Batch:
         heads = config.decoder_attention_heads
         size = config.d_model // heads
         layers = len(self.decoder.layers)
-        self.cross = torch.zeros(layers, 2, rows, heads, width, size, dtype=dtype, device=device)  # keys, values
-        self.cache = torch.zeros(layers, 2, rows, heads, limit * beams, size, dtype=dtype, device=device)
+        self.cross = search.buffer("cross", layers, 2, rows, heads, width, size)  # keys, values
+        self.cache = search.buffer("cache", layers, 2, rows, heads, limit * beams, size)
         self.source_bias = torch.zeros(rows, 1, 1, width, dtype=dtype, device=device)
         self.own = torch.zeros(rows, beams, limit * beams, dtype=torch.bool, device=device)  # keys of a beam's history
         self.step = torch.zeros(1, dtype=torch.long, device=device)
@@ -171,7 +199,7 @@ class _Batch:
         slots = self.step * beams + self.beam
         self.own.index_copy_(2, slots, torch.eye(beams, dtype=torch.bool, device=slots.device).expand(rows, -1, -1))
         logits = self._logits(slots)  # (rows, beams, vocabulary)
-        best, tokens = logits.topk(NEAREST * beams, sorted=False)  # of each beam, then of all
+        best, tokens = largest(logits, NEAREST * beams)  # of each beam, then of all
         best = best.float() - logits.float().logsumexp(-1, keepdim=True) - self.costs * self.search.chars[tokens]
         best, places = (best + self.score[:, :, None]).flatten(1).topk(2 * beams)
         tokens = tokens.flatten(1).gather(1, places)

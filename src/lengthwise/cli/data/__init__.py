@@ -2,7 +2,7 @@
 
 import typer
 
-from . import answers, check, debian, lengths, prompts, student, translations
+from . import answers, check, debian, lengths, prompts, sentences, student, translations
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
 
@@ -17,6 +17,7 @@ def data(context: typer.Context) -> None:
     lengthwise data prompts prompts.jsonl --topics topics.txt --templates templates.txt
     lengthwise data answers prompts.jsonl answers.jsonl
     lengthwise data translations sources.jsonl translations.jsonl --model opus/en-fr --reverse opus/fr-en
+    lengthwise data sentences corpus/*.train.jsonl.gz --out sentences.txt
     lengthwise data student sentences.txt student.jsonl --model Helsinki-NLP/opus-mt-en-fr
     lengthwise data lengths sentences.txt --model en-it --to it
     """
@@ -26,6 +27,6 @@ def data(context: typer.Context) -> None:
 
 for command in (
     *(debian.debian, prompts.prompts, answers.answers, translations.translations, check.check),
-    *(student.student, lengths.lengths),
+    *(sentences.sentences, student.student, lengths.lengths),
 ):
     app.command()(command)
