@@ -1,6 +1,7 @@
 """The benchmark: what it reports, with and without the peers, and how rounds and ratios are taken."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -9,6 +10,7 @@ from lengthwise.benchmark import peers, run, shell, translating
 from lengthwise.benchmark.report import report
 from lengthwise.benchmark.rounds import Clock, Spread, in_turns, times_as_fast
 from lengthwise.cli import main
+from lengthwise.errors import ModelNotFound
 
 SMALL = run.Plan(
     batches=(1,),
@@ -47,6 +49,37 @@ def test_a_missing_peer_is_named_with_the_command_that_installs_it(monkeypatch):
     found = peers.load_peers("en-it", ("transformers", "gguf"))
     assert list(found.writers) == ["onnx"]
     assert set(found.missing) == {"transformers", "llama.cpp"}
+
+
+def test_a_peer_that_cannot_run_the_model_is_named_with_the_reason(monkeypatch):
+    def load(model, *, engine, device):
+        if engine == "gguf":
+            raise ModelNotFound(model, f"{model!r} is not a GGUF file.", "name a GGUF file.")
+        return engine
+
+    monkeypatch.setattr(peers, "find_spec", lambda package: package)
+    monkeypatch.setattr(peers, "load", load)
+    found = peers.load_peers("my-model", ("transformers", "gguf"))
+    assert found.writers == {"onnx": "onnx", "transformers": "transformers"}
+    assert found.missing == {"llama.cpp": "it cannot run my-model: 'my-model' is not a GGUF file."}
+
+
+def test_models_are_found_before_anything_is_measured(monkeypatch):
+    monkeypatch.setattr(shell, "measured", lambda arguments, rounds: pytest.fail("a command was run"))
+    for names in ({"writer": "nosuch"}, {"translator": "nosuch"}):
+        with pytest.raises(ModelNotFound, match="no model called 'nosuch'"):
+            run.run(SMALL, **{"writer": "en-it", **names}, clock=Clock())
+
+
+def test_busy_sets_the_threads_before_numpy_is_imported():
+    code = """if True:
+        import sys
+        from lengthwise.benchmark import rounds
+        from lengthwise.cli.bench import bench
+        rounds.one_thread = lambda: sys.exit("numpy" in sys.modules)
+        bench(busy=True)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_command_from_the_shell():

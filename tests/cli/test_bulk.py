@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lengthwise.integrations import ray
+from lengthwise.models.onnx_model import resolve_onnx
 
 PROMPTS = "".join(f"Tell me about the number {n}.\n" for n in range(7)).encode() + b"\xff\n"
 
@@ -40,6 +41,7 @@ def test_write_gives_the_same_texts(cli, tiny, cluster, more):
 
 
 def test_translate_and_shorten_give_the_same_texts(cli, tiny, tmp_path, cluster):
+    resolve_onnx("en-it")  # a first conversion would be reported on stderr, once
     file = tmp_path / "lines.tsv"
     lines = ["text\tlength", "Save the file.\tat most 20 chars", "", "Open it.\tmany", "Close %s now.\tat most 9 chars"]
     file.write_text("\n".join(lines) + "\n")
@@ -83,13 +85,13 @@ def test_the_same_command_resumes(cli, tiny, cluster, tmp_path, monkeypatch):
         (["write", "A fox.", "--length", "at most 9 words", "--engine", "ray"], "is for lines of text"),
         (
             ["write", "-", "--length", "at most 9 words", "--engine", "ray:cloud"],
-            "or ray:onnx; got 'ray:cloud'",
+            "or ray:gguf; got 'ray:cloud'",
         ),
         (["write", "-", "--length", "at most 9 words", "--workers", "2"], "--workers is for --engine ray"),
         (["translate", "A fox.", "--to", "it", "--journal", "x"], "--journal is for --engine ray"),
         (["translate", "README.md", "--to", "it", "--engine", "ray"], "is for lines of text"),
         (["shorten", "A fox.", "--length", "3", "--ray-address", "a:1"], "--ray-address is for --engine ray"),
-        (["serve", "--engine", "ray"], "--engine must be transformers or onnx; got 'ray'"),
+        (["serve", "--engine", "ray"], "--engine must be transformers or onnx or gguf; got 'ray'"),
     ],
 )
 def test_bad_usage(cli, args, message):

@@ -65,6 +65,13 @@ def test_the_last_stretch_is_asked_for_again():
     assert "extra_body" not in request
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_a_limit_of_the_caller_replaces_that_of_the_plan(name):
+    one, seen = client(completion("Ships pass in the night."))
+    lengthwise.repair(one, PROMPT, completion(HALF, reason="length"), "50-120 chars", **{name: 300})
+    assert {key: value for key, value in seen[0].items() if "tokens" in key} == {name: 300}
+
+
 def test_vllm_continues_under_the_hard_budget():
     one, seen = client(completion("Ships pass it every night."))
     found = lengthwise.repair(

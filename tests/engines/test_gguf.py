@@ -99,6 +99,11 @@ def test_a_prompt_longer_than_one_pass(byte_bpe):
         np.testing.assert_allclose(found.scores, expected.scores, atol=1e-3)
 
 
+def test_an_empty_text_has_no_scores(byte_bpe):
+    _, engine = pair("llama", byte_bpe)
+    assert engine.score([[5, 6]], [[]]).token.shape == (1, 0)
+
+
 # ---- writing
 
 

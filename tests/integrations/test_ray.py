@@ -40,9 +40,9 @@ def test_placement(nodes, workers, device, expected):
     [
         ([{"CPU": 2}], 3, None, "3 workers were asked for; the cluster has 2 cores"),
         ([{"CPU": 2, "GPU": 1}], 2, None, "2 workers were asked for; the cluster has 1 GPUs"),
-        ([{"CPU": 2}], None, "cuda", "the cluster has 0 GPUs"),
+        ([{"CPU": 2}], None, "cuda", "^the cluster has 0 GPUs, and a worker needs one"),
         ([{"CPU": 2}], None, "cuda:1", "Ray chooses the GPU of each worker"),
-        ([{"memory": 1.0}], None, None, "the cluster has 0 cores"),
+        ([{"memory": 1.0}], None, None, "^the cluster has 0 cores"),
     ],
 )
 def test_a_cluster_that_is_too_small(nodes, workers, device, message):

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 from ..generation.generator import Writer
-from ..generation.load import ENGINES, load
+from ..generation.load import load
 
 OURS = "onnx"
 _INSTALL = {  # peer: its package as Python imports it, as pip installs it
     "transformers": ("transformers", "'lengthwise[torch]'"),
-    "gguf": ("llama_cpp", "llama-cpp-python"),
+    "gguf": ("llama_cpp", "'lengthwise[gguf]'"),
     "ctranslate2": ("ctranslate2", "ctranslate2"),
 }
 NAMES = {"gguf": "llama.cpp"}  # of engines whose name is not that of the program
@@ -34,15 +34,16 @@ def why_missing(peer: str) -> str | None:
 
 
 def load_peers(model: str, engines: Sequence[str]) -> Peers:
-    """Return writers of the same model on onnxruntime and on those of `engines` that are installed."""
+    """Return writers of the same model on onnxruntime and on those of `engines` that are installed and can run it."""
     found = Peers({OURS: load(model, engine=OURS, device="cpu")})
     for engine in engines:
         reason = why_missing(engine)
-        if reason is None and engine not in ENGINES:
-            reason = "this version of lengthwise has no engine for it"
         if reason is None:
-            found.writers[engine] = load(model, engine=engine, device="cpu")
-        else:
+            try:
+                found.writers[engine] = load(model, engine=engine, device="cpu")
+            except (OSError, ValueError) as error:
+                reason = f"it cannot run {model}: {str(error).partition(chr(10))[0]}"
+        if reason is not None:
             found.missing[NAMES.get(engine, engine)] = reason
     return found
 

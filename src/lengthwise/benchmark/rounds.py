@@ -47,12 +47,6 @@ def one_thread() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def threads() -> int:
-    """Return how many threads the engines use."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(first) if first.isdecimal() else os.cpu_count() or 1
-
-
 def in_turns(runs: Mapping[str, Callable[[], T]], rounds: int) -> dict[str, list[T]]:
     """Return what each of `runs` returns in each round. Every second round has the reverse order."""
     found: dict[str, list[T]] = {name: [] for name in runs}

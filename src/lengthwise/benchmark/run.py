@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..engines.threads import threads
+from ..models.description import base_name
 from ..models.onnx_model import OnnxModel, load_onnx, resolve_onnx
 from . import bulk, passes, shell, step_cost, texts, translating, writing
 from .peers import NAMES, OURS, load_peers, versions, why_missing
-from .rounds import Clock, Spread, threads
+from .rounds import Clock, Spread
 
 REFERENCE = "transformers"
 
@@ -72,6 +74,8 @@ def run(
         "models": {"write": writer, "translate": translator},
         "missing": {},
     }
+    for model in dict.fromkeys((writer, translator, *shell.MODELS)):  # none is fetched or converted while one runs
+        resolve_onnx(model)
     found |= _shell(plan, say)
     found |= _writing(plan, writer, clock, found["missing"], say)
     found |= _translating(plan, translator, clock, found["missing"], say)
@@ -81,9 +85,8 @@ def run(
 def _shell(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     commands = [shell.WRITE, shell.TRANSLATE, *plan.commands]
     if plan.commands and why_missing(REFERENCE) is None:
+        base_name(shell.MODELS[0])  # fetches its weights for this engine, too
         commands.append((*shell.WRITE, "--engine", REFERENCE))
-    for model in ("smollm2", "en-it"):  # those of the commands, so that none is fetched or converted while one runs
-        resolve_onnx(model)
     rows = []
     for arguments in commands:
         say(f"lengthwise {arguments[0]} from the shell, {plan.command_rounds} times")
@@ -123,6 +126,7 @@ def _translating(
 ) -> dict[str, Any]:
     say(f"loading {model} on each engine")
     peers = load_peers(model, (REFERENCE,))
+    missing |= peers.missing
     known = translating.translators(peers.writers, model, missing)
     rows = []
     for size, beams in plan.searches:

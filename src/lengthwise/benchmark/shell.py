@@ -12,6 +12,7 @@ WRITE = ("write", "Describe a lighthouse.", "--length", "at most 280 chars")
 TRANSLATE = ("translate", "Save as ...", "--to", "it", "--length", "at most 20 chars")
 SHORTEN = ("shorten", "The operation could not be completed because the disk is full.", "--length", "25,40,60")
 OTHERS = (("write", "Describe a lighthouse.", "--length", "exactly 30 words"), ("demo",), SHORTEN)
+MODELS = ("smollm2", "en-it")  # of the commands
 _MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024  # bytes
 
 

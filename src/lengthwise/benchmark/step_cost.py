@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..engines.onnx import OnnxEngine
+from ..engines.threads import threads
 from ..generation.requests import BATCH_TOKENS
 from ..models.onnx_model import OnnxModel
 from .passes import bytes_read
-from .rounds import Clock, threads
+from .rounds import Clock
 
 _BUFFER = 1 << 25  # numbers of 4 bytes: more than caches of CPUs hold
 

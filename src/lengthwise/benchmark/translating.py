@@ -12,10 +12,11 @@ from typing import Any
 
 from ..constraint.mask import LengthConstraint
 from ..engines.base import LengthInputs
+from ..engines.threads import threads
 from ..generation.generator import Writer
 from ..models.registry import resolve
 from .peers import OURS, why_missing
-from .rounds import Clock, in_turns, threads, times_as_fast
+from .rounds import Clock, in_turns, times_as_fast
 
 Translate = Callable[[list[str], int, int], list[str]]  # sentences, how many at once, beams
 
@@ -29,7 +30,7 @@ def translators(writers: Mapping[str, Writer], model: str, missing: dict[str, st
     if reason is None:
         try:
             found["ctranslate2"] = _ctranslate2(resolve(model), writers[OURS])
-        except (ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             reason = f"it cannot convert {model}: {error}"
     if reason is not None:
         missing["ctranslate2"] = reason

@@ -31,13 +31,14 @@ def bench(
     Ratios are medians of the rounds, with their range. Texts have a hard budget and the model's length control;
     CTranslate2 has neither. Models that are not cached are fetched first. Progress goes to stderr.
     """
-    from ..benchmark.peers import why_missing
-    from ..benchmark.report import report
     from ..benchmark.rounds import Clock, one_thread
-    from ..benchmark.run import FULL, QUICK, run
 
     if busy:
-        one_thread()
+        one_thread()  # before numpy is imported
+    from ..benchmark.peers import why_missing
+    from ..benchmark.report import report
+    from ..benchmark.run import FULL, QUICK, run
+
     if why_missing("transformers") is None:
         silence_libraries()
     plan = QUICK if quick else FULL

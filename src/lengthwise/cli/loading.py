@@ -40,9 +40,8 @@ def load(
     if engine not in ENGINES:
         raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
     prepare: dict[str, Callable[[str], Any]] = {"transformers": folder, "onnx": converted, "gguf": gguf_file}
-    prepare[engine](
-        name
-    )  # before torch is imported, and before the status line, which would hide a download's progress
+    # Before torch is imported, and before the status line, which would hide a download's progress.
+    prepare[engine](name)
     with console().status("loading the model"), gc_paused():
         given: dict[str, Any] = {"dtype": dtype} if dtype else {}
         if engine == "transformers":

@@ -7,6 +7,7 @@ are. The search is that of `fitting.py`, which begins with the reply.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..generation.options import TEXT_SEED_STEP
 from ..length.budget import Budget
 from .client import Reply, read_answer
 from .fitting import Fitting, Messages
@@ -70,10 +71,11 @@ class _Calls:
 
     def ask(self, messages: Messages, n: int, max_tokens: int | None) -> list[Reply]:
         """Return the replies to `messages`, which continue the conversation."""
-        options: dict[str, Any] = {"max_tokens": max_tokens, "n": 1 if self.options.get("temperature") == 0 else n}
-        options |= self.options
+        options: dict[str, Any] = {"n": 1 if self.options.get("temperature") == 0 else n} | self.options
+        if not {"max_tokens", "max_completion_tokens"} & options.keys() and max_tokens is not None:
+            options["max_tokens"] = max_tokens
         if options.get("seed") is not None:
-            options["seed"] += 1_000_003 * self.made  # the same seed would give the same reply again
+            options["seed"] += TEXT_SEED_STEP * self.made  # the same seed would give the same reply again
         if self.budget is not None:
             kept = next((one["content"] for one in messages if one["role"] == "assistant"), "")
             extra: dict[str, Any] = {"vllm_xargs": {"length": str(self.budget)}}
@@ -84,6 +86,6 @@ class _Calls:
             options |= {"logprobs": True, "top_logprobs": 2, "extra_body": (options.get("extra_body") or {}) | extra}
         self.made += 1
         reply = self.client.chat.completions.create(model=self.model, messages=[*self.before, *messages], **options)
-        answer = read_answer(_plain(reply), max_tokens)
+        answer = read_answer(_plain(reply), options.get("max_tokens") or options.get("max_completion_tokens"))
         self.tokens += answer.tokens
         return answer.replies

@@ -95,7 +95,7 @@ class GgufEngine(Engine):
     ) -> TokenLogProbs:
         found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
         states = None if lengths is None else text_states(self, prompts, texts, lengths)
-        size = min(_SCORED_ROWS, max(1, self.batch_tokens // found.shape[2]))
+        size = min(_SCORED_ROWS, max(1, self.batch_tokens // max(1, found.shape[2])))
         for first in range(0, len(texts), size):
             rows = range(first, min(first + size, len(texts)))
             own_states = None if states is None else np.concatenate([states[row] for row in rows])

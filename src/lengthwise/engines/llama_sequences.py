@@ -6,7 +6,6 @@ neighbouring sequences in one pass.
 """
 
 import ctypes
-import os
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models.llama_cpp_model import LlamaModel
+from .threads import threads
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
@@ -103,7 +103,7 @@ class Context:
         size = -(-tokens // 256) * 256  # llama.cpp rounds it up as well
         params.n_ctx, params.n_seq_max, params.kv_unified = rows * size, rows, False
         params.n_batch = params.n_ubatch = _PASS_TOKENS
-        params.n_threads = params.n_threads_batch = _threads()
+        params.n_threads = params.n_threads_batch = threads()
         params.pooling_type = self._lib.LLAMA_POOLING_TYPE_NONE
         if model.in_float32:
             params.type_k = params.type_v = self._lib.GGML_TYPE_F32
@@ -187,11 +187,3 @@ def _array(pointer: Any, shape: tuple[int, int]) -> Floats:
 
 def _bytes(array: NDArray[np.uint8]) -> Any:
     return array.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
-
-
-def _threads() -> int:
-    """Return the number of threads that OMP_NUM_THREADS allows, which the other engines obey; else one per core."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if first.isdecimal() and int(first):
-        return int(first)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,6 +1,5 @@
 """Sessions of onnxruntime: a graph, its threads, and inputs and outputs that are numpy arrays without copies."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..models.cache import cache_dir
+from .threads import thread_limit
 
 
 class Session:
@@ -36,7 +36,7 @@ def _open(graph: Path) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
-    options.intra_op_num_threads = _threads()
+    options.intra_op_num_threads = thread_limit() or 0  # 0: one per core
     # The search for buffers that can be reused takes as long as the rest of the start: its time grows with the square
     # of the nodes. Without it, steps are as fast and peak memory is the same.
     options.enable_mem_reuse = False
@@ -51,9 +51,3 @@ def wrapped(array: NDArray[Any]) -> Any:
     import onnxruntime
 
     return onnxruntime.OrtValue.ortvalue_from_numpy(array)
-
-
-def _threads() -> int:
-    """Return the number of threads that OMP_NUM_THREADS allows, which torch obeys as well; 0: one per core."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(first) if first.isdecimal() else 0

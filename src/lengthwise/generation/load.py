@@ -27,10 +27,10 @@ def load(name: str, *, engine: str | None = None, device: Any = None, fitted: bo
 
 
 def default_engine(name: str, device: Any = None, **options: Any) -> str:
-    """Return the engine for the model called `name`: gguf for a GGUF file, onnx on a CPU for a model that is converted
-    for it, else transformers.
+    """Return the engine for the model called `name`.
 
-    A model with a short name is converted on first use. Options such as `dtype` are for transformers only.
+    It is gguf for a GGUF file, onnx on a CPU for a model that is converted for it, else transformers. A model with a
+    short name is converted on first use. Options such as `dtype` are for transformers only.
     """
     from ..models.gguf_model import is_gguf
     from ..models.onnx_model import is_convertible

@@ -51,10 +51,10 @@ def placement(nodes: Sequence[Mapping[str, float]], workers: int | None, device:
         raise ValueError(f"Ray chooses the GPU of each worker; the device is cpu or cuda, got {device!r}")
     gpus = int(sum(node.get("GPU", 0) for node in nodes))
     if device == "cuda" or (device is None and gpus):
-        _check(workers or 1, gpus, "GPUs")
+        _check(workers, gpus, "GPUs")
         return Placement(workers or gpus, 1, 1)
     cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
-    _check(workers or 1, sum(cores), "cores")
+    _check(workers, sum(cores), "cores")
     if workers is None:
         size = min(CORES, *cores)  # every machine has room for one
         return Placement(sum(count // size for count in cores), size)
@@ -62,8 +62,10 @@ def placement(nodes: Sequence[Mapping[str, float]], workers: int | None, device:
     return Placement(workers, size)
 
 
-def _check(wanted: int, found: int, what: str) -> None:
-    if not 1 <= wanted <= found:
+def _check(wanted: int | None, found: int, what: str) -> None:
+    if wanted is None and not found:
+        raise ValueError(f"the cluster has 0 {what}, and a worker needs one")
+    if wanted is not None and not 1 <= wanted <= found:
         raise ValueError(f"{wanted} workers were asked for; the cluster has {found} {what}, and a worker needs one")
 
 

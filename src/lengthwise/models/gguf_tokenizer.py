@@ -62,7 +62,7 @@ class GgufTokenizer:
 
     def _encode(self, text: str, add_special_tokens: bool) -> list[int]:
         raw = text.encode()
-        ids = (self._lib.llama_token * (len(raw) + 2))()  # a token has at least a byte; a start and an end may be added
+        ids = (self._lib.llama_token * (len(raw) + 3))()  # a token has a byte or more; start, space, end may be added
         count = self._lib.llama_tokenize(self._vocab, raw, len(raw), ids, len(ids), add_special_tokens, True)
         if count < 0:
             raise ValueError(f"llama.cpp cannot tokenize a text of {len(raw)} bytes")
