@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from families import tiny
 
+from families import tiny
 from lengthwise.engines.marian_beams import MarianBeams
 
 SOURCES = [[5, 9, 30, 2], [7, 8, 9, 10, 11, 12, 2], [33, 34, 35, 2], [21, 22, 23, 24, 25, 2]]
