@@ -143,6 +143,8 @@ def test_lines_that_are_not_complete_are_named(translate, book):
     book({"Go.": "Va-t'en.", "Up.": "Oh."}).needs_length = True  # so there are no complete ones to return instead
     code, _, err = translate("-", *TO, "--length", "at most 3 chars", stdin=b"Up.\nGo.\nUp.\nGo.\n")
     assert (code, err) == (3, "lengthwise: of 4 lines, 2 fit but are not complete: lines 2, 4\n")
+    code, _, err = translate("-", *TO, "--length", "at most 3 chars", "--json", stdin=b"Up.\nGo.\n")
+    assert (code, err) == (3, "lengthwise: of 2 lines, 1 fits but is not complete: line 2\n")
     err = translate("-", *TO, "--length", "at most 3 chars", stdin=b"Go.\n" * (MAX_NAMED + 1))[2]
     assert err.endswith(f"{MAX_NAMED - 1}, {MAX_NAMED}, ...\n")
 

@@ -110,7 +110,7 @@ def test_a_markdown_file_is_a_document_without_being_told(translate, readme, tmp
         (["--document", "README.md", "--per-sentence"], "--per-sentence is for a --document with a --length"),
         (["Go.", "--context"], "--context is for a --document without --per-sentence"),
         (["--document", "README.md", "--length", "1.0x", "--per-sentence", "--context"], "without --per-sentence"),
-        (["--document", "README.md", "--out", "mine"], "it is another file; rename it or the output"),
+        (["--document", "README.md", "--out", "mine"], "it is another file; rename it, or give another --out"),
         ([], "the text is empty"),
     ],
 )

@@ -1,61 +1,70 @@
-"""Translations of a teacher as training data: each sentence once, short ones beside the best, resumed after a stop."""
+"""Translations for a student: the rows, the shorter beams, a resumed run, and the command."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
-import torch
 
-from families import tiny
-from lengthwise import Writer
+from lengthwise import load
+from lengthwise.cli import main
 from lengthwise.distill.prompts import Prompt
-from lengthwise.distill.student_pairs import Settings, gather
+from lengthwise.distill.student_pairs import Settings, _chosen, gather
+from lengthwise.engines.marian_beams import Hypothesis
+from lengthwise.settings_file import SettingsMismatch
 
-SENTENCES = [Prompt(str(n), f"word {n} and " * (1 + n % 3) + "end") for n in range(9)]
-
-
-@pytest.fixture
-def writer(sp_bpe):
-    model = tiny("marian", sp_bpe)
-    positions = model.model.decoder.embed_positions.weight
-    with torch.no_grad():  # the longer a text is, the likelier it ends
-        model.final_logits_bias[0, model.config.pad_token_id] = -1e4
-        positions += torch.arange(len(positions))[:, None] / 2 * model.lm_head.weight[model.config.eos_token_id]
-    return Writer(model, sp_bpe)
+TEXTS = ["Open the file.", "Close the window and save all of the changes.", "The dog is quick."]
 
 
 def rows(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_each_sentence_is_translated_once(writer, tmp_path):
-    out = tmp_path / "pairs.jsonl"
-    report = gather(writer, SENTENCES, out, Settings(char_costs=(0.0, 0.2)), batch_tokens=128)
-    found = rows(out)
-    best = [row for row in found if not row["id"].endswith(".short")]
-    assert report.sentences == len(SENTENCES)
-    assert report.written == len(found)
-    assert len(best) + report.unfinished == len(SENTENCES)
-    assert {row["source"] for row in best} <= {sentence.text for sentence in SENTENCES}
-    assert len({row["id"] for row in found}) == len(found)
-    by_id = {row["id"]: row for row in found}
-    for row in found:
-        if row["id"].endswith(".short"):
-            assert len(row["target"]) <= 0.95 * len(by_id[row["id"].removesuffix(".short")]["target"])
+@pytest.fixture(scope="module")
+def writer():
+    return load("en-it", engine="transformers", device="cpu")
 
 
-def test_a_stopped_run_goes_on(writer, tmp_path):
-    whole, stopped = tmp_path / "whole.jsonl", tmp_path / "stopped.jsonl"
-    gather(writer, SENTENCES, whole, Settings(), batch_tokens=64)
-    gather(writer, SENTENCES[:4], stopped, Settings(), batch_tokens=64)
-    with stopped.open("a") as stream:
-        stream.write('{"id": "5", "sou')  # killed while writing
-    report = gather(writer, SENTENCES, stopped, Settings(), batch_tokens=64)
-    assert report.sentences <= len(SENTENCES) - len([row for row in rows(whole) if int(row["id"][0]) < 4]) + 4
-    assert sorted(map(str, rows(stopped))) == sorted(map(str, rows(whole)))
+# The ids of these hypotheses are their texts.
+SPELLER = SimpleNamespace(batch_decode=lambda ids, **_: ids)
 
 
-def test_other_settings_are_refused(writer, tmp_path):
-    out = tmp_path / "pairs.jsonl"
-    gather(writer, SENTENCES[:2], out, Settings(), batch_tokens=64)
-    with pytest.raises(ValueError, match="beams"):
-        gather(writer, SENTENCES, out, Settings(beams=2), batch_tokens=64)
+@pytest.mark.parametrize(
+    ("found", "cost", "texts"),
+    [
+        ([], 0.0, []),
+        ([("", -0.1), ("Vai", -0.1)], 0.0, []),
+        ([("Vai via subito", -0.1), ("Vai via", -0.15), ("Va'", -0.3)], 0.0, ["Vai via subito", "Vai via"]),
+        ([("Vai via subito", -0.1), ("Vai via", -0.15)], 0.3, ["Vai via subito"]),
+        ([("Questo è il nuovo testo", -0.1), ("Questo è il nuovo test", -0.1)], 0.0, ["Questo è il nuovo testo"]),
+    ],
+)
+def test_a_shorter_translation_is_kept_if_it_is_nearly_as_probable(found, cost, texts):
+    assert _chosen([Hypothesis(*one) for one in found], cost, 0.1, SPELLER) == texts
+
+
+def test_a_resumed_run_translates_what_is_missing(writer, tmp_path):
+    sentences = [Prompt(str(n), text) for n, text in enumerate(TEXTS, 1)]
+    out, settings = tmp_path / "out.jsonl", Settings(beams=2, char_costs=(0.0, 0.3))
+    report = gather(writer, sentences, out, settings, batch_tokens=64)
+    whole = sorted(rows(out), key=lambda row: row["id"])
+    assert (report.sentences, report.written, report.unfinished) == (3, len(whole), 0)
+    assert [row["source"] for row in whole if row["id"] in "123"] == TEXTS
+    assert whole[0]["target"] == "Apri il file."
+    out.write_text(out.read_text(encoding="utf-8").splitlines(keepends=True)[0], encoding="utf-8")
+    assert gather(writer, sentences, out, settings, batch_tokens=64).sentences == 2
+    assert sorted(rows(out), key=lambda row: row["id"]) == whole
+    with pytest.raises(SettingsMismatch, match="beams"):
+        gather(writer, sentences, out, Settings(beams=3), batch_tokens=64)
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    (tmp_path / "in.txt").write_text("\n".join([TEXTS[0], "word " * 200]), encoding="utf-8")
+    command = f"lengthwise data student {tmp_path}/in.txt {tmp_path}/out.jsonl --model en-it --beams 2 --device cpu"
+    monkeypatch.setattr(sys, "argv", [*command.split(), "--json"])
+    assert main() == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report == {"sentences": 1, "written": 1, "unfinished": 0, "too_long": 1}
+    monkeypatch.setattr(sys, "argv", [*command.split(), "--char-cost", "-1"])
+    assert main() == 2
+    assert "--char-cost must be at least 0" in capsys.readouterr().err

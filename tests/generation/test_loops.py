@@ -39,6 +39,10 @@ FREE = [
     "1. Apples\n2. Pears\n3. Plums\n4. Grapes\n5. Lemons\n6. Melons\n7. Limes\n8. Figs\n9. Dates\n10. Kiwis\n",
     "| a | b | c |\n|---|---|---|\n| 1 | 2 | 3 |\n| 4 | 5 | 6 |\n| 7 | 8 | 9 |\n",
     "def f(x):\n    return x + 1\n\nprint(f(1), f(2))\n",
+    ", ".join(map(str, range(1, 25))),
+    "".join(f"7 x {n} = {7 * n}\n" for n in range(1, 8)),
+    "".join(f"Day {n}: run {3 * n + 2} km\n" for n in range(1, 6)),
+    "".join(f'{{"id": {n}, "value": {n * n + 3}, "active": true}},\n' for n in range(1, 4)),
     "⭐⭐⭐⭐⭐ 👏👏👏👏",
     "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch",
     "これは区切りのないとても長い文で、六十文字を超えても一つの言葉ではないので、そのまま最後まで書き続けることができるはずである",
@@ -139,6 +143,15 @@ def test_torch_and_numpy_agree_and_the_scores_of_the_engine_stay(request):
     assert np.array_equal(guard.apply(scores.numpy()), found.numpy())
 
 
+def test_rows_that_have_ended_are_left_alone(request):
+    meter = meters(request, "byte_bpe", "chars")
+    guard = LoopGuard(loop_tables_of(meter), [spell(meter, "The dog. " * 9)])
+    assert lowered(guard)[0]
+    for _ in range(100):
+        guard.update(np.array([-1]))
+        assert lowered(guard) == [set()]
+
+
 # ---- a writer
 
 
@@ -195,6 +208,17 @@ def test_a_writer_leaves_a_loop_and_keeps_the_budget(byte_bpe, budget, how):
     assert plain.fits
     assert "the dog is quick " * 6 in plain.text
     assert "the dog is quick " * 5 not in guarded.text
+
+
+def test_the_guard_receives_no_padding(byte_bpe, monkeypatch):
+    """Padding repeats itself; looking for its loops would take longer than a step of the model."""
+    received = []
+    update = LoopGuard.update
+    monkeypatch.setattr(LoopGuard, "update", lambda guard, tokens: (received.extend(tokens), update(guard, tokens))[1])
+    writer = Writer(CircularEngine(byte_bpe, " the dog is quick"))
+    writer.write(["x"] * 3, ["at most 4 tokens", "at most 20 tokens", "at most 20 tokens"], seed=0)
+    assert -1 in received
+    assert writer.engine.pad not in received
 
 
 def test_a_loop_is_kept_where_the_budget_leaves_nothing_else(byte_bpe):

@@ -28,6 +28,9 @@ TABLE = "| Name | Age |\n|------|-----|\n| Anna | 31 |\n| Boris | 4"
         (TABLE, ["| Name | Age |\n|------|-----|\n| Anna | 31 |"]),
         ("| Name | Age |\n|------|-----|", []),
         ("```\n- a\n- b\n- c\n```", []),
+        ("- This:\n- ```\n- a\n- b", []),
+        ("```x``` is code:\n```\n- a\n- b", []),
+        ("```x``` is code:\n- a\n- b", ["```x``` is code:\n- a"]),
     ],
 )
 def test_items_and_rows_end_where_the_next_one_begins(text, parts):
@@ -52,6 +55,8 @@ def test_ends_are_ordered_and_have_no_white_space_before_them(text):
         ("```\nx = 1\n```\n", True),
         ("```python\nprint(1)\n", False),
         ("```python\n```", False),
+        ("```ruby\nputs f(\nend", False),  # the last line is as long as a fence
+        ("```\nx\n``", False),
         ("```python\ndef f(x):.", False),
         ("Write ```x``` here", False),
         ("(See:\n```\nx\n```", False),

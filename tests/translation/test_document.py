@@ -172,6 +172,23 @@ def test_sentences_without_a_shorter_translation_are_asked_once_more(file):
     assert fake.asked == [["One.", "Two."]] * 2
 
 
+class Cutting(Fake):
+    """What it finds within a budget is not complete; nor is any translation of `always`."""
+
+    def __init__(self, always=()):
+        super().__init__()
+        self.always = always
+
+    def one(self, text, budget):
+        return replace(super().one(text, budget), complete=budget is None and text not in self.always)
+
+
+@pytest.mark.parametrize(("always", "text"), [([], "One two."), (["One two."], "One")])
+def test_a_fragment_replaces_no_complete_translation(file, always, text):
+    done = run(Cutting(always), file("One two.\n"), "at most 4 chars")
+    assert ([row["text"] for row in done.rows()], done.fits) == ([text], text == "One")
+
+
 def test_a_budget_below_what_is_copied_is_refused(file):
     with pytest.raises(ValueError, match=r"in.md cannot have at most 20 chars: what is not translated has \d+ chars"):
         run(Fake(), file("One.\n\n    " + "x" * 30), "at most 20 chars")

@@ -280,12 +280,10 @@ def _translate_lines(
                     printer.show(one)
                 elif not printer.as_json:
                     printer.print(line.text)
-                if printer.as_json:
-                    continue
-                if not (one.fits and one.intact):
-                    terminal.print_message(f"line {number}: {one.error or terminal.verdict(one)}")
-                elif not one.complete:
+                if one.fits and one.intact and not one.complete:
                     incomplete.append(str(number))
+                if not (printer.as_json or (one.fits and one.intact)):
+                    terminal.print_message(f"line {number}: {one.error or terminal.verdict(one)}")
             bar.update(task, completed=number, total=source.seen)
     if printer.misfits or printer.damaged or printer.errors:
         faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"

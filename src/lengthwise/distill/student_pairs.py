@@ -23,7 +23,7 @@ from .prompts import Prompt
 from .row_files import RowFiles, append
 
 _FIELDS = ("id", "source", "target")
-_MAX_SOURCE = 192  # tokens; a longer line is rarely one sentence
+MAX_SOURCE = 192  # tokens; a longer line is rarely one sentence
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _groups(
     for start in range(0, len(todo), 10_000):
         some = todo[start : start + 10_000]
         for sentence, ids in zip(some, tokenizer([one.text for one in some])["input_ids"], strict=True):
-            if len(ids) > _MAX_SOURCE:
+            if len(ids) > MAX_SOURCE:
                 report.too_long += 1
             else:
                 by_width.setdefault(-(-len(ids) // 16) * 16, []).append((sentence, ids))

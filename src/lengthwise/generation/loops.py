@@ -2,6 +2,7 @@
 
 A text loops with period p if its last tokens equal those p before, for long enough: two more copies of a short phrase,
 or 16 tokens. Tokens that differ in case, in white space or in digits are alike: "1. Cake 2. Cake 3. Cake" is a loop.
+If a number differs, a whole copy is needed; if several do, 96 tokens: they may be the rows of a table or of data.
 The next word of the loop is lowered, and the text goes on otherwise. A word that does not end is ended.
 Scores are lowered, not banned: if the budget leaves no other token, the text still reaches its length.
 Depends on token ids and their bytes only, not on a unit, a budget or an engine.
@@ -23,6 +24,7 @@ LONGEST = 96  # tokens of the longest period
 _PERIODS = np.arange(1, LONGEST + 1)
 _NEEDED = np.clip(2 * _PERIODS, 8, 16)  # tokens that must be like those one period before
 _NEEDED_WITHOUT_LETTERS = np.maximum(40, _NEEDED)  # digits of a number, a line of dashes
+_NEEDED_WITH_NUMBERS = 96  # "7 x 2 = 14 7 x 3 = 21": more numbers change than that of an item
 _LEAST = int(_NEEDED.min())
 _LONGEST_WORD = 80  # letters and hyphens
 _LOWERED = 1000.0  # nats: such a token is chosen only if no other is allowed
@@ -74,9 +76,9 @@ class LoopTables:
             setattr(self, field, np.array(column))
         self.kind = np.array([*kinds, -1])
 
-    def alike(self, token: int) -> Integers:
-        """Return the tokens of the same kind."""
-        found: Integers = (self.kind == self.kind[token]).nonzero()[0]
+    def alike(self, tokens: Sequence[int]) -> Integers:
+        """Return the tokens of the same kinds as these."""
+        found: Integers = np.isin(self.kind, self.kind[tokens]).nonzero()[0]
         return found
 
 
@@ -131,9 +133,10 @@ class LoopGuard:
 
     def __init__(self, tables: LoopTables, written: Sequence[Sequence[int]]) -> None:
         self.tables, rows = tables, len(written)
-        # (rows, periods); of the last tokens, the newest first
-        self._recent = np.full((rows, LONGEST), -1)  # -1: none
+        # of the last tokens, the newest first; two of the longest periods, to compare a whole copy
+        self._recent = np.full((rows, 2 * LONGEST), -1)  # -1: none
         self._lettered = np.zeros((rows, LONGEST), np.bool_)
+        # (rows, periods)
         self._run = np.zeros((rows, LONGEST), np.int64)  # how many of the last tokens are like those a period before
         # (rows,)
         self._digits, self._unlettered = np.zeros(rows, np.int64), np.zeros(rows, np.int64)  # such tokens at the end
@@ -168,13 +171,24 @@ class LoopGuard:
         for at in noticed.tolist():
             overdue = self._run[row, at] > _NEEDED[at] + at  # no word began in a whole period
             begins = tables.begins_word[recent[at]] or not after_word or overdue
-            if not lettered[at] or (self._lettered[row, at] and begins):
-                tokens.append(tables.alike(int(recent[at])))
-        return np.unique(np.concatenate(tokens)) if tokens else np.empty(0, np.int64)
+            goes_on = not lettered[at] or (self._lettered[row, at] and begins)
+            if goes_on and not self._may_be_data(row, at, bool(lettered[at])):
+                tokens.append(int(recent[at]))
+        return tables.alike(tokens) if tokens else np.empty(0, np.int64)
+
+    def _may_be_data(self, row: int, at: int, lettered: bool) -> bool:
+        """Return whether the numbers differ from those a period before, other than the one that counts items."""
+        period, run = at + 1, int(self._run[row, at])
+        if run >= _NEEDED_WITH_NUMBERS:
+            return False
+        new, old = (self._recent[row, start:][: min(run, period)] for start in (0, period))
+        differs = self.tables.digit[new] & (new != old)
+        numbers = int(differs.sum() - (differs[1:] & differs[:-1]).sum())  # adjacent digits are one number
+        return numbers > (lettered and run >= period)
 
     def update(self, tokens: NDArray[np.int64]) -> None:
-        """Append the chosen tokens, one for each row; -1: the row has not begun."""
-        tables, recent = self.tables, self._recent
+        """Append the chosen tokens, one for each row; -1: the row has not begun, or has ended."""
+        tables, recent = self.tables, self._recent[:, :LONGEST]
         alike = tables.kind[recent] == tables.kind[tokens][:, None]
         alike &= (tokens >= 0)[:, None]
         self._digits = (self._digits + 1) * tables.digit[tokens]
@@ -184,7 +198,7 @@ class LoopGuard:
         self._run *= alike
         lettered = tables.lettered[tokens] | (tables.in_character[tokens] & self._letter_opened)
         self._letter_opened = np.where(tables.in_character[tokens], self._letter_opened, tables.opens_letter[tokens])
-        for past, new in ((recent, tokens), (self._lettered, lettered)):
+        for past, new in ((self._recent, tokens), (self._lettered, lettered)):
             past[:, 1:] = past[:, :-1]
             past[:, 0] = new
         self._unlettered = (self._unlettered + 1) * ~lettered

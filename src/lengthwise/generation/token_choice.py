@@ -70,7 +70,7 @@ class TokenChoice:
         self.done = not self._going.any()
         self.constraint.update(token)
         if self.guard is not None:
-            self.guard.update(to_numpy(token))
+            self.guard.update(np.where(to_numpy(self._going), to_numpy(token), -1))
         return token
 
     @property

@@ -4,6 +4,9 @@ An item is whole if another item follows it, a row if it has as many cells as th
 In doubt the answer is no, as in `sentences.py`.
 """
 
+from collections.abc import Iterable
+from itertools import islice
+
 import regex
 
 _ITEM = regex.compile(r"([ \t>]*)(?:[-*+•–]|[(]?(?:\d{1,3}|\p{L})[.)])[ \t]+(?=\S)")
@@ -25,13 +28,12 @@ def block_ends(text: str) -> list[int]:
     for n, line in enumerate(lines):
         bare, end = line.strip(), at + len(line.rstrip())
         at += len(line) + 1
-        if bare.startswith(_FENCE):
-            in_fence = not in_fence
-        if in_fence or bare.startswith(_FENCE):
+        if in_fence or _FENCE in line:
+            in_fence ^= in_code(line)
             continue
         if not bare.startswith("|"):
             cells = 0
-            if _item_ends(line, lines[n + 1 :]):
+            if _item_ends(line, islice(lines, n + 1, None)):
                 ends.append(end)
         elif _RULE.fullmatch(bare):
             cells = bare.count("|")
@@ -45,11 +47,13 @@ def in_code(text: str) -> bool:
     return text.count(_FENCE) % 2 == 1
 
 
-def _item_ends(line: str, after: list[str]) -> bool:
+def _item_ends(line: str, after: Iterable[str]) -> bool:
     """Return whether `line` is a whole item and the next line with a word is an item that is not inside it."""
-    following = next((_ITEM.match(other) for other in after if other.strip()), None)
     item = _ITEM.match(line)
-    if item is None or following is None or len(following[1]) > len(item[1]):
+    if item is None:
+        return False
+    following = next((_ITEM.match(other) for other in after if other.strip()), None)
+    if following is None or len(following[1]) > len(item[1]):
         return False
     bare = line[item.end() :].rstrip()
     if _DANGLING.search(bare):

@@ -147,7 +147,9 @@ def finished_ends(text: str) -> list[int]:
 
 
 def _is_closed_block(text: str, start: int, end: int) -> bool:
-    """Return whether the fenced code `text[start:end]` has lines, is closed, and is alone in its lines."""
+    """Return whether the fenced code `text[start:end]` has lines, and a closing fence that is alone in its line."""
+    if not text.endswith("```", start + 3, end):
+        return False
     code = text[start : end - 3].partition("\n")[2]  # after the line with the language
     return code.endswith("\n") and bool(code.strip()) and _LINE_ENDS.match(text, end) is not None
 

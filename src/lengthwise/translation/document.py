@@ -198,7 +198,8 @@ class TranslatedDocument:
             for n, new in zip(shares, found, strict=True):
                 row = self._row(window[n], new)
                 better = row["length"] < rows[n]["length"] if too_long else row["length"] > rows[n]["length"]
-                usable = better and "error" not in row and keeps_markup(window[n].text, new.text)
+                whole = new.complete or not rows[n]["complete"]
+                usable = better and whole and "error" not in row and keeps_markup(window[n].text, new.text)
                 rows[n] = row if usable else rows[n]
                 if not (usable and new.fits):
                     stuck.add(n)

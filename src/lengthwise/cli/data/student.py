@@ -38,7 +38,7 @@ def student(
     from ...distill.prompts import sentences
 
     asked = sentences(sources)  # raises before torch is imported
-    from ...distill.student_pairs import Settings, gather
+    from ...distill.student_pairs import MAX_SOURCE, Settings, gather
 
     writer = load(model, device, engine="transformers")
     if (gpu := writer.model.device.type == "cuda") and str(writer.model.dtype) == "torch.float32":
@@ -53,4 +53,4 @@ def student(
         return
     print(f"{out}: {report.written:,} translations of {report.sentences:,} sentences in this run")
     if report.unfinished or report.too_long:
-        print(f"left out: {report.unfinished:,} that did not end, {report.too_long:,} of more than 192 tokens")
+        print(f"left out: {report.unfinished:,} that did not end, {report.too_long:,} of more than {MAX_SOURCE} tokens")
