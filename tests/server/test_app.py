@@ -256,7 +256,7 @@ def test_a_long_text_shares_no_batch_with_short_ones(service):
 
 def test_a_stream_repeats_no_text_if_its_batch_fails(service, engine):
     """The first sentence is sent; then a batch of two fails."""
-    step, text = engine.step, "The dog is quick. It jumps over the fox. A bird sings. We read at home. They came back late. "
+    step, text = engine.step, "The dog is quick. It jumps over the fox. A bird sings. We read. They came back late. "
     sent = []
 
     def fails():
