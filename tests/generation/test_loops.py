@@ -6,10 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bigram_engine import BigramEngine
 from families import tiny
 from length_cases import KINDS, TEXTS, meters, spell
 from lengthwise import Writer
-from lengthwise.engines.base import Engine, TokenLogProbs
 from lengthwise.generation.loops import LoopGuard, loop_tables_of
 from lengthwise.generation.options import decoding_options
 from lengthwise.length.meter import Meter
@@ -155,47 +155,17 @@ def test_rows_that_have_ended_are_left_alone(request):
 # ---- a writer
 
 
-class CircularRows:
-    def __init__(self, table, last):
-        self.table, self.last, self.hidden = table, last, None
-
-    @property
-    def scores(self):
-        return self.table[self.last]
-
-    def step(self, tokens):
-        self.last = np.asarray(tokens)
-
-    def select(self, rows):
-        self.last = self.last[np.asarray(rows)]
-
-
-class CircularEngine(Engine):
+class CircularEngine(BigramEngine):
     """A bigram model that goes round in a circle of tokens, mostly."""
 
-    name, encoder_decoder, eos, pad, window = "circular", False, [2], 0, 512
-
     def __init__(self, tokenizer, circle):
-        self.tokenizer = tokenizer
-        self.table = np.random.default_rng(0).normal(size=(len(tokenizer),) * 2).astype(np.float32)
-        self.table[:, 2] -= 20
-        ids = tokenizer(circle)["input_ids"]
-        self.table[ids, [*ids[1:], ids[0]]] += 20
-        self.ids = ids
+        super().__init__(tokenizer)
+        self.ids = tokenizer(circle)["input_ids"]
+        self.table[:, self.eos] -= 20
+        self.table[self.ids, [*self.ids[1:], self.ids[0]]] += 20
 
     def prompt_ids(self, text, system=None):
         return [self.ids[-1]]
-
-    def prefill(self, prompts, lengths=None, options=None, *, each=1, max_new_tokens=None, hidden=False):
-        return CircularRows(self.table, np.array([ids[-1] for ids in prompts]).repeat(each))
-
-    def score(self, prompts, texts, lengths=None, cache=None):
-        found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
-        for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
-            logits = self.table[[prompt[-1], *text[:-1]]]
-            logits = logits - np.logaddexp.reduce(logits, 1, keepdims=True)
-            found[:, row, : len(text)] = logits[range(len(text)), text], logits.max(1), logits[:, 2]
-        return TokenLogProbs(*found)
 
 
 @pytest.mark.parametrize("how", [{}, {"temperature": 0.7}, {"candidates": 3}])
