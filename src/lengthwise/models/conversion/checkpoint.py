@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ... import atomic
 from ..description import DESCRIPTION, WEIGHTS, base_folder, describe
+from ..packed import PACKED, read_packed
 from . import llama, marian
 from .folder import save_converted, save_marian
 from .weights import BLOCK, Dense, Weight, by_channel, quantised
@@ -47,7 +48,7 @@ def convert(folder: Path, out: Path, *, bits: int = 8) -> None:
     if ids.get("eos_token_id") is None:
         raise ValueError(f"the model in {base} names no end-of-text token: write eos_token_id in its config.json")
     save = _save_marian if config.get("model_type") == "marian" else _save_llama
-    save(config, dict(_arrays(base)), ids, out, bits)
+    save(config, dict(read_arrays(base)), ids, out, bits)
     _copy_tokenizer(folder, base, out)
     for name in (DESCRIPTION, WEIGHTS) if controls else ():
         shutil.copyfile(folder / name, out / name)
@@ -90,8 +91,11 @@ def _json(file: Path) -> dict[str, Any]:
     return dict(json.loads(file.read_text("utf-8"))) if file.exists() else {}
 
 
-def _arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
+def read_arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield the name and the values of each weight in the folder's safetensors files."""
+    if (packed := folder / PACKED).exists():
+        yield from read_packed(packed)
+        return
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise ValueError(f"the model in {folder} has no safetensors files; save it with a newer transformers")
