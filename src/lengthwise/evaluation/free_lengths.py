@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..generation.unconstrained import UnconstrainedWriter
+from ..shortening.shortener import Shortened
 
 if TYPE_CHECKING:
     from ..generation.generator import Writer
+    from ..shortening.shortener import Shortener
     from ..translation.translator import Translator
 
 Pairs = list[tuple[str, str]]  # (source, text)
 SHORTEST = "at most 0.5x"  # a length that few translations reach, so that the shortest is searched for
+QUARTER = "at most 0.25x"  # the same for shortened texts
 MAX_TOKENS = 512
 
 
@@ -26,3 +29,13 @@ def translations(translator: "Translator", sources: Sequence[str]) -> tuple[Pair
     free = [(one.source, one.text) for one in translator.translate(sources) if not one.error]
     tight = translator.translate(sources, SHORTEST)
     return free, [(one.source, one.text) for one in tight if not one.error and one.complete and one.intact]
+
+
+def shortened(shortener: "Shortener", sources: Sequence[str]) -> Pairs:
+    """Return the shortest complete texts with all placeholders that are found for a quarter of the sources' lengths."""
+    pairs = []
+    for one in shortener.shorten(sources, QUARTER):
+        found = [one, *(other for other in one.candidates if isinstance(other, Shortened))]
+        whole = [other.text for other in found if not other.error and other.complete and other.intact]
+        pairs += [(one.source, min(whole, key=len))] if whole else []
+    return pairs
