@@ -19,6 +19,8 @@ from translation.fakes import texts
         ("%n of %Ln, %L1", ["%n", "%Ln", "%L1"]),
         ("$t(menu.file) @:menu.file @.lower:a %<n>d", ["$t(menu.file)", "@:menu.file", "@.lower:a", "%<n>d"]),
         ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
+        ("In /usr/share/doc/x, ~/work, ./a.sh and C:\\b\\c", ["/usr/share/doc/x", "~/work", "./a.sh", "C:\\b\\c"]),
+        ("and/or, n/a, 12/05/2024, km/h, s/he, /me, </b> / 5", ["</b>"]),
         ("100% done, 50% of it, 5 % discount, 0% is little", []),
         ("$5.20 and $12, 3 < 4 > 2, AT&T; F<=f", []),
     ],
@@ -37,6 +39,12 @@ def test_placeholders_are_found(text, found):
         ("In 2001, 300 people", "En 2001 300 personnes", []),
         ("At 09:05 there were 5", "À 9h05 ils étaient 5", []),
         ("5 of 15", "15", ["5"]),
+        ("Needs 3.11", "Richiede 3,11", []),
+        ("Needs 3.11", "Richiede 311", ["3.11"]),
+        ("Version 10.0.1", "Versione 100.1", ["10.0.1"]),
+        ("Version 2.13.4", "Versione 2.13,4", ["2.13.4"]),
+        ("1,234,567 and 1,234", "1.234.567 e 1 234", []),
+        ("See /usr/share/doc", "Vedi", ["/usr/share/doc"]),
     ],
 )
 def test_lost_placeholders_and_numbers(source, output, missing):

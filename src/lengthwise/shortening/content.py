@@ -110,7 +110,8 @@ def _is_gone(piece: Piece, there: set[str]) -> bool:
 
 def is_format(placeholder: str) -> bool:
     """Return whether a program needs the placeholder: it is no address."""
-    return "://" not in placeholder and "@" not in placeholder.strip("%@")
+    is_path = placeholder.startswith(("/", "~/", "./", "../"))
+    return not is_path and "://" not in placeholder and "@" not in placeholder.strip("%@")
 
 
 def _sentences(text: str) -> list[list[Piece]]:

@@ -6,13 +6,13 @@ from html import unescape
 
 import regex
 
+from ..length.addresses import EMAIL, UNIX_PATH, URL, WINDOWS_PATH
+
 _TAG = r"</?[A-Za-z][^<>]*>"
 _BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is probably a command
 # Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
 _PLACEHOLDER = regex.compile(
-    r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    r"|(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"  # a Windows path
+    rf"{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}"
     r"|[$#%]?(?P<brace>\{(?:[^{}]|(?&brace))*\})"
     r"|\$t\([^()]*\)|@(?:\.\w+)?:(?:\([\w.]+\)|\w+(?:\.\w+)*)|%<\w+>[-+0-9.]*[a-zA-Z]"  # i18next, Vue, Ruby
     r"|\$\([\w.]+\)|\$\[[\w.]+\]|\$[A-Za-z_]\w*\$?|\$\d+\$|\$\d(?!\d|[.,]\d|\s*(?:million|billion|m\b|bn\b))"
@@ -28,6 +28,8 @@ _LETTER = regex.compile(r"\p{L}")
 # A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").
 _NUMBER = regex.compile(r"(?<![\p{L}\d])\d+(?:[.,'’\u00a0\u202f]\d+)*(?!\d|(?:st|nd|rd|th)\b)")
 _LOOSE_NUMBER = regex.compile(r"\d+(?:[.,'’\s]\d+)*")
+_VERSION = regex.compile(r"(?!\d{1,3}(?:\.\d{3})+\Z)\d+(?:\.\d+){2,}")
+_DECIMAL = regex.compile(r"(.*)[.,](?!\d{3}\Z)(\d+)", regex.DOTALL)
 _TORN_REFERENCE = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
 # Of nineteen forms tried on opus-mt, these were always kept, and the text around them was translated best: braces for
 # words, angle brackets for tags around words. Rare characters (⟦1⟧) were always lost.
@@ -71,8 +73,9 @@ def changed_placeholders(source: str, output: str) -> list[str]:
 def lost(source: str, output: str) -> list[str]:
     """Return the placeholders that the output has more or less often than the source, and the numbers that it lacks.
 
-    Numbers are compared by their digits, since languages group them differently ("1,000.5" is "1 000,5"). Ordinals
-    ("20th") are not compared, and the output may have more numbers ("three" → "3").
+    Numbers are compared by their values, since languages group digits differently ("1,000.5" is "1 000,5"); version
+    numbers ("2.13.4") by their text. Ordinals ("20th") are not compared, and the output may have more numbers ("three"
+    → "3").
     """
     strict, loose = (_numbers(_PLACEHOLDER.sub(" ; ", output), form) for form in (_NUMBER, _LOOSE_NUMBER))
     digits = _numbers(_PLACEHOLDER.sub(" ; ", source), _NUMBER)
@@ -81,8 +84,22 @@ def lost(source: str, output: str) -> list[str]:
 
 
 def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:
-    runs = (regex.sub(r"\D", "", found[0]) for found in form.finditer(text))
-    return Counter(run.lstrip("0") or "0" for run in runs)
+    return Counter(_value(found[0]) for found in form.finditer(text))
+
+
+def _value(number: str) -> str:
+    """Return the digits of a number, with a point where it has a decimal mark; a version number as it is.
+
+    A mark before three digits groups them: it is one of thousands, or it cannot be told.
+
+    >>> [_value(number) for number in ("1,234.50", "1 234,50", "1.234", "2.13.4")]
+    ['1234.50', '1234.50', '1234', '2.13.4']
+    """
+    if _VERSION.fullmatch(number):
+        return number
+    found = _DECIMAL.fullmatch(number)
+    whole, fraction = (found[1], f".{found[2]}") if found else (number, "")
+    return (regex.sub(r"\D", "", whole).lstrip("0") or "0") + fraction
 
 
 def mend_references(source: str, output: str) -> str:
