@@ -39,8 +39,8 @@ def lengths(
     lengthwise data lengths sentences.txt --shorten
 
     Each prompt is answered without a budget. Each text is translated without a budget, and as short as possible, or
-    with --shorten only made as short as possible. Only lengths are kept, not texts. Answers that do not end within 512
-    tokens are left out.
+    with --shorten only made as short as possible. Only lengths are kept, not texts. An answer that does not end within
+    512 tokens counts with the length that it has by then.
     """
     if shorten and to:
         raise UsageError("--shorten and --to are two tasks; give one of them")
