@@ -21,6 +21,7 @@ from translation.fakes import texts
         ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
         ("In /usr/share/doc/x, ~/work, ./a.sh and C:\\b\\c", ["/usr/share/doc/x", "~/work", "./a.sh", "C:\\b\\c"]),
         ("and/or, n/a, 12/05/2024, km/h, s/he, /me, </b> / 5", ["</b>"]),
+        ("🎉🎉 New → ★ 5 × 3 ▲, ♥️ © 20°", ["🎉🎉", "★", "▲", "♥️"]),
         ("100% done, 50% of it, 5 % discount, 0% is little", []),
         ("$5.20 and $12, 3 < 4 > 2, AT&T; F<=f", []),
     ],
@@ -45,6 +46,8 @@ def test_placeholders_are_found(text, found):
         ("Version 2.13.4", "Versione 2.13,4", ["2.13.4"]),
         ("1,234,567 and 1,234", "1.234.567 e 1 234", []),
         ("See /usr/share/doc", "Vedi", ["/usr/share/doc"]),
+        ("Tap ▲ now", "Tocca \ufffd\ufffd ora", ["▲", "\ufffd"]),
+        ("<i>on</i> < 5", "<i> <7on<</i> < 5", ["<"]),
     ],
 )
 def test_lost_placeholders_and_numbers(source, output, missing):

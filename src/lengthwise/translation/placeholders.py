@@ -1,4 +1,4 @@
-"""Placeholders: format strings, markup and addresses that a translation must keep, and stand-ins for them."""
+"""Placeholders: format strings, markup, addresses and symbols that a translation must keep, and stand-ins for them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +10,8 @@ from ..length.addresses import EMAIL, UNIX_PATH, URL, WINDOWS_PATH
 
 _TAG = r"</?[A-Za-z][^<>]*>"
 _BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is probably a command
+# Shapes, dingbats and emoji: a small vocabulary lacks most of them, and a model writes other characters in their place.
+_SYMBOLS = r"(?:[\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"
 # Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
 _PLACEHOLDER = regex.compile(
     rf"{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}"
@@ -20,7 +22,7 @@ _PLACEHOLDER = regex.compile(
     r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]|(?<!\d)%L?n\b|%L\d+"
     r"|%\([\w.]+\)[-+#0-9.]*[a-zA-Z]|%[A-Z][A-Z_]+%?|(?<!\d)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?"
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
-    rf"|{_TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}"
+    rf"|{_TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
 )
 _PAIR = regex.compile(r"<(?P<name>[A-Za-z][\w-]*)[^<>]*>(?P<inside>.*)</(?P=name)>", regex.DOTALL)
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
@@ -30,6 +32,7 @@ _NUMBER = regex.compile(r"(?<![\p{L}\d])\d+(?:[.,'’\u00a0\u202f]\d+)*(?!\d|(?:
 _LOOSE_NUMBER = regex.compile(r"\d+(?:[.,'’\s]\d+)*")
 _VERSION = regex.compile(r"(?!\d{1,3}(?:\.\d{3})+\Z)\d+(?:\.\d+){2,}")
 _DECIMAL = regex.compile(r"(.*)[.,](?!\d{3}\Z)(\d+)", regex.DOTALL)
+_TORN = ("<", "\ufffd")
 _TORN_REFERENCE = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
 # Of nineteen forms tried on opus-mt, these were always kept, and the text around them was translated best: braces for
 # words, angle brackets for tags around words. Rare characters (⟦1⟧) were always lost.
@@ -65,9 +68,14 @@ def translatable(text: str) -> bool:
 
 
 def changed_placeholders(source: str, output: str) -> list[str]:
-    """Return the placeholders that the output has more or less often than the source."""
+    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones.
+
+    Those are a bracket of a tag, and the character that stands for bytes which are no text.
+    """
     wanted, there = count_placeholders(source), count_placeholders(output)
-    return [mark for mark in wanted | there if wanted[mark] != there[mark]]
+    around = [_PLACEHOLDER.sub(" ", text) for text in (source, output)]
+    torn = [mark for mark in _TORN if around[0].count(mark) < around[1].count(mark)]
+    return [mark for mark in wanted | there if wanted[mark] != there[mark]] + torn
 
 
 def lost(source: str, output: str) -> list[str]:
