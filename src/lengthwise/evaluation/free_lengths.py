@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 Pairs = list[tuple[str, str]]  # (source, text)
 SHORTEST = "at most 0.5x"  # a length that few translations reach, so that the shortest is searched for
-QUARTER = "at most 0.25x"  # the same for shortened texts
+SHORT = "at most 0.6x"  # a length at which most shortened texts keep half of the information
+MIN_COVERAGE = 0.5  # of the source's information; a single word of it would be shorter, and of no use
 MAX_TOKENS = 512
 
 
@@ -35,10 +36,11 @@ def translations(translator: "Translator", sources: Sequence[str]) -> tuple[Pair
 
 
 def shortened(shortener: "Shortener", sources: Sequence[str]) -> Pairs:
-    """Return the shortest complete texts with all placeholders that are found for a quarter of the sources' lengths."""
+    """Return the shortest complete texts that keep half of the information, and all placeholders, of their sources."""
     pairs = []
-    for one in shortener.shorten(sources, QUARTER):
+    for one in shortener.shorten(sources, SHORT):
         found = [one, *(other for other in one.candidates if isinstance(other, Shortened))]
-        whole = [other.text for other in found if not other.error and other.complete and other.intact]
+        covering = [other for other in found if (other.coverage or 0) >= MIN_COVERAGE]
+        whole = [other.text for other in covering if not other.error and other.complete and other.intact]
         pairs += [(one.source, min(whole, key=len))] if whole else []
     return pairs

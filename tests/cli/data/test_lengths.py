@@ -35,12 +35,16 @@ def test_lengths_can_be_kept_beside_a_model(cli, tmp_path):
 
 def test_the_shortest_texts_of_a_shortener(cli, tmp_path, monkeypatch):
     def shorten(self, texts, budgets):
-        found = [(16, True, True), (12, True, True), (8, False, True), (4, True, False)]
+        found = [(16, True, True, 0.9), (12, True, True, 0.5), (8, False, True, 0.6), (6, True, False, 0.6)]
+        found += [(4, True, True, 0.1)]
         results = []
         for text in texts:
             best, *others = (
-                Shortened(text[:n], n, "chars", budgets, False, complete, "toy", 1, source=text, intact=intact)
-                for n, complete, intact in found
+                Shortened(
+                    *(text[:n], n, "chars", budgets, False, complete, "toy", 1),
+                    **{"source": text, "intact": intact, "coverage": coverage},
+                )
+                for n, complete, intact, coverage in found
             )
             results.append(replace(best, candidates=others))
         return results
