@@ -47,7 +47,8 @@ def test_placeholders_are_found(text, found):
         ("1,234,567 and 1,234", "1.234.567 e 1 234", []),
         ("See /usr/share/doc", "Vedi", ["/usr/share/doc"]),
         ("Tap ▲ now", "Tocca \ufffd\ufffd ora", ["▲", "\ufffd"]),
-        ("<i>on</i> < 5", "<i> <7on<</i> < 5", ["<"]),
+        ("<i>on</i> < 5", "<i> <7on<</i> < 5", ["<7"]),
+        ("I love you", "Ti amo <3", []),
     ],
 )
 def test_lost_placeholders_and_numbers(source, output, missing):

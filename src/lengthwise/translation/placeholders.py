@@ -32,7 +32,8 @@ _NUMBER = regex.compile(r"(?<![\p{L}\d])\d+(?:[.,'’\u00a0\u202f]\d+)*(?!\d|(?:
 _LOOSE_NUMBER = regex.compile(r"\d+(?:[.,'’\s]\d+)*")
 _VERSION = regex.compile(r"(?!\d{1,3}(?:\.\d{3})+\Z)\d+(?:\.\d+){2,}")
 _DECIMAL = regex.compile(r"(.*)[.,](?!\d{3}\Z)(\d+)", regex.DOTALL)
-_TORN = ("<", "\ufffd")
+# Pieces of a stand-in for a tag ("<7stopped<"), and the character that stands for bytes which are no text.
+_TORN = regex.compile(r"<\d+(?=[\p{L}<])|\ufffd")
 _TORN_REFERENCE = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
 # Of nineteen forms tried on opus-mt, these were always kept, and the text around them was translated best: braces for
 # words, angle brackets for tags around words. Rare characters (⟦1⟧) were always lost.
@@ -68,14 +69,10 @@ def translatable(text: str) -> bool:
 
 
 def changed_placeholders(source: str, output: str) -> list[str]:
-    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones.
-
-    Those are a bracket of a tag, and the character that stands for bytes which are no text.
-    """
+    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones."""
     wanted, there = count_placeholders(source), count_placeholders(output)
-    around = [_PLACEHOLDER.sub(" ", text) for text in (source, output)]
-    torn = [mark for mark in _TORN if around[0].count(mark) < around[1].count(mark)]
-    return [mark for mark in wanted | there if wanted[mark] != there[mark]] + torn
+    torn = dict.fromkeys(found for found in _TORN.findall(output) if found not in source)
+    return [*(mark for mark in wanted | there if wanted[mark] != there[mark]), *torn]
 
 
 def lost(source: str, output: str) -> list[str]:
