@@ -52,7 +52,9 @@ def placement(nodes: Sequence[Mapping[str, float]], workers: int | None, device:
     gpus = int(sum(node.get("GPU", 0) for node in nodes))
     if device == "cuda" or (device is None and gpus):
         _check(workers, gpus, "GPUs")
-        return Placement(workers or gpus, 1, 1)
+        # A worker with a core waits forever for one on a machine that lends more GPUs than cores.
+        enough = all(node.get("CPU", 0) >= node["GPU"] for node in nodes if node.get("GPU", 0))
+        return Placement(workers or gpus, 1 if enough else 0, 1)
     cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
     _check(workers, sum(cores), "cores")
     if workers is None:

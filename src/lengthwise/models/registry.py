@@ -88,6 +88,11 @@ def resolve(name: str, *, say: Say = say) -> Path:
     raise ModelNotFound(name, f"no model called {name!r}.", advice, tried)
 
 
+def is_on_hub(name: str) -> bool:
+    """Return whether `resolve` would look for the model on the hub. Nothing is fetched."""
+    return local_model(name) is None and not _looks_like_path(name) and _HUB_ID.fullmatch(name) is not None
+
+
 def converted(name: str, *, say: Say = say) -> Path | None:
     """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
     known = _known(name)
