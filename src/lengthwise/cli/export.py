@@ -15,7 +15,7 @@ def export(
     bits: Annotated[int, option("Bits of the weights: 8, or 32 for the same scores as with transformers.", "N")] = 8,
     as_json: options.Json = False,
 ) -> None:
-    """Convert a model for --engine onnx: Llama, Mistral, Qwen2 or Marian, plain or with a countdown head.
+    """Convert a model for --engine onnx: Llama, Mistral, Qwen2, GPT-2 or Marian, plain or with a countdown head.
 
     A Marian model may have a length encoding instead; it is also converted on first use, and cached.
 
