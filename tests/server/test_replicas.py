@@ -104,8 +104,12 @@ def test_the_address():
             replicas._free_port("127.0.0.1", port)
 
 
-def test_the_second_signal_interrupts():
+def test_a_signal_before_it_serves_and_a_second_one_interrupt():
     with replicas._signals() as stop:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        assert not stop.is_set()
+        stop.serving = True
         signal.raise_signal(signal.SIGTERM)
         assert stop.wait(30)
         with pytest.raises(KeyboardInterrupt):

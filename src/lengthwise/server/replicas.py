@@ -125,18 +125,18 @@ def serve_replicas(
     connect(ray, "local")
     try:
         place = placement([node["Resources"] for node in ray.nodes()], count, device, what="replica")
-        with listening(receive) as reports:
+        with listening(receive) as reports, _signals() as stop:
             plan = Plan(make, place.device, max(1, threads() // count), list(keys), reports)
             try:
                 handle = _deploy(serve, plan, place, host, port)
             except RuntimeError as error:
                 raise failures[0] if failures else OSError(f"the replicas did not start: {error}") from error
-            with _signals() as stop:
-                [models, *_] = handle.broadcast("models").results(timeout_s=_REPLY)
-                started(f"http://{f'[{host}]' if ':' in host else host}:{port}", models)
-                stop.wait()
-                _drain(handle, grace)
-                serve.delete(_APP)
+            [models, *_] = handle.broadcast("models").results(timeout_s=_REPLY)
+            stop.serving = True
+            started(f"http://{f'[{host}]' if ':' in host else host}:{port}", models)
+            stop.wait()
+            _drain(handle, grace)
+            serve.delete(_APP)
     finally:
         ray.shutdown()
 
@@ -197,13 +197,19 @@ def _drain(handle: Any, grace: float) -> None:
         handle.broadcast("close").results(timeout_s=_REPLY)
 
 
+class _Stop(threading.Event):
+    """What SIGINT or SIGTERM sets. A second one interrupts, and so does the first while it is not `serving`."""
+
+    serving = False
+
+
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Yield an event that the first SIGINT or SIGTERM sets; a second one interrupts."""
-    stop = threading.Event()
+def _signals() -> Iterator[_Stop]:
+    """Yield an event that the signals set. Handlers are in place until the end of the block."""
+    stop = _Stop()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
+        if stop.is_set() or not stop.serving:
             raise KeyboardInterrupt
         stop.set()
 
