@@ -17,7 +17,7 @@ def export(
     ] = 8,
     as_json: options.Json = False,
 ) -> None:
-    """Convert a model for --engine onnx: Llama, Mistral, Qwen2 or Marian, plain or with a countdown head.
+    """Convert a model for --engine onnx: Llama, Mistral, Qwen2, GPT-2 or Marian, plain or with a countdown head.
 
     A Marian model may have a length encoding instead; it is also converted on first use, and cached. With --bits 4 the
     model is not converted: its matrices are packed into 4 bits, to be distributed. Every engine reads packed weights.
