@@ -139,7 +139,8 @@ def test_en_fr_is_listed_and_small():
 
 def test_the_recipe_of_en_fr_is_that_of_the_project():
     shipped, named = (
-        load_recipe(path, []) for path in (str(resolve("en-fr") / "recipe.yaml"), str(RECIPES / "opus-en-fr-compact.yaml"))
+        load_recipe(path, [])
+        for path in (str(resolve("en-fr") / "recipe.yaml"), str(RECIPES / "opus-en-fr-compact.yaml"))
     )
     assert shipped == named
 

@@ -87,7 +87,9 @@ class ModelSection(Section):
         if (self.base is None) == (self.fresh is None):
             raise ValueError("give either base (a model to start from) or fresh (a size), not both or none")
         if self.smaller and (self.fresh or self.lora or self.frozen):
-            raise ValueError("smaller makes a copy of a base model, which is trained whole; leave fresh, lora, frozen out")
+            raise ValueError(
+                "smaller makes a copy of a base model, which is trained whole; leave fresh, lora, frozen out"
+            )
         if self.fresh and self.lora:
             raise ValueError("lora adapts a base model; a fresh one is trained whole")
         if self.frozen and (self.fresh or self.lora):

@@ -43,7 +43,10 @@ def save_smaller_tokenizer(recipe: Recipe, folder: Path) -> None:
     alphabet = {letter for letter, count in letters.items() if count >= _RARE or ord(letter) < _LATIN}
     own = load_tokenizer(base)
     kept = {*own.all_special_tokens, *own.supported_language_codes, *alphabet} & ids.keys()
-    frequent = [[piece for piece, _ in counts.most_common()], sorted(ids, key=ids.__getitem__)]  # ids are ranks in Marian
+    frequent = [
+        [piece for piece, _ in counts.most_common()],
+        sorted(ids, key=ids.__getitem__),
+    ]  # ids are ranks in Marian
     for piece in chain.from_iterable(zip_longest(*frequent)):
         if len(kept) < smaller.vocabulary and piece in ordinary and piece in ids and len(piece) > 1:
             kept.add(piece)
@@ -98,7 +101,9 @@ def smaller_model(model: Any, old: Any, new: Any, decoder_layers: int) -> Any:
     """Return a copy of `model`, whose tokenizer is `old`, for the tokenizer `new`, with so many decoder layers."""
     config = model.config
     if config.model_type != "marian" or not config.share_encoder_decoder_embeddings:
-        raise RecipeError(f"model.smaller is for Marian translators with shared embeddings, not for {config.model_type}")
+        raise RecipeError(
+            f"model.smaller is for Marian translators with shared embeddings, not for {config.model_type}"
+        )
     if decoder_layers > config.decoder_layers:
         raise RecipeError(f"model.smaller.decoder_layers is {decoder_layers}; the base has {config.decoder_layers}")
     tokens = new.get_vocab()
