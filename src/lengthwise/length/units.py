@@ -46,8 +46,8 @@ def _words(text: str) -> int:
 
 
 # LIFEBench's rule: each Chinese character, and each word of ASCII letters, digits, apostrophes and hyphens. A word that
-# touches another letter or a Chinese character is not counted: "café" is 0, "2024年" is 1. In "我-我" the hyphen is a word;
-# it is counted before the second letter follows, so that the letter adds no more than itself.
+# touches another letter or a Chinese character is not counted: "café" is 0, "2024年" is 1. In "我-我" the hyphen is a
+# word; it is counted before the second letter follows, so that the letter adds no more than itself.
 _WORD_CJK = re.compile(r"[\u4e00-\u9fff]|\b[A-Za-z0-9'-]+\b['-]*|(?<=\w)['-]+\Z")
 
 
