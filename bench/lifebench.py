@@ -4,10 +4,11 @@
     python bench/lifebench.py --data LIFEBench --out runs/lifebench.jsonl [--items data_lite.jsonl] [--count 4]
         [--language en] [--method "equal to"] [--length 16 --length 32] [--only hard] [--table-only] [--json FILE]
 
-Two systems write each text, greedy. `prompt`: the plain model receives LIFEBench's prompt, which states the length;
-that is the benchmark as published. `hard`: the same prompt, and the hard budget "exactly", "at most" or "at least" so
-many `words-cjk`, the unit that counts as LIFEBench does. `--out` is the journal: a text that is in it is not written
-again, and `--table-only` prints the table of what is there. `--json` writes the table's rows.
+Three systems write each text. `hard`: the model receives LIFEBench's prompt, which states the length, and the hard
+budget "exactly", "at most" or "at least" so many `words-cjk`, the unit that counts as LIFEBench does; greedy.
+`sampled`: the same at temperature 0.8, as LIFEBench decodes. `prompt`: the plain model with the prompt alone, greedy.
+`--out` is the journal: a text that is in it is not written again, and `--table-only` prints the table of what is there.
+`--json` writes the table's rows.
 
 The columns, for each language, method, length and system: texts; LIFEBench's mean deviation in % and its score; the
 share of texts within the limit; of complete texts (they end as a sentence or where the model ended them, and nothing
@@ -43,7 +44,8 @@ METHODS = {
     "at most": {"en": "at most", "cn": "至多有", "budget": "at most"},
     "at least": {"en": "at least", "cn": "至少有", "budget": "at least"},
 }
-SYSTEMS = ("prompt", "hard")
+SYSTEMS = ("hard", "sampled", "prompt")
+TEMPERATURE = 0.8
 UNIT = "words-cjk"
 TOKENS_PER_WORD = {"en": 1.75, "cn": 3.0}  # of SmolLM2, more than usual: whether a text fits into the window
 COLUMNS = {
@@ -145,8 +147,8 @@ def held(item: dict[str, Any], length: int, window: int, max_prompt: int | None)
 
 def write(writer: Writer, system: str, prompts: list[str], budget: Budget) -> list[lengthwise.Written]:
     """Return the texts of a system for prompts that ask for the same length."""
-    if system == "hard":
-        return writer.write(prompts, budget, seed=0)
+    if system != "prompt":
+        return writer.write(prompts, budget, seed=0, **({"temperature": TEMPERATURE} if system == "sampled" else {}))
     tokens = 128 + 3 * int(budget.target)
 
     def limit(request: Request) -> int:

@@ -14,7 +14,7 @@ from lengthwise.generation import load as loading
 from lengthwise.length.units import measure
 
 BENCH = Path(__file__).parents[2] / "bench"
-SMALL = ["--length", "4", "--length", "8", "--count", "2"]
+SMALL = ["--length", "4", "--length", "8", "--count", "2", "--only", "hard", "--only", "prompt"]
 TASKS = {
     "en": "[Instruction] Answer {n}. [Requirement] It must be {{word_count_type}} {{word_count}} words long.",
     "cn": "[指令] 回答 {n}。[要求] 必须{{word_count_type}} {{word_count}}字。",
@@ -72,7 +72,8 @@ def test_texts_have_their_length_and_are_written_once(run):
 
 
 def test_a_length_beyond_the_window_is_left_out(run, capsys):
-    run("--length", "8", "--length", "512", "--method", "at least", "--only", "hard")
+    found = run("--length", "8", "--length", "512", "--method", "at least", "--only", "sampled")
+    assert {row["score"] for row in found} == {100}
     assert "512 words: no item and its text fit into the window of 512 tokens" in capsys.readouterr().err
     assert {json.loads(line)["length"] for line in run.journal.read_text("utf-8").splitlines()} == {8}
 
