@@ -84,10 +84,15 @@ def read(path: Path) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
+def repeated(text: str) -> float:
+    """Return the share of the 16-character sequences of `text` that occurred in it before."""
+    grams = [text[at : at + WINDOW] for at in range(len(text) - WINDOW + 1)]
+    return 1 - len(set(grams)) / len(grams) if grams else 0.0
+
+
 def loops(text: str) -> bool:
     """Return whether over half of the 16-character sequences of `text` occurred in it before."""
-    grams = [text[at : at + WINDOW] for at in range(len(text) - WINDOW + 1)]
-    return len(grams) > 2 * len(set(grams))
+    return repeated(text) > 0.5
 
 
 def count_passes(engine: Any) -> list[int]:

@@ -51,6 +51,27 @@ def test_counts(text):
         assert expected is None or measure(text, name) == expected, name
 
 
+WORDS_CJK = {
+    "": 0,
+    "don't stop-and-go": 2,
+    "don’t": 2,  # a curly apostrophe separates
+    "1,000.5 and/or x": 6,
+    "- one -two --": 2,
+    "word—word": 2,
+    "我们去 Beijing 。": 4,
+    "2024年": 1,  # the number touches a Chinese character
+    "café foo_bar ok": 1,
+    "日本語 ひらがな": 3,
+    "我-我": 3,  # the hyphen has a word boundary on both sides
+    "Saint-Étienne": 1,
+}
+
+
+@pytest.mark.parametrize("text", WORDS_CJK)
+def test_words_and_chinese_characters(text):
+    assert measure(text, "words-cjk") == WORDS_CJK[text]
+
+
 KANA = "あいうえおかきくけこ" * 6
 URL_64 = "a" * 64 + ".com"  # a label has at most 63 letters
 TWEETS = {

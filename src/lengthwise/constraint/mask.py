@@ -26,7 +26,7 @@ Limits = Iterable[int | None]  # None: no limit
 UNLIMITED = BANNED - 1
 
 # Per unit: how far before the maximum full stops get a bonus, and the shortest further sentence that may be started.
-_LANDING = {"tokens": (16, 6), "words": (12, 4)}  # others: (64, 20)
+_LANDING = {"tokens": (16, 6), "words": (12, 4), "words-cjk": (12, 4)}  # others: (64, 20)
 _FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
 _DISFAVOUR = 12.0  # nats subtracted from a full stop after which the text may not end and no whole sentence would fit
 _LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete

@@ -52,7 +52,7 @@ class TokenCosts:
         """
         meter, unit, stop = self.meter, self.meter.unit.name, self.is_full_stop
         ends_word = stop | np.array([bool(t) and (t[-1].isalnum() or t[-1] in "'’\ufffd") for t in texts])
-        may_end = ends_word if unit == "words" else stop if finish else meter.trail == 0  # a stop adds no word
+        may_end = ends_word if meter.opens is not None else stop if finish else meter.trail == 0  # a stop adds no word
         cost = meter.cost + ~may_end
         in_word = cost - meter.joins if meter.joins is not None else cost
         # The first token may use the whole length, as in "Yes", but is neither white space nor a full stop.

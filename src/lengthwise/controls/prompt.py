@@ -10,6 +10,7 @@ from ..length.units import unit_named
 from .base import Control
 
 _UNIT_WORDS = {"chars": "characters", "chars-nospace": "characters without spaces", "tweet": "tweet characters"}
+_UNIT_WORDS |= {"words-cjk": "words"}
 
 
 class PromptControl(Control):

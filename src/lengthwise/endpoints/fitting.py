@@ -28,6 +28,7 @@ MARGIN = 0.85  # of a maximum is asked for: models count badly
 CHARS_PER_WORD, CHARS_PER_CJK_WORD = 6.0, 2.0  # with a space
 _UNIT_NAMES = {"chars": "characters", "chars-nospace": "characters without spaces", "cells": "columns"}
 _UNIT_NAMES |= {"graphemes": "characters", "tweet": "characters", "bytes": "bytes", "words": "words"}
+_UNIT_NAMES |= {"words-cjk": "words"}
 _PREAMBLE = re.compile(
     r"\A(?:sure|certainly|of course|okay|ok|here(?:'s| is| are))\b"
     r"[^\n]{0,80}\b(?:words?|characters|sentences?|text|answer|response|version|ending|continuation)\b[^\n]{0,80}:\s*\n+",
@@ -64,7 +65,7 @@ class Fitting:
         self.prompt, self.budget, self.system, self.ask, self.candidates = prompt, budget, system, ask, candidates
         self.unit = unit_named(budget.unit)
         in_chars = CHARS_PER_CJK_WORD if _CJK.search(prompt) else CHARS_PER_WORD
-        self.per_word = 1.0 if budget.unit == "words" else in_chars  # units
+        self.per_word = 1.0 if budget.unit in ("words", "words-cjk") else in_chars  # units
         self.found: list[Found] = []
         self.drafts: list[Found] = []
         self.beginnings: dict[str, str] = {"": ""}  # finished beginnings, each with the white space after it
@@ -163,7 +164,7 @@ class Fitting:
         counted = f"{sentences} sentence{'s' * (sentences > 1)}"
         unit = _UNIT_NAMES[self.budget.unit]
         exact = "exactly" if self.budget.low == self.budget.high else "about"
-        in_words = "" if self.budget.unit == "words" else f", that is about {words} words"
+        in_words = "" if unit == "words" else f", that is about {words} words"
         limit = str(self.budget).replace(self.budget.unit, unit).replace("~", "about ")
         if not kept:
             plan = f"{counted} of {words} words in all" if sentences > 1 else f"one sentence of {words} words"

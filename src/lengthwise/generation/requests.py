@@ -20,7 +20,7 @@ from .endings import EMPTY, Draft
 BATCH_TOKENS = 32_768
 # Upper estimate of the tokens per unit: a word has several pieces, a character up to four bytes, a grapheme several
 # characters. The hard budget ends nearly all rows long before this limit.
-_TOKENS_PER_UNIT = {"tokens": 1, "bytes": 1, "words": 8, "graphemes": 8}
+_TOKENS_PER_UNIT = {"tokens": 1, "bytes": 1, "words": 8, "words-cjk": 8, "graphemes": 8}
 
 
 class Listener(Protocol):

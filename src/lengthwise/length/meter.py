@@ -26,6 +26,9 @@ _METASPACE = "▁"
 # Most tokens of a vocabulary are such words. In these units each of their characters counts 1, whatever follows.
 _PLAIN_WORD = re.compile(rb" ?[A-Za-z0-9]+")
 _EACH_COUNTS = frozenset({"chars", "graphemes", "cells", "bytes", "tweet"})
+_LETTERS_JOIN = re.compile(r"[A-Za-z0-9]+(?![\w'-])")  # at the start of a token: it continues a word of ASCII letters
+_LETTER_ENDS = re.compile(r"[A-Za-z0-9]\Z")
+_HAN_LEAD = range(0xE4, 0xEA)  # first bytes of the characters that `words-cjk` counts
 _BYTE_FALLBACK = regex.compile(r"<0x([0-9A-F]{2})>")
 # Grapheme clusters grow through these; any other character starts a cluster of its own.
 _CLUSTERING = regex.compile(
@@ -149,9 +152,9 @@ class Meter:
       blank     whether it costs nothing at both ends of a text: empty or, unless tokens are counted, white space
       white     whether it is empty or white space
       spaced    whether it starts with a space
-      solid     whether its last character is ASCII and not white space
-      joins     (words) whether it starts inside a word if the token before ends inside one
-      opens     (words) whether it ends inside a word
+      solid     whether its last character is ASCII and not white space, and a space after it changes no count
+      joins     (words, words-cjk) whether it starts inside a word if the token before ends inside one
+      opens     (words, words-cjk) whether it ends inside a word
       utf8      (states, vocabulary) the UTF-8 state after it; -1 where its bytes cannot follow
       context_dependent  whether its cost may depend on its neighbours
     """
@@ -173,9 +176,15 @@ class Meter:
         self.solid = np.array([ends_in_ascii(piece) for piece in self.pieces])
         self.utf8 = utf8.transitions(self.pieces)
         self.splits_characters = bool((self.utf8 > 0).any())
-        words = self.unit.name == "words"
-        self.joins = np.array([bool(t) and not t[0].isspace() for t in texts]) if words else None
-        self.opens = np.array([bool(t) and not t[-1].isspace() for t in texts]) if words else None
+        self.joins: Booleans | None = None
+        self.opens: Booleans | None = None
+        if self.unit.name == "words":
+            self.joins = np.array([bool(t) and not t[0].isspace() for t in texts])
+            self.opens = np.array([bool(t) and not t[-1].isspace() for t in texts])
+        elif self.unit.name == "words-cjk":
+            self.joins = np.array([bool(_LETTERS_JOIN.match(t)) for t in texts]) & (self.cost > 0)
+            self.opens = np.array([bool(_LETTER_ENDS.search(t)) for t in texts])
+            self.solid &= np.array([t[-1:] not in ("'", "-") for t in texts])  # a space after these changes the count
 
     def _costs_of(self, piece: bytes) -> tuple[int, int, int, bool, bool]:
         """Return (cost, lead, trail, blank, context_dependent) of one token."""
@@ -188,6 +197,9 @@ class Meter:
         if self.unit.name == "words":  # a part of a character is a letter of some word
             text = piece.decode("utf-8", "replace")
         count = self.unit.count
+        if self.unit.name == "words-cjk":  # the most that it can add: after a space, or after a letter such as é
+            most = max(count(text), count("_" + text)) + self._incomplete_cost(split)
+            return most, 0, 0, not text.strip() and not split and not head, self._depends_on_context(text, split, head)
         cost = len(piece) if self.unit.name == "bytes" else count(text) + self._incomplete_cost(split)
         lead = count(text) - count(text.lstrip()) if not head and text[:1].isspace() else 0
         trail = count(text) - count(text.rstrip()) if not split and text[-1:].isspace() else 0
@@ -196,8 +208,13 @@ class Meter:
 
     def _incomplete_cost(self, split: bytes) -> int:
         """Return the largest cost of a character whose first bytes are `split`."""
-        if self.unit.name in ("bytes", "words"):
-            return len(split) if self.unit.name == "bytes" else 0
+        match self.unit.name:
+            case "bytes":
+                return len(split)
+            case "words":
+                return 0
+            case "words-cjk":
+                return int(bool(split) and split[0] in _HAN_LEAD)
         usual = (2 if self.unit.name in ("cells", "tweet") else 1) if split else 0
         return max(usual, _largest_costs(self.unit).get(split, 0))
 
@@ -210,6 +227,8 @@ class Meter:
                 return _nfc_may_change(text) or split in _prefixes(_changed_by_nfc())
             case "cells":
                 return bool(split or head)
+            case "words-cjk":
+                return bool(split or head or not text.isascii() or any(c in text for c in "'-_"))
             case "graphemes":
                 return bool(split or head or _CLUSTERING.search(text))
             case "tweet":

@@ -3,6 +3,7 @@
 A unit measures a text; its signature names the counting rule. Whether a text fits is always decided by `measure`.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,6 +43,16 @@ def _graphemes(text: str) -> int:
 
 def _words(text: str) -> int:
     return len(text.split())
+
+
+# LIFEBench's rule: each Chinese character, and each word of ASCII letters, digits, apostrophes and hyphens. A word that
+# touches another letter or a Chinese character is not counted: "café" is 0, "2024年" is 1. In "我-我" the hyphen is a
+# word; it is counted before the second letter follows, so that the letter adds no more than itself.
+_WORD_CJK = re.compile(r"[\u4e00-\u9fff]|\b[A-Za-z0-9'-]+\b['-]*|(?<=\w)['-]+\Z")
+
+
+def _words_cjk(text: str) -> int:
+    return len(_WORD_CJK.findall(text))
 
 
 def _bytes(text: str) -> int:
@@ -142,6 +153,7 @@ UNITS: dict[str, Unit] = {
         Unit("bytes", "unit:bytes|enc:utf8|norm:none|ws:keep|v1", _bytes, ("byte",)),
         Unit("cells", "unit:cells|width:wcwidth|ws:keep|v1", _cells, ("cell", "column", "columns")),
         Unit("chars-nospace", "unit:chars|norm:nfc|ws:drop|v1", _chars_nospace, ("char-nospace",)),
+        Unit("words-cjk", "unit:words|split:ascii+han|rule:lifebench|v1", _words_cjk, ("word-cjk",)),
         Unit("tweet", "unit:tweet|norm:nfc|url:23|rule:twitter-text-3|v1", _tweet, ("tweets",)),
     )
 }

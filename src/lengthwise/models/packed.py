@@ -84,4 +84,4 @@ def _in_4_bits(values: Floats) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
         scale = np.where(better, tried, scale)
         q = np.where(better[..., None], (numbers + 8).astype(np.uint8), q)
     pairs = q.reshape(len(values), -1, 2)
-    return pairs[..., 0] | pairs[..., 1] << 4, scale
+    return (pairs[..., 0] | pairs[..., 1] << 4).astype(np.uint8), scale

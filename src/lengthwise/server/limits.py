@@ -24,7 +24,7 @@ class Limits:
 
     def check_budget(self, budget: Budget) -> None:
         """Raise an error if a budget in counts is longer than the server allows."""
-        allowed = self.max_tokens * (1 if budget.unit in ("tokens", "words") else _CHARS_PER_TOKEN)
+        allowed = self.max_tokens * (1 if budget.unit in ("tokens", "words", "words-cjk") else _CHARS_PER_TOKEN)
         asked = max(budget.low, budget.high or 0)
         if asked > allowed:
             raise ApiError(

@@ -22,7 +22,7 @@ from .limits import Limits
 from .openai_shapes import ChatRequest, CompletionRequest
 
 # Tokens per unit, and the sizes of texts that share a batch: a short text does not wait for a long one.
-_TOKENS = {"tokens": 1.0, "words": 1.4}  # others: 0.25
+_TOKENS = {"tokens": 1.0, "words": 1.4, "words-cjk": 1.4}  # others: 0.25
 _SIZES = (32, 128, 512, math.inf)
 _GREEDY = 1e-3  # a lower temperature is greedy: logits divided by it overflow
 

@@ -1,7 +1,8 @@
 """A smaller copy of a Marian translator, to be trained further: fewer tokens, fewer layers in the decoder.
 
 Frequent tokens are kept with their embeddings, those of the corpus and those of the base model in turn; the two
-SentencePiece models split other words into them. Of the decoder, which runs for every token, some layers are kept (Shleifer & Rush 2020). The encoder is unchanged.
+SentencePiece models split other words into them. Of the decoder, which runs for every token, some layers are kept
+(Shleifer & Rush 2020). The encoder is unchanged.
 """
 
 import json
@@ -43,14 +44,12 @@ def save_smaller_tokenizer(recipe: Recipe, folder: Path) -> None:
     alphabet = {letter for letter, count in letters.items() if count >= _RARE or ord(letter) < _LATIN}
     own = load_tokenizer(base)
     kept = {*own.all_special_tokens, *own.supported_language_codes, *alphabet} & ids.keys()
-    frequent = [
-        [piece for piece, _ in counts.most_common()],
-        sorted(ids, key=ids.__getitem__),
-    ]  # ids are ranks in Marian
+    ranked = sorted(ids, key=ids.__getitem__)  # Marian numbers tokens by their frequency
+    frequent = [[piece for piece, _ in counts.most_common()], ranked]
     for piece in chain.from_iterable(zip_longest(*frequent)):
         if len(kept) < smaller.vocabulary and piece in ordinary and piece in ids and len(piece) > 1:
             kept.add(piece)
-    tokens = [token for token in sorted(ids, key=ids.__getitem__) if token in kept]
+    tokens = [token for token in ranked if token in kept]
     (folder / _VOCABULARY).write_text(json.dumps({token: n for n, token in enumerate(tokens)}), encoding="utf-8")
     for name, side in zip(_SIDES, sides, strict=True):
         (folder / name).write_bytes(_without_others((base / name).read_bytes(), side, kept))

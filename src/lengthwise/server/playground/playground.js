@@ -4,6 +4,7 @@ const $ = (id) => document.getElementById(id);
 const UNITS = {  // the slider of each unit: minimum, maximum, step, first value
   chars: [10, 800, 5, 200], words: [2, 150, 1, 40], tokens: [4, 250, 1, 60], graphemes: [10, 800, 5, 200],
   bytes: [10, 800, 5, 200], cells: [10, 800, 5, 200], "chars-nospace": [10, 700, 5, 170], tweet: [10, 560, 5, 280],
+  "words-cjk": [2, 150, 1, 40],
   "× source": [0.2, 2, 0.05, 0.6],
 };
 const TASKS = {
