@@ -75,7 +75,7 @@ _MAKE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-def tiny(family: str, vocabulary: Any, **sizes: int) -> Any:
+def tiny(family: str, vocabulary: Any, **sizes: Any) -> Any:
     """Return a random model of this family with `len(vocabulary)` tokens; its weights are large, so outputs vary.
 
     `sizes` replace settings of its configuration.

@@ -30,6 +30,8 @@ _NAMES = {
     "endpoints.repair": ["repair"],
     "generation.generator": ["Writer", "Written"],
     "shortening.shortener": ["Shortened", "Shortener", "shorten"],
+    "translation.records": ["Translation"],
+    "translation.translator": ["Translator"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from .length.units import UNITS, measure
     from .models.checkpoint import save
     from .shortening.shortener import Shortened, Shortener, shorten
+    from .translation.records import Translation
+    from .translation.translator import Translator
 
 
 @needing_torch

@@ -7,9 +7,10 @@ import pytest
 from families import tiny as tiny_model
 
 
-@pytest.fixture
-def folder(byte_bpe, tmp_path):
-    tiny_model("llama", byte_bpe, head_dim=16).save_pretrained(tmp_path / "model")
+@pytest.fixture(params=["llama", "gpt2"])
+def folder(request, byte_bpe, tmp_path):
+    sizes = {"head_dim": 16} if request.param == "llama" else {}
+    tiny_model(request.param, byte_bpe, **sizes).save_pretrained(tmp_path / "model")
     byte_bpe.save_pretrained(tmp_path / "model")
     return tmp_path / "model"
 

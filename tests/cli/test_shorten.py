@@ -1,13 +1,16 @@
 """`lengthwise shorten`: what is on stdout, what on stderr, and the exit code."""
 
+import io
 import json
 import re
+import sys
 from functools import partial
 
 import pytest
 
 from families import tiny as tiny_model
 from lengthwise import Writer
+from lengthwise.models.typical_lengths import add
 
 TEXT = "The file {name} could not be saved because the disk is full."
 FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates", "source", "route"]
@@ -55,6 +58,41 @@ def test_several_lengths_give_several_texts(shorten):
     code, out, _ = shorten(TEXT, "--length", "25,40, at most 7 words", "--faithful")
     first, second, third = out.splitlines()
     assert (code, len(first) <= 25, len(second) <= 40, len(third.split()) <= 7) == (0, True, True, True)
+
+
+@pytest.mark.parametrize(("args", "shows"), [([], True), (["--json"], False)])
+def test_progress_over_several_lengths_is_on_stderr(shorten, monkeypatch, args, shows):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", Terminal())
+    code, out, _ = shorten(TEXT, "--length", "25,40,50", "--faithful", *args)
+    assert (code, len(out.splitlines())) == (0, 3)
+    shown = sys.stderr.getvalue()
+    assert ("67%" in shown, "texts/s" in shown) == (shows, shows)
+
+
+def test_explain_compares_each_length_with_the_shortest_texts(cli, monkeypatch, tmp_path):
+    monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path))
+    add("toy", "shorten", "shortest", [("x" * len(TEXT), "x" * (20 + n)) for n in range(30)])
+    code, out, _ = cli("shorten", TEXT, "--length", "15,35", "--model", "toy", "--explain")
+    measured = "the shortest that toy finds for such a source (21 to 48 chars, 30 texts measured)"
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            f"at most 15 chars: below the 5th percentile of {measured}; the shortest found is 20",
+            f"at most 35 chars: about 55 % of {measured} is within it; the shortest found is 20",
+        ],
+    )
+
+
+def test_explain_is_for_one_text(cli, tmp_path):
+    (tmp_path / "lines.txt").write_text("A line.\n")
+    for text in ("-", tmp_path / "lines.txt"):
+        code, _, err = cli("shorten", text, "--length", "9", "--explain")
+        assert (code, "--explain is for one text and a --length" in err) == (2, True)
 
 
 def test_json(shorten):

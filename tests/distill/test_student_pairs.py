@@ -8,6 +8,7 @@ import pytest
 
 from lengthwise import load
 from lengthwise.cli import main
+from lengthwise.corpora.document import DataError
 from lengthwise.distill.prompts import Prompt
 from lengthwise.distill.student_pairs import Settings, _chosen, gather
 from lengthwise.engines.marian_beams import Hypothesis
@@ -56,6 +57,16 @@ def test_a_resumed_run_translates_what_is_missing(writer, tmp_path):
     assert sorted(rows(out), key=lambda row: row["id"]) == whole
     with pytest.raises(SettingsMismatch, match="beams"):
         gather(writer, sentences, out, Settings(beams=3), batch_tokens=64)
+
+
+def test_a_resumed_run_knows_an_id_that_ends_as_that_of_a_second_translation(writer, tmp_path):
+    out = tmp_path / "out.jsonl"
+    first, second = Prompt("7.short", TEXTS[0]), Prompt("7", TEXTS[2])
+    for sentence in (first, second, first):
+        gather(writer, [sentence], out, Settings(beams=2, margin=0.0), batch_tokens=64)
+    assert [row["id"] for row in rows(out)] == ["7.short", "7"]
+    with pytest.raises(DataError, match=r"the ids '7' and '7\.short'"):
+        gather(writer, [first, second], tmp_path / "new.jsonl", Settings(), batch_tokens=64)
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):

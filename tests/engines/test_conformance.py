@@ -20,7 +20,7 @@ from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import load as loading
 from lengthwise.generation.unconstrained import UnconstrainedWriter
 from lengthwise.length.budget import Budget
-from lengthwise.models.conversion import llama, marian
+from lengthwise.models.conversion import gpt2, llama, marian
 from lengthwise.models.conversion.folder import save_converted, save_marian
 from lengthwise.models.gguf_model import GgufModel
 from lengthwise.models.gguf_tokenizer import GgufTokenizer
@@ -31,7 +31,7 @@ from lengthwise.scoring.log_likelihood import CausalScorer
 from tiny_gguf import write_gguf
 
 LLAMAS = ("llama", "mistral", "qwen2")
-ONNX = (*LLAMAS, "marian")
+ONNX = (*LLAMAS, "gpt2", "marian")
 
 
 def tiny(family, tokenizer):
@@ -56,7 +56,8 @@ def onnx_engine(model, tokenizer, name):
         if config["model_type"] == "marian":
             save_marian(marian.of_arrays(config, arrays), Path(folder), eos=[2], pad=0, start=0, never=[])
             return MarianEngine(read_marian(Path(folder), tokenizer, control, name))
-        save_converted(llama.of_arrays(config, arrays), Path(folder), eos=[2], pad=0)
+        family = gpt2 if config["model_type"] == "gpt2" else llama
+        save_converted(family.of_arrays(config, arrays), Path(folder), eos=[2], pad=0)
         return OnnxEngine(read_onnx(Path(folder), tokenizer, control), name)
 
 

@@ -14,10 +14,11 @@ from lengthwise.cli.loading import load as program_load
 from lengthwise.engines import llama_sequences
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.errors import ModelNotFound
 from lengthwise.generation.load import default_engine
 from lengthwise.length.meter import pieces
 from lengthwise.models import llama_cpp_model
-from lengthwise.models.gguf_model import load_gguf
+from lengthwise.models.gguf_model import find_gguf, load_gguf
 from tiny_gguf import TEMPLATE, write_encoder_decoder, write_gguf
 
 
@@ -199,6 +200,12 @@ def test_files_that_it_cannot_run(byte_bpe, file, tmp_path):
     tiny("llama", byte_bpe).save_pretrained(tmp_path / "plain")
     with pytest.raises(ValueError, match="is not a GGUF file"):
         lengthwise.load(str(tmp_path / "plain"), engine="gguf")
+
+
+def test_a_checkpoint_on_the_hub_is_not_fetched(monkeypatch):
+    monkeypatch.setattr("lengthwise.models.registry.from_hub", lambda *_: pytest.fail("it was fetched"))
+    with pytest.raises(ModelNotFound, match="'owner/name' is not a GGUF file"):
+        find_gguf("owner/name")
 
 
 def test_without_llama_cpp(monkeypatch):

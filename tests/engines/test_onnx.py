@@ -45,8 +45,9 @@ def test_scores_and_texts_of_transformers(family, byte_bpe, sp_unigram):
         np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
 
 
-def test_rows_of_different_units_count_down(byte_bpe):
-    reference, engine = pair("llama", byte_bpe, trained_head())
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_rows_of_different_units_count_down(family, byte_bpe):
+    reference, engine = pair(family, byte_bpe, trained_head())
     assert (engine.units, engine.plain_without_length) == (reference.units, True)
     prompts = [engine.prompt_ids(text) for text in TEXTS]
     lengths = LengthInputs([9, 40, 17], [2, 0, 1], [False, True, True], [0, 3, 0])
@@ -83,6 +84,21 @@ def test_a_text_longer_than_the_first_buffers(byte_bpe, monkeypatch):
     assert greedy(engine.prefill(prompts), 60).tolist() == greedy(reference.prefill(prompts), 60).tolist()
 
 
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_a_text_ends_with_the_positions(family, byte_bpe):
+    reference, engine = pair(family, byte_bpe)  # 128 positions
+    full = [5] * 127 + [9]
+    np.testing.assert_allclose(engine.prefill([full]).scores, reference.prefill([full]).scores, atol=1e-4)
+    with pytest.raises(ValueError, match="a text has 129 tokens with its prompt; the model has 128 positions"):
+        engine.prefill([[5], [5] * 129])
+    rows = engine.prefill([[5], full])
+    with pytest.raises(ValueError, match="a text has 129 tokens"):
+        rows.step(np.array([7, 7]))
+    [written] = Writer(engine).write("The dog. " * 60, "at most 40 chars")
+    assert "too long for the model: " in written.error
+    assert "its window has 128" in written.error
+
+
 def test_forked_rows_are_not_copied_by_a_repair(byte_bpe):
     """Their buffers are large: 16 rows of one long prompt."""
     _, engine = pair("llama", byte_bpe)
@@ -97,8 +113,6 @@ def test_what_it_refuses(byte_bpe, tmp_path):
     _, engine = pair("llama", byte_bpe)
     with pytest.raises(ValueError, match="no option repetition_penalty"):
         engine.prefill([[5]], options={"repetition_penalty": 1.2})
-    with pytest.raises(ValueError, match="models of the types llama, mistral, qwen2, marian; got gpt2"):
-        onnx_engine(tiny("gpt2", byte_bpe), byte_bpe, "tiny")
     for given, message in (({"device": "cuda"}, "runs on the CPU"), ({"dtype": "float16"}, "takes no dtype")):
         with pytest.raises(ValueError, match=message):
             load("smollm2", engine="onnx", **given)

@@ -18,8 +18,8 @@ def draft(text, forced=0):
     return Draft(text, range(1, len(text) + 1), agreement, 0.0, 0.0, range(len(text)))
 
 
-def ending(one, budget):
-    return best_ending(one, Budget.parse(budget), lambda text, tokens: measure(text, "chars"))
+def ending(one, budget, last=""):
+    return best_ending(one, Budget.parse(budget), lambda text, tokens: measure(text, "chars"), last=last)
 
 
 def test_no_full_stop_is_put_behind_code():
@@ -53,3 +53,11 @@ def test_a_whole_row_at_the_end_is_complete():
     table = "| a | b |\n|---|---|\n| 1 | 2 |"
     assert ending(draft(table), "at most 200 chars").complete
     assert not ending(replace(draft(table), agreement=[0.0] * len(table)), "at most 200 chars").complete
+
+
+def test_a_text_may_end_in_the_address_in_which_its_source_ends():
+    text, budget = "Più informazioni: https://example.org", "at most 60 chars"
+    assert not ending(draft(text), budget).complete
+    assert ending(draft(text), budget, "https://example.org").complete
+    assert not ending(draft(text), budget, "help@example.org").complete
+    assert not ending(draft(text, forced=3), budget, "https://example.org").complete

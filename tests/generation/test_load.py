@@ -45,12 +45,12 @@ def test_onnx_is_the_default_for_what_it_can_run(
     (tmp_path / "exported").mkdir()
     (tmp_path / "exported" / "onnx.json").write_text("{}")
     monkeypatch.setattr("lengthwise.generation.load._has_gpu", lambda: False)
-    for name in ("smollm2", "SmolLM2", "smollm2-plain", "en-it", str(tmp_path / "exported")):
+    for name in ("smollm2", "SmolLM2", "smollm2-plain", "en-it", "en-fr", str(tmp_path / "exported")):
         assert (
             default_engine(name) == default_engine(name, "cpu") == default_engine(name, torch.device("cpu")) == "onnx"
         )
         assert default_engine(name, "cuda") == default_engine(name, dtype="float32") == "transformers"
-    for name in ("en-fr", "Helsinki-NLP/opus-mt-en-fr", str(tmp_path / "plain"), "nothing"):
+    for name in ("opus-en-fr", "Helsinki-NLP/opus-mt-en-fr", str(tmp_path / "plain"), "nothing"):
         assert default_engine(name) == "transformers"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plain").rename(tmp_path / "smollm2")

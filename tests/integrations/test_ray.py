@@ -26,6 +26,8 @@ UPPER = {number: text.upper() for number, text in BATCHES.items()}
         ([{"CPU": 1}, {"CPU": 1}], 2, None, Placement(2, 1)),
         ([{"CPU": 32, "GPU": 4}, {"CPU": 8}], None, None, Placement(4, 1, 1)),
         ([{"CPU": 32, "GPU": 4}], 2, "cuda", Placement(2, 1, 1)),
+        ([{"CPU": 2, "GPU": 4}], None, None, Placement(4, 0, 1)),
+        ([{"CPU": 8, "GPU": 2}, {"GPU": 1}], None, None, Placement(3, 0, 1)),
         ([{"CPU": 8, "GPU": 4}], None, "cpu", Placement(2, 4)),
         ([{"CPU": 8}, {"memory": 1.0}], None, None, Placement(2, 4)),  # a machine that lends no core
     ],

@@ -15,6 +15,7 @@ from lengthwise.length.budget import Budget
 from lengthwise.localisation.cues import REPEATED, plan_cues
 from lengthwise.localisation.files import shorten_file, translate_file
 from lengthwise.localisation.plan import Answer, Plan, Task
+from lengthwise.translation.records import NO_FIT
 
 NETFLIX = PRESETS["netflix"]
 
@@ -150,6 +151,16 @@ def test_what_does_not_fit_is_listed_with_its_shortest_text():
     [row] = outcome.misfits
     assert (row.text, row.fits, row.note) == ("Buongiorno a tutti quanti voi.", False, "30 chars, at most 20")
     assert list(outcome.texts.values()) == ["Buongiorno a tutti quanti voi."]
+
+
+def test_a_cue_that_fits_is_not_said_to_have_no_translation_that_fits():
+    """The request had less room than the cues: some characters are reserved for the border between them."""
+    file = read("film.srt", data=srt("A long", "time ago."))
+    misfit = Answer("Molto tempo fa.", note=f"{NO_FIT}; left out: long")
+    outcome, _ = run(file, {"A long time ago.": misfit}, Task("it", style=Style(5, 42, 2)))
+    assert [(row.fits, row.note) for row in outcome.rows] == [(True, "left out: long")] * 2
+    outcome, _ = run(file, {"A long time ago.": misfit}, Task("it", style=Style(1, 42, 2)))
+    assert [(row.fits, NO_FIT in row.note) for row in outcome.rows] == [(False, True)] * 2
 
 
 def test_an_error_leaves_the_cue_as_it_is():

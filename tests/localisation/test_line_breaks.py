@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise import measure
+from lengthwise.length.weak_words import WEAK_WORDS
 from lengthwise.localisation.borders import join_atoms, split_atoms
 from lengthwise.localisation.line_breaks import break_lines, fits_in_lines
-from lengthwise.localisation.weak_words import WEAK_WORDS
 
 LANGUAGES = [*WEAK_WORDS, "pl", "ja", ""]
 

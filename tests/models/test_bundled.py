@@ -62,7 +62,10 @@ def test_a_command_in_an_empty_folder_without_a_network(tmp_path):
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (0, "converting en-it for onnxruntime, once ...\n")
+    purpose, converting = done.stderr.splitlines()
+    assert done.returncode == 0
+    assert purpose.startswith("lengthwise: en-it is for package descriptions and interface strings")
+    assert converting == "converting en-it for onnxruntime, once ..."
     row = json.loads(done.stdout)
     assert row["text"] == "Impossibile salvare il file {name}."
     assert (row["fits"], row["complete"], row["intact"], row["model"]) == (True, True, True, "en-it")
@@ -112,7 +115,7 @@ def test_it_translates_nothing_else(en_it):
         prepare(en_it, "en", "fr")
 
 
-@pytest.mark.parametrize(("name", "width"), [("smollm2", 576), ("en-fr", 512), ("en-it", 256)])
+@pytest.mark.parametrize(("name", "width"), [("smollm2", 576), ("opus-en-fr", 512), ("en-fr", 512), ("en-it", 256)])
 def test_control_weights_load_under_the_names_of_earlier_versions(name, width):
     configs = json.loads((BUNDLED / name / "lengthwise.json").read_text())["controls"]
     old = {new: old for old, new in OLD_NAMES.items()}
@@ -122,6 +125,47 @@ def test_control_weights_load_under_the_names_of_earlier_versions(name, width):
         for control in controls:
             control.on_attach(1.0, width)
         controls.load_state_dict(load_file(BUNDLED / name / "lengthwise.safetensors"))
+
+
+# ---- English to French, in 4 bits
+
+
+def test_en_fr_is_listed_and_small():
+    row = next(row for row in known() if row.name == "en-fr")
+    assert (row.where, row.size < 27_000_000) == ("bundled", True)
+    for word in ("opus-mt-en-fr", "Debian", "CC-BY 2.0 FR", "MPL-2.0"):
+        assert word in row.licence
+
+
+def test_the_recipe_of_en_fr_is_that_of_the_project():
+    shipped, named = (
+        load_recipe(path, []) for path in (str(resolve("en-fr") / "recipe.yaml"), str(RECIPES / "opus-en-fr-compact.yaml"))
+    )
+    assert shipped == named
+
+
+def test_en_fr_translates_without_torch(tmp_path):
+    code = (
+        "import sys, lengthwise\n"
+        "from lengthwise.translation import Translator\n"
+        "translator = Translator(lengthwise.load('en-fr', device='cpu'), 'en', 'fr')\n"
+        "rows = translator.translate(['Do you want to save the changes?', 'The file {name} could not be saved.'], '1.0x')\n"
+        "assert 'torch' not in sys.modules\n"
+        "print([(row.text, row.fits, row.complete, row.intact) for row in rows])"
+    )
+    settings = {**os.environ, "HF_HUB_OFFLINE": "1", "LENGTHWISE_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True)
+    assert eval(done.stdout) == [
+        ("Voulez-vous enregistrer les modifications ?", True, True, True),
+        ("Impossible d'enregistrer le fichier {name}.", True, True, True),
+    ]
+
+
+def test_transformers_reads_en_fr(tmp_path):
+    """The same packed weights as with onnxruntime, in float32."""
+    writer = lengthwise.load("en-fr", device="cpu", engine="transformers")
+    [row] = Translator(writer, "en", "fr").translate(["Do you want to save the changes?"])
+    assert row.text == "Voulez-vous enregistrer les modifications ?"
 
 
 # ---- SmolLM2 that keeps to a length
@@ -180,14 +224,14 @@ def test_the_plain_model_judges_where_a_sentence_can_end():
 # ---- a control for a translator from the hub
 
 
-def test_en_fr_is_listed_and_small():
-    row = next(row for row in known() if row.name == "en-fr")
+def test_opus_en_fr_is_listed_and_small():
+    row = next(row for row in known() if row.name == "opus-en-fr")
     assert (row.where, row.size < 6_000_000) == ("bundled", True)
     assert "Helsinki-NLP/opus-mt-en-fr" in row.description
 
 
-def test_the_recipe_of_en_fr_can_be_read():
-    shipped, named = (load_recipe(path, []) for path in (str(resolve("en-fr") / "recipe.yaml"), EN_FR_RECIPE))
+def test_the_recipe_of_opus_en_fr_can_be_read():
+    shipped, named = (load_recipe(path, []) for path in (str(resolve("opus-en-fr") / "recipe.yaml"), EN_FR_RECIPE))
     for part in ("unit", "model", "controls", "shift", "batch"):
         assert getattr(shipped, part) == getattr(named, part), part
     assert (shipped.train.steps, shipped.train.lr) == (named.train.steps, named.train.lr)
@@ -198,10 +242,10 @@ def test_without_its_translator_it_says_which_and_what_to_do(monkeypatch, capsys
         raise OSError("no network here")
 
     monkeypatch.setattr("lengthwise.models.hub._snapshot", unreachable)
-    assert main(["translate", "Hello", "--to", "fr", "--device", "cpu"]) == 2
+    assert main(["translate", "Hello", "--to", "fr", "--model", "opus-en-fr", "--device", "cpu"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith(
-        "lengthwise: en-fr needs its base model Helsinki-NLP/opus-mt-en-fr, which cannot be found: cannot get the model"
+        "lengthwise: opus-en-fr needs its base model Helsinki-NLP/opus-mt-en-fr, which cannot be found: cannot get the model"
     )
     assert "The hub: no network here. What to do: check" in last
     assert "give its path" in last
@@ -214,7 +258,7 @@ def test_it_is_found_by_its_translator(tmp_path, monkeypatch):
         return tmp_path / path
 
     def found(name, folder):
-        return bundled_for(name, folder) == BUNDLED / "en-fr"
+        return bundled_for(name, folder) == BUNDLED / "opus-en-fr"
 
     there, wide, other = (
         translator("opus-mt-en-fr"),

@@ -8,6 +8,8 @@ from lengthwise import Budget
 from lengthwise.models import typical_lengths
 from lengthwise.models.typical_lengths import add, explain, read
 
+SENTENCE = "The operation could not be completed because the disk is full, so free some space."
+
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
@@ -79,6 +81,17 @@ def test_a_model_can_carry_its_lengths(tmp_path):
     add("toy", "translate", "free", [(text(20), text(25))] * 30, tmp_path / "model")
     assert verdict("at most 12 chars", text(20)).texts == 0
     assert explain(str(tmp_path / "model"), "translate", Budget.parse("at most 12 chars"), text(20)).texts == 30
+
+
+@pytest.mark.parametrize(
+    ("task", "budget", "source"),
+    [("write", "at most 10 chars", "Describe a lighthouse."), ("shorten", "at most 2 words", SENTENCE)],
+)
+def test_lengths_ship_with_smollm2(task, budget, source):
+    found = explain("smollm2", task, Budget.parse(budget), source)
+    assert "below the 5th percentile" in str(found)
+    assert found.texts == 60 if task == "write" else found.texts >= 20
+    assert (found.shortest is None) == (task == "write")
 
 
 def test_shorter_texts_are_compared_with_the_shortest():

@@ -107,7 +107,7 @@ def test_two_hundred_at_once(make_service, serve, engine):
     asyncio.run(ask_all())
     assert sum(engine.batches) == 200
     assert len(engine.batches) < 100
-    page = running.service.metrics_page()[0].decode()
+    page = running.service.current_metrics().page()[0].decode()
     assert 'lengthwise_requests_total{route="/v1/chat/completions",status="200"} 200.0' in page
 
 
@@ -130,7 +130,7 @@ def test_a_client_that_goes_away_frees_its_row_and_its_place(make_service, serve
     engine.gate.set()
     wait_for(lambda: not running.service.busy)
     assert engine.steps_taken < 5  # of some 200
-    assert b"lengthwise_dropped_total 2.0" in running.service.metrics_page()[0]
+    assert b"lengthwise_dropped_total 2.0" in running.service.current_metrics().page()[0]
 
 
 def test_slow_clients_do_not_stop_others(make_service, serve):

@@ -1,25 +1,35 @@
-"""`lengthwise demo`: answer one question at three budgets, and print a table."""
+"""`lengthwise demo`: answer one prompt at three lengths, translate a sentence within its own length, print tables."""
 
 import re
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 from . import options
 from .loading import load
 from .options import argument, option
 from .terminal import console, print_json
 
+if TYPE_CHECKING:
+    from ..generation.generator import Writer, Written
+
 DEMO_BUDGETS = ("at most 100 chars", "exactly 30 words", "60-90 words")
+PROMPT = "Describe a lighthouse."
+SENTENCE = "Your password must contain at least eight characters."
+_ASKED = "exactly 30 words"
 
 
 def demo(
-    question: Annotated[str, argument("The question.")] = "Why do leaves change colour in autumn?",
+    prompt: Annotated[str, argument("What to write; the default also translates a sentence.")] = PROMPT,
     model: options.Model = "smollm2",
-    svg: Annotated[str | None, option("Also save the table as an SVG picture.", "FILE")] = None,
+    svg: Annotated[str | None, option("Also save the tables as an SVG picture.", "FILE")] = None,
     engine: options.Engine = None,
     device: options.Device = None,
     as_json: options.Json = False,
 ) -> None:
-    """Answer one question at three lengths.
+    """Answer one prompt at three lengths, and translate a sentence into French within its own length.
+
+    The first row of each table is what the model gives without Lengthwise: asked for a length in the prompt, or free.
 
     \b
     lengthwise demo
@@ -27,26 +37,54 @@ def demo(
     """
     writer = load(model, device, engine=engine)
     with console().status("writing"):
-        answers = writer.write([question] * len(DEMO_BUDGETS), DEMO_BUDGETS)
+        asked = _without_budget(writer, f"{prompt} Use {_ASKED}.", _ASKED)
+        answers = [asked, *writer.write([prompt] * len(DEMO_BUDGETS), DEMO_BUDGETS)]
+    found: list[tuple[str, Sequence[Written]]] = [(prompt, answers)]
+    if prompt == PROMPT:
+        found.append((SENTENCE, _translations(device)))
     if as_json:
-        for answer in answers:
-            print_json(answer.as_json())
+        for one in (one for _, rows in found for one in rows):
+            print_json(one.as_json())
         return
+    _print(found, svg, f"lengthwise demo --model {model}")
+
+
+def _without_budget(writer: "Writer", prompt: str, budget: str) -> "Written":
+    """Return what the model writes by itself, judged by the budget. At most 120 tokens are written."""
+    from ..generation.unconstrained import UnconstrainedWriter
+
+    plain = UnconstrainedWriter(writer, receives_length=False, token_limit=lambda _: 120)
+    return plain.write(prompt, budget)[0]
+
+
+def _translations(device: str | None) -> "Sequence[Written]":
+    """Return the free translation of the sentence, and the one within the sentence's own length."""
+    from ..translation import Translator
+
+    translator = Translator(load("en-fr", device, engine=None), "en", "fr")
+    with console().status("translating"):
+        free, within = translator.translate([SENTENCE] * 2, [None, "at most 1.0x"])
+    return [replace(free, fits=free.length <= len(SENTENCE)), within]
+
+
+def _print(found: "list[tuple[str, Sequence[Written]]]", svg: str | None, title: str) -> None:
     from rich.box import HORIZONTALS
     from rich.console import Console
     from rich.table import Table
 
     # Horizontal lines only: in the picture, vertical ones shift with the reader's font.
-    look = {"box": HORIZONTALS, "show_lines": True, "title_style": "bold", "title_justify": "left"}
-    table = Table("target", "answer", "length", "fits", "complete", title=question, **look)  # type: ignore[arg-type]
-    for answer in answers:
-        marks = ("yes" if answer.fits else "no", "yes" if answer.complete else "no")
-        table.add_row(answer.budget, answer.text, f"{answer.length} {answer.unit}", *marks)
+    look: dict[str, Any] = {"box": HORIZONTALS, "show_lines": True, "title_style": "bold", "title_justify": "left"}
     shown = Console(record=bool(svg), width=100 if svg else None, markup=False, highlight=False)
-    shown.print(table)
+    for source, rows in found:
+        table = Table("target", "text", "length", "fits", "complete", title=source, **look)
+        for number, one in enumerate(rows):
+            target = one.budget if number else (f"prompt: {_ASKED}" if len(rows) > 2 else "free")
+            marks = ("yes" if one.fits else "no", "yes" if one.complete else "no")
+            table.add_row(target, one.text, f"{one.length} {one.unit}", *marks)
+        shown.print(table)
     if svg:
         from rich._export_format import CONSOLE_SVG_FORMAT
 
         # Remove the fonts, which a viewer would fetch from the network.
         template = re.sub(r"@font-face \{\{.*?\}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
-        shown.save_svg(svg, title=f"lengthwise demo --model {model}", code_format=template)
+        shown.save_svg(svg, title=title, code_format=template)

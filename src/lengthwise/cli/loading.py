@@ -29,19 +29,10 @@ def load(
     engine: str | None = "transformers",
 ) -> "Writer":
     """Return a writer for the model called `name`. `engine`: None chooses it by model and device."""
-    from ..endpoints.client import is_endpoint
-    from ..generation.load import ENGINES, default_engine, load
+    from ..generation.load import load
 
-    if is_endpoint(name):
-        raise UsageError(f"only `lengthwise write` can use a model behind an API; got --model {name}")
-    if dtype not in (None, *options.DTYPES):
-        raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
-    engine = engine or default_engine(name, device, **({"dtype": dtype} if dtype else {}))
-    if engine not in ENGINES:
-        raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
-    prepare: dict[str, Callable[[str], Any]] = {"transformers": folder, "onnx": converted, "gguf": gguf_file}
     # Before torch is imported, and before the status line, which would hide a download's progress.
-    prepare[engine](name)
+    engine = prepare(name, device, dtype=dtype, engine=engine)
     with console().status("loading the model"), gc_paused():
         given: dict[str, Any] = {"dtype": dtype} if dtype else {}
         if engine == "transformers":
@@ -50,6 +41,23 @@ def load(
 
             given = {"dtype": getattr(torch, dtype)} if dtype else {}
         return load(name, engine=engine, device=device, fitted=fitted, **given)
+
+
+def prepare(name: str, device: str | None, *, dtype: str | None = None, engine: str | None) -> str:
+    """Fetch or convert the model called `name`, if it is not cached, and return the engine that runs it."""
+    from ..endpoints.client import is_endpoint
+    from ..generation.load import ENGINES, default_engine
+
+    if is_endpoint(name):
+        raise UsageError(f"only `lengthwise write` can use a model behind an API; got --model {name}")
+    if dtype not in (None, *options.DTYPES):
+        raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
+    engine = engine or default_engine(name, device, **({"dtype": dtype} if dtype else {}))
+    if engine not in ENGINES:
+        raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
+    ways: dict[str, Callable[[str], Any]] = {"transformers": folder, "onnx": converted, "gguf": gguf_file}
+    ways[engine](name)
+    return engine
 
 
 def load_endpoint(name: str, max_calls: int | None) -> "EndpointWriter":

@@ -8,12 +8,13 @@ from . import terminal
 class TextProgress:
     """The progress bar of a run over many texts, which may be a resumed one.
 
-    `verb`: translating or shortening; `past`: translated or shortened; `what`: texts or sentences.
+    `verb`: translating or shortening; `past`: translated or shortened; `what`: texts or sentences. Without a terminal,
+    and if it is `hidden`, nothing is shown.
     """
 
-    def __init__(self, verb: str, past: str, what: str) -> None:
+    def __init__(self, verb: str, past: str, what: str, hidden: bool = False) -> None:
         self.verb, self.past, self.what, self.done = verb, past, what, "the start"
-        self.bar = terminal.progress_bar()
+        self.bar = terminal.progress_bar(disable=hidden)
         self.task = self.bar.add_task(verb, total=None)
         self.first, self.begun = 0, 0.0
 

@@ -1,15 +1,18 @@
 """`lengthwise serve`: an OpenAI-compatible server with lengths, and a playground."""
 
 import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from . import options, terminal
-from .loading import load
+from .loading import load, prepare
 from .options import integer, option
 
 if TYPE_CHECKING:
-    from ..translation import Translator
+    from ..server.limits import Limits
+    from ..server.service import Service
 
 KEY_VARIABLE = "LENGTHWISE_API_KEY"
 
@@ -33,6 +36,9 @@ def serve(
     ] = None,
     grace: Annotated[int, integer("Seconds to finish accepted texts after SIGTERM or Ctrl-C.", 0)] = 30,
     device: options.Device = None,
+    replicas: Annotated[
+        int, integer("Processes with a model and a queue each, behind one address. More than one needs Ray Serve.")
+    ] = 1,
     as_json: Annotated[bool, options.flag("--json", "Print the address and each request as JSON.")] = False,
 ) -> None:
     """Serve the OpenAI API with lengths, and a playground.
@@ -41,6 +47,7 @@ def serve(
     lengthwise serve
     lengthwise serve --translate-to it --port 8080
     lengthwise serve --model ./my-model --engine transformers --host 0.0.0.0 --api-keys keys.txt
+    lengthwise serve --replicas 4
 
     Routes: /v1/chat/completions, /v1/completions, /v1/models, /v1/translate, /v1/shorten, /v1/measure, /health,
     /metrics, and the playground at /. Requests may have a `length`, such as "at most 280 chars".
@@ -54,30 +61,57 @@ def serve(
         missing = f"the server needs {error.name}; install it: pip install 'lengthwise[serve]'"
         raise ImportError(missing) from None
     keys = _keys(api_keys)
+    from ..server.limits import Limits
+
+    limits = Limits(max_batch, queue, max_tokens, grace=grace)
+    translators = [_translator_name(source, one) for one in translate_to or []]
+    make = partial(_service, model, engine, source, translators, limits)
+
+    def started(url: str, models: Sequence[str]) -> None:
+        if as_json:
+            terminal.print_json({"url": url, "models": models})
+        else:
+            terminal.print_message(f"serving {', '.join(models)} at {url} (playground and API); Ctrl-C stops")
+
+    log = terminal.print_json if as_json else None
+    if replicas > 1:
+        from ..server.replicas import ray_serve, serve_replicas
+
+        ray_serve()  # raises if it is not installed, before a download
+        prepare(model, device, engine=engine)  # here, where a download is seen
+        for _, name in translators:
+            prepare(name, device, engine=None)
+        terminal.print_message(f"starting {replicas} replicas")
+        address = host, port
+        serve_replicas(make, replicas, address, started, device=device, keys=keys, grace=grace, log=log)
+        return
+    from ..server.app import make_app
+    from ..server.running import make_server
+
+    service = make(device)
+    make_server(make_app(service, keys, log), service, host, port, lambda url: started(url, service.models)).run()
+
+
+def _service(
+    model: str,
+    engine: str | None,
+    source: str,
+    translators: Sequence[tuple[str, str]],
+    limits: "Limits",
+    device: str | None,
+) -> "Service":
+    """Return the models, loaded; `translators`: their target languages and names."""
     writer = load(model, device, engine=engine)
-    translators = dict(_translator(source, one, device) for one in translate_to or [])
+    loaded = {(source, target): load(name, device, fitted=True, engine=None) for target, name in translators}
 
     from ..length.units import UNITS
-    from ..server.app import make_app
-    from ..server.limits import Limits
-    from ..server.running import make_server
     from ..server.service import Service
+    from ..translation import Translator
 
     with terminal.console().status("preparing"):
         for unit in UNITS:
             writer.meter(unit)  # takes a second each, which the first request would wait for
-    service = Service(writer, translators, Limits(max_batch, queue, max_tokens, grace=grace))
-
-    def log(line: dict[str, Any]) -> None:
-        terminal.print_json(line)
-
-    def started(url: str) -> None:
-        if as_json:
-            terminal.print_json({"url": url, "models": service.models})
-        else:
-            terminal.print_message(f"serving {', '.join(service.models)} at {url} (playground and API); Ctrl-C stops")
-
-    make_server(make_app(service, keys, log if as_json else None), service, host, port, started).run()
+    return Service(writer, {pair: Translator(one, *pair) for pair, one in loaded.items()}, limits)
 
 
 def _keys(file: Path | None) -> list[str]:
@@ -89,10 +123,7 @@ def _keys(file: Path | None) -> list[str]:
     return keys
 
 
-def _translator(source: str, wanted: str, device: str | None) -> "tuple[tuple[str, str], Translator]":
-    """Return the translator for 'it', with the model en-it, or for 'it=MODEL'."""
+def _translator_name(source: str, wanted: str) -> tuple[str, str]:
+    """Return the language and the model of 'it', which is en-it, or of 'it=MODEL'."""
     target, _, name = wanted.partition("=")
-    writer = load(name or f"{source}-{target}", device, fitted=True, engine=None)
-    from ..translation import Translator
-
-    return (source, target), Translator(writer, source, target)
+    return target, name or f"{source}-{target}"

@@ -12,6 +12,7 @@ from . import bulk, localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import load
 from .options import argument, flag, integer, option
+from .progress import TextProgress
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def shorten(
     ray_address: options.RayAddress = None,
     workers: options.Workers = None,
     journal: options.Journal = None,
+    explain: options.Explain = False,
     as_json: options.Json = False,
 ) -> None:
     """Say the same in less room.
@@ -72,10 +74,12 @@ def shorten(
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
     of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself. Subtitles have the limits of
     --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml.
+    With --explain, nothing is shortened: for each length, one sentence compares it with the shortest texts the model
+    has found for such sources.
     Exit code 3: a text does not fit, is not complete, lost a placeholder, or could not be shortened; the shortest one
     found is printed.
     """
-    from ..shortening.forms import FORMS
+    from ..shortening.forms import FORMS, WRITERS
 
     if form not in FORMS:
         raise terminal.UsageError(f"--as must be {', '.join(FORMS[:-1])} or {FORMS[-1]}; got {form!r}")
@@ -97,6 +101,9 @@ def shorten(
     if (style or source) and not strings:
         raise terminal.UsageError("--preset, --cps, --line, --lines and --from are for subtitles: .srt, .vtt, .ass")
     parsers = _parsers(length, unit, in_columns)
+    if explain:
+        _explain(text, file is None and text != "-" and not strings, parsers, model or WRITERS[form], as_json)
+        return
     in_lines = (text == "-" or file is not None) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
@@ -143,6 +150,15 @@ def _parsers(length: str, unit: str, in_columns: bool) -> "list[LineParser]":
         return [LineParser(part, unit, in_columns) for part in lengths]
     except ValueError:
         return [LineParser(length, unit, in_columns)]  # raises an error about the whole
+
+
+def _explain(text: str, is_text: bool, parsers: "list[LineParser]", model: str, as_json: bool) -> None:
+    """Print where each length lies among the shortest texts that the model has found."""
+    budgets = [parser.budget for parser in parsers if parser.budget]
+    if not is_text or not budgets:
+        raise terminal.UsageError("--explain is for one text and a --length")
+    for budget in budgets:
+        terminal.print_explanation(model, "shorten", budget, text, as_json)
 
 
 def _shortener(model: str, form: str, device: str | None, engine: str | None) -> "Shortener":
@@ -218,8 +234,15 @@ def _shorten_files(
 def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", printer: _Printer) -> None:
     from ..translation.line_input import InputLine
 
-    with terminal.console().status("shortening"):
-        [(_, results)] = shortened([[InputLine(text, budget) for budget in budgets]])
+    progress = TextProgress("shortening", "shortened", "texts", hidden=printer.as_json)
+    results: list[Shortened] = []
+    with progress.bar:
+        # One by one, the texts take as long as in a batch on a CPU, and there is progress to show.
+        for budget in budgets:
+            if len(budgets) > 1:
+                progress.show(len(results), len(budgets))
+            [(_, texts)] = shortened([[InputLine(text, budget)]])
+            results += texts
     for one in results:
         if one.error is None or printer.as_json:
             printer.show(one)

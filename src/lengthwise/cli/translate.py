@@ -102,6 +102,7 @@ def translate(
     """
     from ..atomic import partial_file, partial_path
     from ..length.speech import with_language
+    from ..models.registry import good_for
     from ..translation.line_input import LineParser
 
     if not to:
@@ -147,6 +148,8 @@ def translate(
             raise terminal.UsageError("--explain is for one text and a --length")
         terminal.print_explanation(name, "translate", parser.budget, text, as_json)
         return
+    if not model and (purpose := good_for(name)):
+        terminal.print_message(f"{name} is for {purpose}")
     in_lines = (text == "-" or file is not None) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads

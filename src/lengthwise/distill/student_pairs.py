@@ -17,12 +17,14 @@ from typing import Any
 
 import torch
 
+from ..corpora.document import DataError
 from ..engines.marian_beams import Hypothesis, MarianBeams
 from ..length.meter import Meter
 from .prompts import Prompt
 from .row_files import RowFiles, append
 
 _FIELDS = ("id", "source", "target")
+_SHORT = ".short"
 MAX_SOURCE = 192  # tokens; a longer line is rarely one sentence
 
 
@@ -56,9 +58,10 @@ def gather(
     progress: Callable[[int], None] = lambda _: None,
 ) -> Report:
     """Append the translations of the sentences that `out` does not have yet. `batch_tokens`: of padded sources."""
+    _check_ids(sentences)
     files = RowFiles(out, "translations")
     files.begin({"model": writer.name} | asdict(settings), {})
-    done = {row["id"].removesuffix(".short") for row in files.resume(out, _FIELDS)}
+    done = {row["id"] for row in files.resume(out, _FIELDS)}
     tokenizer, report = writer.tokenizer, Report()
     search = MarianBeams(writer.model, settings.beams, torch.from_numpy(Meter(tokenizer, "chars").cost).float())
     todo = [sentence for sentence in sentences if sentence.id not in done]
@@ -74,7 +77,7 @@ def gather(
             written = [
                 {"id": sentence.id + end, "source": sentence.text, "target": text, "cost": cost}
                 for (sentence, _), texts, cost in zip(group, kept, costs, strict=True)
-                for end, text in zip(("", ".short"), texts, strict=False)
+                for end, text in zip(("", _SHORT), texts, strict=False)
             ]
             append(stream, written)
             report.sentences += len(group)
@@ -82,6 +85,14 @@ def gather(
             report.unfinished += sum(not texts for texts in kept)
             progress(len(group))
     return report
+
+
+def _check_ids(sentences: list[Prompt]) -> None:
+    """Raise if a sentence has the id that the second translation of another one would have."""
+    ids = {sentence.id for sentence in sentences}
+    if taken := next((id_ for id_ in sorted(ids) if id_ + _SHORT in ids), None):
+        reason = f"the second would be that of a shorter translation of {taken!r}"
+        raise DataError(f"two sentences have the ids {taken!r} and {taken + _SHORT!r}, but {reason}; rename it")
 
 
 def _groups(

@@ -1,4 +1,4 @@
-"""The onnx engine: Llama-type decoders on onnxruntime, without torch.
+"""The onnx engine: Llama- and GPT-2-type decoders on onnxruntime, without torch.
 
 `models/conversion` makes the graph. The KV cache is a set of numpy buffers that onnxruntime updates in place.
 """
@@ -126,12 +126,16 @@ class Graph:
         for row, own in enumerate(ids):
             padded[row, : len(own)] = own
         used = cache.used + new
-        cache.reserve(int(used.max()))
+        if (longest := int(used.max())) > self._shape.window:
+            raise ValueError(
+                f"a text has {longest} tokens with its prompt; the model has {self._shape.window} positions"
+            )
+        cache.reserve(longest)
         wanted = np.concatenate([row * width + own for row, own in enumerate(steps)])
         inputs = {
             "ids": padded,
             "last": (used - 1).astype(np.int32),
-            "total": np.array(used.max(), np.int32),
+            "total": np.array(longest, np.int32),
             "steps": wanted,
             "state": np.concatenate(states),
         }

@@ -4,21 +4,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..generation.unconstrained import UnconstrainedWriter
+from ..shortening.shortener import Shortened
 
 if TYPE_CHECKING:
     from ..generation.generator import Writer
+    from ..shortening.shortener import Shortener
     from ..translation.translator import Translator
 
 Pairs = list[tuple[str, str]]  # (source, text)
 SHORTEST = "at most 0.5x"  # a length that few translations reach, so that the shortest is searched for
+SHORT = "at most 0.6x"  # a length at which most shortened texts keep half of the information
+MIN_COVERAGE = 0.5  # of the source's information; a single word of it would be shorter, and of no use
 MAX_TOKENS = 512
 
 
 def answers(writer: "Writer", prompts: Sequence[str]) -> Pairs:
-    """Return the model's own answers to the prompts, without those that did not end within 512 tokens."""
+    """Return the model's own answers to the prompts; of one that does not end within 512 tokens, as much.
+
+    Without the long ones, usual lengths would seem to be shorter than they are.
+    """
     free = UnconstrainedWriter(writer, receives_length=False, token_limit=lambda request: MAX_TOKENS)
     found = free.write(prompts, f"at most {MAX_TOKENS} tokens")
-    return [(prompt, one.text) for prompt, one in zip(prompts, found, strict=True) if not (one.error or one.runaway)]
+    return [(prompt, one.text) for prompt, one in zip(prompts, found, strict=True) if not one.error]
 
 
 def translations(translator: "Translator", sources: Sequence[str]) -> tuple[Pairs, Pairs]:
@@ -26,3 +33,14 @@ def translations(translator: "Translator", sources: Sequence[str]) -> tuple[Pair
     free = [(one.source, one.text) for one in translator.translate(sources) if not one.error]
     tight = translator.translate(sources, SHORTEST)
     return free, [(one.source, one.text) for one in tight if not one.error and one.complete and one.intact]
+
+
+def shortened(shortener: "Shortener", sources: Sequence[str]) -> Pairs:
+    """Return the shortest complete texts that keep half of the information, and all placeholders, of their sources."""
+    pairs = []
+    for one in shortener.shorten(sources, SHORT):
+        found = [one, *(other for other in one.candidates if isinstance(other, Shortened))]
+        covering = [other for other in found if (other.coverage or 0) >= MIN_COVERAGE]
+        whole = [other.text for other in covering if not other.error and other.complete and other.intact]
+        pairs += [(one.source, min(whole, key=len))] if whole else []
+    return pairs

@@ -52,15 +52,18 @@ class Ending:
         return True, self.complete, -float(budget.distance(self.length))
 
 
-def best_ending(draft: Draft, budget: Budget, measure: Measure, shown: int = 0) -> Ending:
-    """Return the best ending of `draft`: all of it, or one of its finished prefixes of `shown` characters or more."""
+def best_ending(draft: Draft, budget: Budget, measure: Measure, shown: int = 0, last: str = "") -> Ending:
+    """Return the best ending of `draft`: all of it, or one of its finished prefixes of `shown` characters or more.
+
+    `last`: an address with which the source ends; a text that ends with it as well is complete.
+    """
     whole = draft.text.rstrip()
 
     def ending(text: str, tokens: int, complete: bool) -> Ending:
         length = measure(text, tokens)
         return Ending(text, length, tokens, bool(text) and budget.fits(length), complete)
 
-    options = [ending(whole, len(draft.reach), _is_complete(draft, whole))]
+    options = [ending(whole, len(draft.reach), _is_complete(draft, whole, last))]
     if code := _without_stop(draft, whole):
         bare = ending(code, bisect_left(draft.reach, len(code)) + 1, False)
         options = [bare] if bare.fits else options
@@ -75,9 +78,11 @@ def unforced_ends(draft: Draft, text: str) -> list[tuple[int, int]]:
     return [(end, tokens) for end, tokens in ends if _is_unforced(draft, tokens)]
 
 
-def _is_complete(draft: Draft, whole: str) -> bool:
+def _is_complete(draft: Draft, whole: str, last: str) -> bool:
     if not whole or not _is_unforced(draft, len(draft.reach)):
         return False
+    if last and whole.endswith(last):
+        return True  # a full stop after it may be likelier, but the source has none
     return finished(whole) or block_ends(whole)[-1:] == [len(whole)] or draft.end_ratio >= MIN_AGREEMENT
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..engines.base import Engine
+from ..length.addresses import final_address
 from ..length.budget import Budget, with_budgets
 from ..length.meter import Meter
 from ..protocols import Tokenizer
@@ -215,7 +216,8 @@ class Writer:
     def _ranked(self, request: Request, drafts: list[Draft]) -> list[tuple[Ending, Draft]]:
         """Return the drafts with their best endings, the best first."""
         budget, measure = request.budget, self._measure(request.budget.unit)
-        found = [(best_ending(draft, budget, measure, request.shown), draft) for draft in drafts]
+        last = final_address(request.source)
+        found = [(best_ending(draft, budget, measure, request.shown, last), draft) for draft in drafts]
         return sorted(found, key=lambda one: self.prefer(one[0], one[1], budget), reverse=True)
 
     def _best(self, request: Request, drafts: list[Draft], candidates: int) -> Written:

@@ -41,20 +41,24 @@ class Placement:
         return "cuda" if self.gpus else "cpu"
 
 
-def placement(nodes: Sequence[Mapping[str, float]], workers: int | None, device: str | None) -> Placement:
+def placement(
+    nodes: Sequence[Mapping[str, float]], workers: int | None, device: str | None, *, what: str = "worker"
+) -> Placement:
     """Return one worker per GPU, or one per group of cores; `nodes`: the resources of each machine, "CPU" and "GPU".
 
     `workers`: the number wanted; the cores are then divided among them. `device`: "cpu", "cuda", or None for the GPUs
-    if there are any. A worker never spans two machines.
+    if there are any. A worker never spans two machines. `what`: what errors call a worker.
     """
     if device not in (None, "cpu", "cuda"):
-        raise ValueError(f"Ray chooses the GPU of each worker; the device is cpu or cuda, got {device!r}")
+        raise ValueError(f"Ray chooses the GPU of each {what}; the device is cpu or cuda, got {device!r}")
     gpus = int(sum(node.get("GPU", 0) for node in nodes))
     if device == "cuda" or (device is None and gpus):
-        _check(workers, gpus, "GPUs")
-        return Placement(workers or gpus, 1, 1)
+        _check(workers, gpus, "GPUs", what)
+        # A worker with a core waits forever for one on a machine that lends more GPUs than cores.
+        enough = all(node.get("CPU", 0) >= node["GPU"] for node in nodes if node.get("GPU", 0))
+        return Placement(workers or gpus, 1 if enough else 0, 1)
     cores = [int(node.get("CPU", 0)) for node in nodes if node.get("CPU", 0) >= 1]
-    _check(workers, sum(cores), "cores")
+    _check(workers, sum(cores), "cores", what)
     if workers is None:
         size = min(CORES, *cores)  # every machine has room for one
         return Placement(sum(count // size for count in cores), size)
@@ -62,11 +66,11 @@ def placement(nodes: Sequence[Mapping[str, float]], workers: int | None, device:
     return Placement(workers, size)
 
 
-def _check(wanted: int | None, found: int, what: str) -> None:
+def _check(wanted: int | None, found: int, resource: str, what: str) -> None:
     if wanted is None and not found:
-        raise ValueError(f"the cluster has 0 {what}, and a worker needs one")
+        raise ValueError(f"the cluster has 0 {resource}, and a {what} needs one")
     if wanted is not None and not 1 <= wanted <= found:
-        raise ValueError(f"{wanted} workers were asked for; the cluster has {found} {what}, and a worker needs one")
+        raise ValueError(f"{wanted} {what}s were asked for; the cluster has {found} {resource}, and a {what} needs one")
 
 
 def spread(
@@ -84,12 +88,12 @@ def spread(
     An exception that `make` or its function raises ends the work.
     """
     try:
-        import ray
+        ray = quiet_ray()
     except ImportError:
         raise ImportError("this needs ray, which is not installed; run pip install 'lengthwise[ray]'") from None
     own = not ray.is_initialized()
     if own:
-        _connect(ray, address or os.environ.get("RAY_ADDRESS") or "local")
+        connect(ray, address or os.environ.get("RAY_ADDRESS") or "local")
     try:
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         yield from _Pool(ray, make, placement(nodes, workers, device)).run(batches)
@@ -98,8 +102,18 @@ def spread(
             ray.shutdown()
 
 
-def _connect(ray: Any, address: str) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster started here sends nothing to anyone
+def quiet_ray() -> Any:
+    """Return the module `ray`, which neither sends statistics nor prints what its processes say."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Without it, Ray prints to stdout, among the texts, that a worker has died. It is read when ray is imported.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
+    import ray
+
+    return ray
+
+
+def connect(ray: Any, address: str) -> None:
+    """Connect to the cluster at `address`; "local" starts one on this machine."""
     try:
         if found := _HOST_PORT.fullmatch(address):  # Ray tries for minutes
             socket.create_connection((found["host"].strip("[]"), int(found["port"])), timeout=10).close()

@@ -1,20 +1,25 @@
 """Blocks: find the offsets where a text may stop after a list item or a table row, which need no final punctuation.
 
-An item is whole if another item follows it, a row if it has as many cells as the rule under the table's header.
+An item is whole if another item follows it and its last word needs no next one ("- Flour and" does), a row if it has as
+many cells as the rule under the table's header.
 In doubt the answer is no, as in `sentences.py`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import regex
+
+from .weak_words import WEAK_WORDS, language_of
 
 _ITEM = regex.compile(r"([ \t>]*)(?:[-*+•–]|[(]?(?:\d{1,3}|\p{L})[.)])[ \t]+(?=\S)")
 _RULE = regex.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 _DANGLING = regex.compile(r"[:,;([{/&–—-]\Z|\.\.\.\Z|…\Z")
 _PAIRS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "“”", "«»")
 _EVEN = ("**", '"', "`")
-_FENCE = "```"
+_FENCE = regex.compile(r"```|(?m:^)(?:[ \t>]|[-*+•][ \t])*~~~")
+_WORD = regex.compile(r"\p{L}[\p{L}\p{M}'’]*")
+_HANGING = frozenset[str]().union(*(words.hanging for words in WEAK_WORDS.values()))
 
 
 def block_ends(text: str) -> list[int]:
@@ -23,17 +28,17 @@ def block_ends(text: str) -> list[int]:
     >>> block_ends("- Flour\\n- Milk\\n- Eg")
     [7, 14]
     """
-    ends, at, cells, in_fence = [], 0, 0, False
+    ends, at, cells, fence = [], 0, 0, ""
     lines = text.rstrip().split("\n")
     for n, line in enumerate(lines):
         bare, end = line.strip(), at + len(line.rstrip())
         at += len(line) + 1
-        if in_fence or _FENCE in line:
-            in_fence ^= in_code(line)
+        if fence or _FENCE.search(line):
+            fence = _open_fence(line, fence)
             continue
         if not bare.startswith("|"):
             cells = 0
-            if _item_ends(line, islice(lines, n + 1, None)):
+            if _item_ends(line, islice(lines, n + 1, None)) and not _hangs(lines[: n + 1]):
                 ends.append(end)
         elif _RULE.fullmatch(bare):
             cells = bare.count("|")
@@ -44,7 +49,27 @@ def block_ends(text: str) -> list[int]:
 
 def in_code(text: str) -> bool:
     """Return whether `text` ends inside a fenced block of code."""
-    return text.count(_FENCE) % 2 == 1
+    return bool(_open_fence(text))
+
+
+def _open_fence(text: str, fence: str = "") -> str:
+    """Return the fence that is open after `text`, ``` or ~~~, or nothing. `fence`: the one that is open before it."""
+    for found in _FENCE.finditer(text):
+        mark = found[0][-3:]
+        fence = mark if not fence else "" if mark == fence else fence
+    return fence
+
+
+def _hangs(lines: Sequence[str]) -> bool:
+    """Return whether the last line ends in a word that needs a next one, such as an article.
+
+    The language is that of the other words up to here: "car" is a conjunction in French and a noun in English.
+    """
+    words = lines[-1].split()[1:]  # without the mark of the item
+    if len(words) < 2 or words[-1] not in _HANGING:
+        return False
+    others = (word for line in lines for word in _WORD.findall(line.rpartition(" ")[0].lower()))
+    return words[-1] in WEAK_WORDS[language_of(others)].hanging
 
 
 def _item_ends(line: str, after: Iterable[str]) -> bool:

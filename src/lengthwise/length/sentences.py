@@ -69,7 +69,7 @@ _SPACED = ".!?…"  # these need white space after them to end a sentence; 。 a
 _MARKER = r"[(]?(?:\d{1,3}(?:\.\d{1,2}){0,8}|\p{Latin}|[ivx]{1,4}|[IVX]{1,4})[.)](?=\s|\Z)"
 _ITEM = r"(?m:^)[ \t>]*(?:[-*+•–][ \t]+)?"
 _EVENT = regex.compile(
-    r"(?P<fence>```[\s\S]*?(?:```|\Z))"
+    r"(?P<fence>```[\s\S]*?(?:```|\Z)|(?m:^)[ \t>]*~{3,}+[\s\S]*?(?:\n[ \t>]*~{3,}+|\Z))"
     r"|(?P<line>(?m:^)[ \t>]*(?:\#{1,6}[ \t]|\|)[^\n]*)"  # a heading or a table row ends no sentence
     rf"|(?P<ask>{_ITEM}(?:{_MARKER}[ \t]+)?\*\*[^*\n]+\?\*\*)"  # nor does a question in bold that heads a line
     rf"|(?P<marker>{_ITEM}(?P<bold>\*\*)?{_MARKER})"
@@ -148,9 +148,11 @@ def finished_ends(text: str) -> list[int]:
 
 def _is_closed_block(text: str, start: int, end: int) -> bool:
     """Return whether the fenced code `text[start:end]` has lines, and a closing fence that is alone in its line."""
-    if not text.endswith("```", start + 3, end):
+    block = text[start:end].lstrip(" \t>")
+    mark = block[:3]
+    if not block.endswith(mark, 3):
         return False
-    code = text[start : end - 3].partition("\n")[2]  # after the line with the language
+    code = block.rstrip(mark[0]).partition("\n")[2]  # after the line with the language
     return code.endswith("\n") and bool(code.strip()) and _LINE_ENDS.match(text, end) is not None
 
 

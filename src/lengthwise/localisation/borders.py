@@ -11,7 +11,7 @@ from typing import NamedTuple
 import regex
 
 from ..length.units import UNITS
-from .weak_words import weak_words
+from ..length.weak_words import weak_words
 
 AFTER_SENTENCE, AFTER_CLAUSE, BEFORE_CONJUNCTION, BEFORE_PREPOSITION = -12.0, -9.0, -5.0, -3.0
 AFTER_WEAK, IN_NAME, AFTER_NUMBER, IN_QUANTITY = 25.0, 15.0, 8.0, 25.0

@@ -20,7 +20,7 @@ from ..translation.placeholders import changed_placeholders
 from .alignment import phrases, place_tags
 from .borders import split_atoms, width
 from .cue import Cue
-from .plan import Answer, Answers, Outcome, Plan, Request, Row, Task, unique
+from .plan import Answer, Answers, Outcome, Plan, Request, Row, Task, notes_on, unique
 from .runs import Piece, Run, find_runs
 from .sharing import Room, share
 from .styled import Styled
@@ -236,7 +236,7 @@ class _Subtitles:
         notes = [error] if error else [one.message for one in found]
         moved = (note for text in texts for n, note in text.notes if text.run.pieces[n].cue is cue)
         notes += [*cue.notes, *dict.fromkeys(moved)]
-        notes += dict.fromkeys(one.note for one in answers if one.note)
+        notes += notes_on((one.note for one in answers), fits=not found)
         notes += [REPEATED] if any(text.is_repeated for text in texts) else []
         limits = [cue.rule.said] if cue.rule else []
         limits += [f"{style} characters/s" for style in [self.style.cps] if style]

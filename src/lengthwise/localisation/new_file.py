@@ -15,7 +15,7 @@ from ..formats.limits import countable
 from ..length.units import measure
 from .drafts import Built, Draft
 from .items import Item
-from .plan import Answers, Row
+from .plan import Answers, Row, notes_on
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,9 @@ class NewText:
         if self.built.error:
             return [self.built.error]
         said = [self.findings[0].message] if self.findings else [] if self.built.complete else ["not complete"]
+        notes = notes_on(self.built.notes, fits=not self.findings)
         units = {limit.unit for limit in self.item.limits if not countable(limit) and (limit.high or limit.low)}
-        return [*said, *self.built.notes, *(f"a limit in {unit} cannot be counted" for unit in sorted(units))]
+        return [*said, *notes, *(f"a limit in {unit} cannot be counted" for unit in sorted(units))]
 
 
 @dataclass

@@ -11,6 +11,7 @@ from ..formats.base import Edit, Entry
 from ..formats.rules import Rule
 from ..formats.subtitles import Style
 from ..length.budget import Budget
+from ..translation.records import NO_FIT
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ class Answer:
 
 
 Answers = Mapping[Request, Answer]
+
+
+def notes_on(notes: Iterable[str | None], fits: bool) -> list[str]:
+    """Return a translator's notes, each once, for a text that `fits` its place or does not.
+
+    The budget of a request may be tighter than the limits of the place. A text that fits the place must not be reported
+    as one that does not fit.
+    """
+    kept = ("; ".join(p for p in (note or "").split("; ") if not (fits and p == NO_FIT)) for note in notes)
+    return list(dict.fromkeys(filter(None, kept)))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -23,6 +24,7 @@ from ..controls.attach import attach, controls_of, core_of, length_control
 from ..length.units import unit_named
 from ..version import __version__
 from .description import DESCRIPTION, FORMAT, WEIGHTS, base_folder, describe
+from .packed import PACKED, read_packed
 
 # Files of an earlier save, which would be read with, or instead of, those of the next one.
 _OURS = (
@@ -173,11 +175,22 @@ def _pretrained(folder: Path, dtype: Any, *, complete: bool = False) -> Any:
         if hasattr(config, "lengthwise"):
             del config.lengthwise  # a mark in the file, not a setting of the model
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        if (folder / PACKED).exists():
+            return _of_packed(kind.from_config(config, **options), folder / PACKED)
         model, info = kind.from_pretrained(folder, config=config, output_loading_info=True, **options)
     except (SafetensorError, json.JSONDecodeError, RuntimeError) as error:
         raise ValueError(f"the model in {folder} is damaged: {error}") from error
     if complete and info["missing_keys"]:
         raise ValueError(f"the model in {folder} is damaged: {_some(info['missing_keys'])} not in its weights")
+    return model
+
+
+def _of_packed(model: Any, file: Path) -> Any:
+    """Return `model` with the weights in `file`. Each trained weight must be there, a tied one once."""
+    weights = {name: torch.from_numpy(values) for name, values in read_packed(file)}
+    if missing := {name for name, own in model.named_parameters() if own.requires_grad} - weights.keys():
+        raise ValueError(f"the model in {file.parent} is damaged: {_some(missing)} not in its weights")
+    model.load_state_dict(weights, strict=False)
     return model
 
 

@@ -75,12 +75,18 @@ def find_gguf(name: str, *, say: Say = registry.say) -> GgufFiles:
         return GgufFiles(path)
     if (folder := registry.gguf(name, say=say)) is not None:
         return GgufFiles(next(folder.glob("*.gguf")), (folder / "chat_template.jinja").read_text("utf-8"))
+    if registry.is_on_hub(name):  # a checkpoint, which need not be fetched to be refused
+        raise _not_gguf(name)
     folder = registry.resolve(name)
     description = describe(folder)
     weights = any((folder / file).exists() for file in ("config.json", "adapter_config.json"))
     if weights or not description["controls"]:
-        advice = "name a GGUF file, or use another engine."
-        raise ModelNotFound(name, f"{name!r} is not a GGUF file, and the gguf engine runs no other.", advice)
+        raise _not_gguf(name)
     if (base := str(description["base_model"])) == name:
         raise ValueError(f"{folder} names itself as its base model; write the path of the base in {DESCRIPTION}")
     return replace(find_gguf(base, say=say), controls=folder)
+
+
+def _not_gguf(name: str) -> ModelNotFound:
+    advice = "download a GGUF file of the model and give its path, or use another engine."
+    return ModelNotFound(name, f"{name!r} is not a GGUF file, and the gguf engine runs no other.", advice)

@@ -6,7 +6,7 @@ Neither torch nor transformers is imported.
 import hashlib
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from ..errors import ModelNotFound
 from ..protocols import Tokenizer
 from . import registry
 from .cache import Say, built_once, cache_dir, is_complete
+from .conversion.decoder import DecoderShape
+from .conversion.decoder_graph import GRAPH
 from .conversion.folder import SETTINGS
-from .conversion.llama import Shape
-from .conversion.llama_graph import GRAPH
 from .description import DESCRIPTION, WEIGHTS, bundled_for, describe
 from .json_tokenizer import JsonTokenizer
 from .onnx_marian_model import Control, OnnxMarian, read_marian
@@ -31,7 +31,7 @@ class OnnxModel:
     """A converted decoder. `head`: the options and the weights of its countdown head, if it has one."""
 
     graph: Path
-    shape: Shape
+    shape: DecoderShape
     eos: list[int]
     pad: int
     tokenizer: Tokenizer
@@ -56,7 +56,7 @@ def load_onnx(name: str, *, fitted: bool = False) -> OnnxModel | OnnxMarian:
 def read_onnx(folder: Path, tokenizer: Tokenizer, head: Control | None = None) -> OnnxModel:
     """Return the converted decoder in `folder`."""
     settings = json.loads((folder / SETTINGS).read_text("utf-8"))
-    shape = Shape(**settings["shape"])
+    shape = DecoderShape(**{size.name: settings["shape"][size.name] for size in fields(DecoderShape)})
     return OnnxModel(folder / GRAPH, shape, settings["eos"], settings["pad"], tokenizer, head)
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import ModelNotFound
 from . import smollm2
@@ -88,6 +88,11 @@ def resolve(name: str, *, say: Say = say) -> Path:
     raise ModelNotFound(name, f"no model called {name!r}.", advice, tried)
 
 
+def is_on_hub(name: str) -> bool:
+    """Return whether `resolve` would look for the model on the hub. Nothing is fetched."""
+    return local_model(name) is None and not _looks_like_path(name) and _HUB_ID.fullmatch(name) is not None
+
+
 def converted(name: str, *, say: Say = say) -> Path | None:
     """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
     known = _known(name)
@@ -143,17 +148,31 @@ def _bundled() -> list[str]:
     return sorted(folder.name for folder in BUNDLED.glob("*") if _is_model(folder))
 
 
+def good_for(name: str) -> str | None:
+    """Return what the bundled model called `name` is good for, if its card says so."""
+    found = _about(BUNDLED / name.lower())[0].get("good_for") if name.lower() in _bundled() else None
+    return None if found is None else str(found)
+
+
 def _card(folder: Path) -> tuple[str, str]:
-    """Return a model's title and its licence, from its README: a model card as the hub has them."""
+    """Return a model's title and its licence."""
+    about, text = _about(folder)
+    title = next((line for line in text.splitlines() if line.startswith("# ")), None)
+    licence = about.get("license_name") or about.get("license")
+    if title is None or licence is None:
+        return "ships with Lengthwise", "see its folder"  # a wrong licence would be worse than none
+    return title.removeprefix("# "), licence
+
+
+def _about(folder: Path) -> tuple[dict[str, Any], str]:
+    """Return the settings and the text of a model's README: a model card as the hub has them."""
     import yaml  # type: ignore[import-untyped]
 
     try:
         _, matter, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-        about = yaml.safe_load(matter)
-        title = next(line for line in text.splitlines() if line.startswith("# "))
-        return title.removeprefix("# "), about.get("license_name") or about["license"]
-    except (OSError, ValueError, StopIteration, KeyError, AttributeError, yaml.YAMLError):
-        return "ships with Lengthwise", "see its folder"  # a wrong licence would be worse than none
+        return dict(yaml.safe_load(matter)), text
+    except (OSError, ValueError, TypeError, yaml.YAMLError):
+        return {}, ""
 
 
 def _bytes(folder: Path) -> int:

@@ -74,13 +74,14 @@ def explain(model: str, task: Task, budget: Budget, source: str) -> Verdict:
     usual = _quantile(free, 0.05), _quantile(free, 0.95)
     share = round(100 * sum(map(budget.fits, free)) / len(free))
     known = Verdict(str(budget), model, budget.unit, len(free), usual, share, shortest)
-    return Verdict(**vars(known) | {"verdict": _sentence(known, budget)})
+    return Verdict(**vars(known) | {"verdict": _sentence(known, budget, task)})
 
 
-def _sentence(known: Verdict, budget: Budget) -> str:
+def _sentence(known: Verdict, budget: Budget, task: Task) -> str:
     assert known.usual is not None
     low, high = known.usual
-    what = f"what {known.model} writes for such a source ({low} to {high} {known.unit}, {known.texts} texts measured)"
+    what = f"the shortest that {known.model} finds" if task == "shorten" else f"what {known.model} writes"
+    what += f" for such a source ({low} to {high} {known.unit}, {known.texts} texts measured)"
     if budget.high is not None and budget.high < low:
         said = f"below the 5th percentile of {what}"
     elif budget.low > high:

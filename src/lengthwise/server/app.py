@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -55,16 +55,22 @@ class ClientGone(Exception):
 
 
 def make_app(
-    service: Service, keys: Sequence[str] = (), log_request: Callable[[dict[str, Any]], None] | None = None
+    service: Service,
+    keys: Sequence[str] = (),
+    log_request: Callable[[dict[str, Any]], None] | None = None,
+    metrics_page: Callable[[], Awaitable[tuple[bytes, str]]] | None = None,
 ) -> FastAPI:
-    """Return the application. `keys`: API keys, one of which each request to /v1 must have."""
+    """Return the application. `keys`: API keys, one of which each request to /v1 must have.
+
+    `metrics_page` returns the page of metrics, if it has more than those of this service.
+    """
     app = FastAPI(title="Lengthwise", version=__version__, docs_url=None, redoc_url=None)
     app.add_middleware(Guard, limits=service.limits, keys=keys, draining=lambda: service.draining)
     app.add_middleware(RequestMetrics, metrics=service.metrics, log=log_request)
     _add_errors(app)
     _add_writing(app, service)
     _add_texts(app, service)
-    _add_state(app, service)
+    _add_state(app, service, metrics_page)
     _add_playground(app)
     return app
 
@@ -108,7 +114,7 @@ def _add_texts(app: FastAPI, service: Service) -> None:
         return _json(measured(asked, service.writer.tokenizer))
 
 
-def _add_state(app: FastAPI, service: Service) -> None:
+def _add_state(app: FastAPI, service: Service, metrics_page: Callable[[], Awaitable[tuple[bytes, str]]] | None) -> None:
     @app.get("/v1/models")
     async def models() -> Response:
         return _json({"object": "list", "data": [_model(name) for name in service.models]})
@@ -135,7 +141,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        page, kind = service.metrics_page()
+        page, kind = await metrics_page() if metrics_page else service.current_metrics().page()
         return Response(page, media_type=kind)
 
 

@@ -1,7 +1,7 @@
 """Metrics for Prometheus: requests, seconds, the queue, batches, tokens and how texts came out."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .writing import Text
@@ -40,6 +40,29 @@ class Metrics:
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+    def collect(self) -> list[Any]:
+        """Return the metrics as values that can be sent to another process."""
+        return list(self.registry.collect())
+
+
+def joined_page(replicas: Mapping[str, list[Any]]) -> tuple[bytes, str]:
+    """Return one page with the metrics of all replicas; the label `replica` has the name of each."""
+    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
+
+    class Joined(Collector):
+        def collect(self) -> Iterator[Metric]:
+            for same in zip(*replicas.values(), strict=True):
+                metric = Metric(same[0].name, same[0].documentation, same[0].type)
+                for name, one in zip(replicas, same, strict=True):
+                    metric.samples += [s._replace(labels={**s.labels, "replica": name}) for s in one.samples]
+                yield metric
+
+    registry = CollectorRegistry()
+    registry.register(Joined())
+    return generate_latest(registry), CONTENT_TYPE_LATEST
 
 
 class RequestMetrics:

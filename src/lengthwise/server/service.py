@@ -138,11 +138,11 @@ class Service:
     def busy(self) -> bool:
         return any(worker.busy for worker in self.workers)
 
-    def metrics_page(self) -> tuple[bytes, str]:
-        """Return the metrics as a page for Prometheus."""
+    def current_metrics(self) -> Metrics:
+        """Return the metrics, with the present state of the queues."""
         self.metrics.waiting.set(self.waiting)
         self.metrics.running.set(sum(worker.running for worker in self.workers))
-        return self.metrics.page()
+        return self.metrics
 
     def close(self) -> None:
         """Drop what waits, end what runs, and stop the workers."""

@@ -109,7 +109,9 @@ def _is_gone(piece: Piece, there: set[str]) -> bool:
 
 
 def is_format(placeholder: str) -> bool:
-    """Return whether a program needs the placeholder: it is no address."""
+    """Return whether a program needs the placeholder: it is no address and no symbol."""
+    if placeholder.startswith(("/", "~/", "./", "../")) or not any(map(str.isascii, placeholder)):
+        return False
     return "://" not in placeholder and "@" not in placeholder.strip("%@")
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from .examples import ExampleMaker
 from .fresh_model import fresh_model, fresh_tokenizer
 from .layers import merge_in_forward, trainable
 from .recipe import Lora, Recipe, RecipeError
+from .smaller_model import save_smaller_tokenizer, smaller_model
 
 
 @dataclass
@@ -30,7 +32,7 @@ class Built:
 
 
 def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
-    """Return the recipe's model. A fresh one's tokenizer is read from `tokenizer_folder`; default: trained here."""
+    """Return the recipe's model. `tokenizer_folder`: of a fresh or smaller one; a fresh one's default: trained here."""
     recipe = with_thresholds(recipe)
     torch.manual_seed(recipe.seed)
     if recipe.model.fresh:
@@ -38,6 +40,9 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
         model = fresh_model(recipe.model.fresh, tokenizer)
     else:
         model, tokenizer = _base(recipe)
+    if recipe.model.smaller:
+        new = _smaller_tokenizer(recipe, tokenizer_folder)
+        model, tokenizer = smaller_model(model, tokenizer, new, recipe.model.smaller.decoder_layers), new
     if controls := recipe.build_controls():
         attach(model, controls, tokenizer)
     if recipe.lengths.joins_sentences:
@@ -119,6 +124,14 @@ def _end(model: Any, tokenizer: Any) -> int:
 
 
 # ---- base and adapter
+
+
+def _smaller_tokenizer(recipe: Recipe, folder: Path | None) -> Any:
+    if folder:
+        return load_tokenizer(folder)
+    with TemporaryDirectory() as made:
+        save_smaller_tokenizer(recipe, Path(made))
+        return load_tokenizer(Path(made))
 
 
 def _base(recipe: Recipe) -> tuple[Any, Any]:

@@ -65,10 +65,19 @@ class Fresh(Section):
     tokenizer_documents: Positive = 1_000_000  # on which the tokenizer is trained
 
 
+class Smaller(Section):
+    """A smaller copy of a Marian base: its most frequent tokens, and some layers of its decoder."""
+
+    vocabulary: Annotated[int, Field(ge=64)] = 16_000
+    decoder_layers: Positive = 3
+    documents: Positive = 200_000  # in which the tokens are counted
+
+
 class ModelSection(Section):
     """Where the weights come from: a `base` model by name or folder, or `fresh` ones."""
 
     base: str | None = None
+    smaller: Smaller | None = None
     fresh: Fresh | None = None
     lora: Lora | None = None
     frozen: bool = False  # train only the controls
@@ -77,11 +86,18 @@ class ModelSection(Section):
     def _one(self) -> "ModelSection":
         if (self.base is None) == (self.fresh is None):
             raise ValueError("give either base (a model to start from) or fresh (a size), not both or none")
+        if self.smaller and (self.fresh or self.lora or self.frozen):
+            raise ValueError("smaller makes a copy of a base model, which is trained whole; leave fresh, lora, frozen out")
         if self.fresh and self.lora:
             raise ValueError("lora adapts a base model; a fresh one is trained whole")
         if self.frozen and (self.fresh or self.lora):
             raise ValueError("frozen leaves a base model as it is; leave fresh and lora out")
         return self
+
+    @property
+    def has_new_tokenizer(self) -> bool:
+        """Whether the tokenizer is made from the training corpus."""
+        return bool(self.fresh or self.smaller)
 
 
 class Corpus(Section):

@@ -1,6 +1,6 @@
 """The folder of a run: created before training, completed with the final model after it.
 
-out/recipe.yaml  out/metrics.jsonl  out/checkpoints/…  out/tokenizer/ (of a fresh model)  out/model/
+out/recipe.yaml  out/metrics.jsonl  out/checkpoints/…  out/tokenizer/ (of a fresh or smaller model)  out/model/
 """
 
 import shutil
@@ -17,6 +17,7 @@ from . import run_state as state
 from .fresh_model import fresh_tokenizer
 from .model import build
 from .recipe import Recipe, parse_recipe
+from .smaller_model import save_smaller_tokenizer
 
 # Keys that can differ when a run is resumed: they change no result.
 _FREE = {"out", "batch.workers", "train.compile", "train.log_every", "train.keep", "train.save_every"}
@@ -61,13 +62,16 @@ def _flat(recipe: Recipe) -> dict[str, Any]:
 
 
 def tokenizer_folder(recipe: Recipe, accelerator: Any) -> Path | None:
-    """Return the folder of a fresh model's tokenizer, which one process trains when the run starts."""
-    if not recipe.model.fresh:
+    """Return the folder of a fresh or smaller model's tokenizer, which one process makes when the run starts."""
+    if not recipe.model.has_new_tokenizer:
         return None
     folder = recipe.out / "tokenizer"
     if accelerator.is_main_process and not folder.exists():
         with atomic.folder(folder, partial=folder.with_name(".tokenizer.partial")) as partial:
-            fresh_tokenizer(recipe).save_pretrained(partial)
+            if recipe.model.smaller:
+                save_smaller_tokenizer(recipe, partial)
+            else:
+                fresh_tokenizer(recipe).save_pretrained(partial)
     accelerator.wait_for_everyone()
     return folder
 
@@ -89,7 +93,7 @@ def finish(recipe: Recipe) -> Path:
     else:
         best = state.read_progress(found[-1]).best_step
         chosen = [path for path in found if state.step_of(path) == best] or found[-1:]
-    built = build(recipe, recipe.out / "tokenizer" if recipe.model.fresh else None)
+    built = build(recipe, recipe.out / "tokenizer" if recipe.model.has_new_tokenizer else None)
     trained = state.average([state.read_weights(path) for path in chosen])
     if unknown := built.model.load_state_dict(trained, strict=False).unexpected_keys:
         raise TrainingError(f"{chosen[-1]} has weights that the recipe's model does not have: {unknown[0]}, …")

@@ -1,4 +1,4 @@
-"""Placeholders: format strings, markup and addresses that a translation must keep, and stand-ins for them."""
+"""Placeholders: format strings, markup, addresses and symbols that a translation must keep, and stand-ins for them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,13 +6,15 @@ from html import unescape
 
 import regex
 
+from ..length.addresses import EMAIL, UNIX_PATH, URL, WINDOWS_PATH
+
 _TAG = r"</?[A-Za-z][^<>]*>"
 _BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is probably a command
+# Shapes, dingbats and emoji: a small vocabulary lacks most of them, and a model writes other characters in their place.
+_SYMBOLS = r"(?:[\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"
 # Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
 _PLACEHOLDER = regex.compile(
-    r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    r"|(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"  # a Windows path
+    rf"{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}"
     r"|[$#%]?(?P<brace>\{(?:[^{}]|(?&brace))*\})"
     r"|\$t\([^()]*\)|@(?:\.\w+)?:(?:\([\w.]+\)|\w+(?:\.\w+)*)|%<\w+>[-+0-9.]*[a-zA-Z]"  # i18next, Vue, Ruby
     r"|\$\([\w.]+\)|\$\[[\w.]+\]|\$[A-Za-z_]\w*\$?|\$\d+\$|\$\d(?!\d|[.,]\d|\s*(?:million|billion|m\b|bn\b))"
@@ -20,7 +22,7 @@ _PLACEHOLDER = regex.compile(
     r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]|(?<!\d)%L?n\b|%L\d+"
     r"|%\([\w.]+\)[-+#0-9.]*[a-zA-Z]|%[A-Z][A-Z_]+%?|(?<!\d)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?"
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
-    rf"|{_TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}"
+    rf"|{_TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
 )
 _PAIR = regex.compile(r"<(?P<name>[A-Za-z][\w-]*)[^<>]*>(?P<inside>.*)</(?P=name)>", regex.DOTALL)
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
@@ -28,6 +30,10 @@ _LETTER = regex.compile(r"\p{L}")
 # A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").
 _NUMBER = regex.compile(r"(?<![\p{L}\d])\d+(?:[.,'’\u00a0\u202f]\d+)*(?!\d|(?:st|nd|rd|th)\b)")
 _LOOSE_NUMBER = regex.compile(r"\d+(?:[.,'’\s]\d+)*")
+_VERSION = regex.compile(r"(?!\d{1,3}(?:\.\d{3})+\Z)\d+(?:\.\d+){2,}")
+_DECIMAL = regex.compile(r"(.*)[.,](?!\d{3}\Z)(\d+)", regex.DOTALL)
+# Pieces of a stand-in for a tag ("<7stopped<"), and the character that stands for bytes which are no text.
+_TORN = regex.compile(r"<\d+(?=[\p{L}<])|\ufffd")
 _TORN_REFERENCE = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
 # Of nineteen forms tried on opus-mt, these were always kept, and the text around them was translated best: braces for
 # words, angle brackets for tags around words. Rare characters (⟦1⟧) were always lost.
@@ -63,16 +69,18 @@ def translatable(text: str) -> bool:
 
 
 def changed_placeholders(source: str, output: str) -> list[str]:
-    """Return the placeholders that the output has more or less often than the source."""
+    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones."""
     wanted, there = count_placeholders(source), count_placeholders(output)
-    return [mark for mark in wanted | there if wanted[mark] != there[mark]]
+    torn = dict.fromkeys(found for found in _TORN.findall(output) if found not in source)
+    return [*(mark for mark in wanted | there if wanted[mark] != there[mark]), *torn]
 
 
 def lost(source: str, output: str) -> list[str]:
     """Return the placeholders that the output has more or less often than the source, and the numbers that it lacks.
 
-    Numbers are compared by their digits, since languages group them differently ("1,000.5" is "1 000,5"). Ordinals
-    ("20th") are not compared, and the output may have more numbers ("three" → "3").
+    Numbers are compared by their values, since languages group digits differently ("1,000.5" is "1 000,5"); version
+    numbers ("2.13.4") by their text. Ordinals ("20th") are not compared, and the output may have more numbers ("three"
+    → "3").
     """
     strict, loose = (_numbers(_PLACEHOLDER.sub(" ; ", output), form) for form in (_NUMBER, _LOOSE_NUMBER))
     digits = _numbers(_PLACEHOLDER.sub(" ; ", source), _NUMBER)
@@ -81,8 +89,22 @@ def lost(source: str, output: str) -> list[str]:
 
 
 def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:
-    runs = (regex.sub(r"\D", "", found[0]) for found in form.finditer(text))
-    return Counter(run.lstrip("0") or "0" for run in runs)
+    return Counter(_value(found[0]) for found in form.finditer(text))
+
+
+def _value(number: str) -> str:
+    """Return the digits of a number, with a point where it has a decimal mark; a version number as it is.
+
+    A mark before three digits groups them: it is one of thousands, or it cannot be told.
+
+    >>> [_value(number) for number in ("1,234.50", "1 234,50", "1.234", "2.13.4")]
+    ['1234.50', '1234.50', '1234', '2.13.4']
+    """
+    if _VERSION.fullmatch(number):
+        return number
+    found = _DECIMAL.fullmatch(number)
+    whole, fraction = (found[1], f".{found[2]}") if found else (number, "")
+    return (regex.sub(r"\D", "", whole).lstrip("0") or "0") + fraction
 
 
 def mend_references(source: str, output: str) -> str:

@@ -11,6 +11,8 @@ from ..generation.generator import Written
 from .compression import DroppedWords
 from .placeholders import lost
 
+NO_FIT = "no complete translation that fits was found"  # the note of a translation
+
 
 @dataclass(frozen=True)
 class Hypothesis:

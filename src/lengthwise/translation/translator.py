@@ -31,7 +31,7 @@ from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references
 from .prose import keeps_markup
 from .ranking import SentenceRequest, nearest_usable, rank_key, usable
-from .records import Hypothesis, Translation
+from .records import NO_FIT, Hypothesis, Translation
 from .segments import Segments
 from .sentence_search import SentenceSearch
 
@@ -220,7 +220,7 @@ class Translator:
         notes = [f"not as in the source: {', '.join(missing)}"] if missing else []
         notes += [f"left out: {listed(one.source, one.dropped)}" for one in chosen.values() if one.dropped]
         if not fits and line.sentences:
-            notes.insert(0, "no complete translation that fits was found")
+            notes.insert(0, NO_FIT)
         elif not fits:
             notes = ["the line has nothing to translate; it was copied"]
         scores = [one.score for one in chosen.values() if one.score is not None]

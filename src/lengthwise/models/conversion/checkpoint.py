@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from ... import atomic
 from ..description import DESCRIPTION, WEIGHTS, base_folder, describe
-from . import llama, marian
+from ..packed import PACKED, read_packed
+from . import gpt2, llama, marian
 from .folder import save_converted, save_marian
-from .weights import BLOCK, Dense, Weight, by_channel, quantised
+from .weights import BLOCK, Dense, Weight, by_channel, quantised, with_weights
 
 _TOKENIZERS = (("tokenizer.json", "tokenizer_config.json"), ("source.spm", "target.spm", "vocab.json"))
 _ALSO = ("tokenizer_config.json", "chat_template.jinja")
+# Modules that read the weights of a type of decoder; a new family adds a line.
+_DECODERS: dict[str, Any] = {"llama": llama, "mistral": llama, "qwen2": llama, "gpt2": gpt2}
 _CONTROLS = {"marian": ("countdown_head", "encoding")}  # by the type of the model
 _KINDS: dict[str, Any] = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
@@ -38,30 +41,37 @@ def convert(folder: Path, out: Path, *, bits: int = 8) -> None:
         raise ValueError(f"the model in {folder} is an adapter; merge it into its base model first")
     base = folder if (folder / "config.json").exists() else base_folder(folder)
     config = json.loads((base / "config.json").read_text("utf-8"))
+    if (kind := config.get("model_type")) not in (*_DECODERS, "marian"):
+        raise ValueError(f"the onnx engine runs models of the types {', '.join(_DECODERS)}, marian; got {kind}")
     controls = [control["control"] for control in describe(folder)["controls"]]
-    allowed = _CONTROLS.get(config.get("model_type"), ("countdown_head",))
+    allowed = _CONTROLS.get(kind, ("countdown_head",))
     if controls not in ([], *([name] for name in allowed)):
         names = " or ".join(name.replace("_", " ") for name in allowed)
         raise ValueError(f"the onnx engine runs no control but a {names}; {folder} has {', '.join(controls)}")
     ids = config | _json(base / "generation_config.json")
     if ids.get("eos_token_id") is None:
         raise ValueError(f"the model in {base} names no end-of-text token: write eos_token_id in its config.json")
-    save = _save_marian if config.get("model_type") == "marian" else _save_llama
-    save(config, dict(_arrays(base)), ids, out, bits)
+    save = _save_marian if kind == "marian" else _save_decoder
+    save(config, dict(read_arrays(base)), ids, out, bits)
     _copy_tokenizer(folder, base, out)
     for name in (DESCRIPTION, WEIGHTS) if controls else ():
         shutil.copyfile(folder / name, out / name)
 
 
-def _save_llama(config: dict[str, Any], arrays: dict[str, Any], ids: dict[str, Any], out: Path, bits: int) -> None:
-    model = llama.of_arrays(config, arrays)
-    save_converted(_in_8_bits(model) if bits == 8 else model, out, eos=_ends(ids), pad=_pad(ids))
+def _save_decoder(config: dict[str, Any], arrays: dict[str, Any], ids: dict[str, Any], out: Path, bits: int) -> None:
+    model = _DECODERS[config["model_type"]].of_arrays(config, arrays)
+    save_converted(with_weights(model, _in_blocks) if bits == 8 else model, out, eos=_ends(ids), pad=_pad(ids))
+
+
+def _in_blocks(weight: Dense) -> Weight:
+    """Return the weight in 8-bit blocks; a width that is no multiple of 32 stays as it is."""
+    return quantised(weight) if weight.values.shape[1] % BLOCK == 0 else weight
 
 
 def _save_marian(config: dict[str, Any], arrays: dict[str, Any], ids: dict[str, Any], out: Path, bits: int) -> None:
     model = marian.of_arrays(config, arrays)
     if bits == 8:
-        model = marian.with_weights(model, by_channel)
+        model = with_weights(model, by_channel)
     never = [words[0] for words in ids.get("bad_words_ids") or () if len(words) == 1]
     start = ids.get("decoder_start_token_id")
     start = config["decoder_start_token_id"] if start is None else start
@@ -90,8 +100,11 @@ def _json(file: Path) -> dict[str, Any]:
     return dict(json.loads(file.read_text("utf-8"))) if file.exists() else {}
 
 
-def _arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
+def read_arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield the name and the values of each weight in the folder's safetensors files."""
+    if (packed := folder / PACKED).exists():
+        yield from read_packed(packed)
+        return
     files = sorted(folder.glob("model*.safetensors"))
     if not files:
         raise ValueError(f"the model in {folder} has no safetensors files; save it with a newer transformers")
@@ -108,25 +121,3 @@ def _arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
             if kind == "BF16":  # the first half of a float32
                 values = (values.astype(np.uint32) << 16).view(np.float32)
             yield name, values.astype(np.float32)
-
-
-def _in_8_bits(model: llama.Llama) -> llama.Llama:
-    """Return the decoder with its products in 8-bit blocks. Widths that are no multiple of 32 stay as they are."""
-
-    def rounded(weight: Weight) -> Weight:
-        fits = isinstance(weight, Dense) and weight.values.shape[1] % BLOCK == 0
-        return quantised(weight) if fits and isinstance(weight, Dense) else weight
-
-    layers = [
-        llama.Layer(
-            attention_norm=layer.attention_norm,
-            qkv=rounded(layer.qkv),
-            qkv_bias=layer.qkv_bias,
-            output=rounded(layer.output),
-            mlp_norm=layer.mlp_norm,
-            gate_up=rounded(layer.gate_up),
-            down=rounded(layer.down),
-        )
-        for layer in model.layers
-    ]
-    return llama.Llama(model.shape, rounded(model.embedding), layers, model.norm, rounded(model.output))

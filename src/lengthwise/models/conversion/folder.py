@@ -9,8 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from . import gpt2_graph, llama_graph
+from .gpt2 import Gpt2
 from .llama import Llama
-from .llama_graph import save_graph
 from .marian import Marian
 from .marian_graphs import ENCODER, save_decoder, save_encoder
 from .weights import Channels8, dense
@@ -19,9 +20,12 @@ SETTINGS = "onnx.json"
 EMBEDDINGS = "embeddings.safetensors"
 
 
-def save_converted(model: Llama, folder: Path, *, eos: list[int], pad: int) -> None:
+def save_converted(model: Llama | Gpt2, folder: Path, *, eos: list[int], pad: int) -> None:
     """Write the graph and the settings of a decoder into `folder`."""
-    save_graph(model, folder)
+    if isinstance(model, Llama):
+        llama_graph.save_graph(model, folder)
+    else:
+        gpt2_graph.save_graph(model, folder)
     _save_settings(folder, {"eos": eos, "pad": pad, "shape": asdict(model.shape)})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .weights import BLOCK, Blocks8, Channels8, Dense, Floats, Weight
+from .weights import BLOCK, Blocks8, Channels8, Dense, Floats, Linear, Weight
 
 OURS = "com.microsoft"  # operators of onnxruntime
 FLOAT, INT32, INT64 = 1, 6, 7  # types of tensors in ONNX
@@ -106,6 +106,10 @@ class Graph:
         scale, signed = self.constant(weight.scale), self.constant(np.int8(0))
         inputs = (q, self.constant(weight.q.T), step, scale, zero, signed)
         return self.node("Mul", self.node("MatMulIntegerToFloat", *inputs, domain=OURS), largest)
+
+    def affine(self, x: str, layer: Linear) -> str:
+        """Return x · weightᵀ + bias: (n, in) -> (n, out)."""
+        return self.node("Add", self.linear(x, layer.weight), self.constant(layer.bias))
 
     def norm(self, x: str, gain: Floats, epsilon: float) -> str:
         """Return the RMS norm of each row of x, times `gain`."""

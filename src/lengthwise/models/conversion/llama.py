@@ -9,22 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from .decoder import DecoderShape, refuse
 from .weights import Dense, Floats, Weight, stacked
-
-_TYPES = ("llama", "mistral", "qwen2")
 
 
 @dataclass(frozen=True)
-class Shape:
-    """The sizes of a decoder."""
+class Shape(DecoderShape):
+    """The sizes of a decoder with rotary positions."""
 
-    vocabulary: int
-    width: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    window: int  # positions
     rope_base: float
     epsilon: float  # of the RMS norms
 
@@ -86,9 +78,6 @@ def of_arrays(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> Llama:
 
 
 def _shape(config: Mapping[str, Any]) -> Shape:
-    kind = config.get("model_type")
-    if kind not in _TYPES:
-        raise ValueError(f"the onnx engine runs models of the types {', '.join(_TYPES)}, marian; got {kind}")
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     strange = {
         "scaled rotary positions": rope.get("rope_type", "default") != "default",
@@ -101,8 +90,7 @@ def _shape(config: Mapping[str, Any]) -> Shape:
     heads = config["num_attention_heads"]
     size = config.get("head_dim") or config["hidden_size"] // heads
     strange[f"heads of size {size}, which is no multiple of 16"] = size % 16 != 0
-    if found := [name for name, given in strange.items() if given]:
-        raise ValueError(f"the onnx engine cannot run a model with {found[0]}")
+    refuse(strange)
     return Shape(
         vocabulary=config["vocab_size"],
         width=config["hidden_size"],

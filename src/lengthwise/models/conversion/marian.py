@@ -1,12 +1,12 @@
 """Marian encoder-decoders as arrays: their shape and the weights of each layer, by the names of transformers."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .weights import Dense, Floats, Weight, stacked
+from .weights import Dense, Floats, Linear, Norm, Weight, stacked
 
 _ACTIVATIONS = ("relu", "swish", "silu", "gelu")
 
@@ -28,24 +28,11 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Linear:
-    """A product with a weight, and a bias."""
-
-    weight: Weight
-    bias: Floats  # (out,)
-
-
-@dataclass(frozen=True)
-class Norm:
-    """A layer norm after a residual connection."""
-
-    gain: Floats  # (width,)
-    shift: Floats  # (width,)
-
-
-@dataclass(frozen=True)
 class EncoderLayer:
-    """Self-attention and MLP. Queries, keys and values are one product; queries are divided by √(head size)."""
+    """Self-attention and MLP, each with a norm behind it.
+
+    Queries, keys and values are one product; queries are divided by √(head size).
+    """
 
     qkv: Linear
     output: Linear
@@ -145,17 +132,6 @@ class _Reader:
             cross_output=self.linear(f"{name}.encoder_attn.out_proj"),
             cross_norm=self.norm(f"{name}.encoder_attn_layer_norm"),
         )
-
-
-def with_weights(part: Any, change: Callable[[Dense], Weight]) -> Any:
-    """Return the model, or a part of it, with every dense weight changed."""
-    if isinstance(part, Dense):
-        return change(part)
-    if isinstance(part, list):
-        return [with_weights(one, change) for one in part]
-    if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{one.name: with_weights(getattr(part, one.name), change) for one in fields(part)})
-    return part
 
 
 def _shape(config: Mapping[str, Any]) -> Shape:

@@ -14,7 +14,8 @@ import numpy as np
 
 from .countdown_head import countdown_head
 from .graph_builder import FLOAT, INT64, OURS, Graph
-from .marian import DecoderLayer, EncoderLayer, Linear, Marian, Norm, Shape
+from .marian import DecoderLayer, EncoderLayer, Marian, Shape
+from .weights import Linear, Norm
 
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 _EPSILON = 1e-5  # of the layer norms
@@ -28,12 +29,12 @@ def save_encoder(model: Marian, folder: Path) -> None:
     sizes = _Sizes(graph, inputs, shape.width, model.encoder_heads)
     x = sizes.flat(inputs)
     for layer in model.encoder:
-        query, key, value = sizes.split_heads(_linear(graph, x, layer.qkv), 3)
+        query, key, value = sizes.split_heads(graph.affine(x, layer.qkv), 3)
         logits = graph.node("Add", _product(graph, query, key), mask)
         attended = graph.node("MatMul", graph.node("Softmax", logits, axis=-1), value)
         x = _add_and_norm(graph, x, sizes.join_heads(attended), layer.output, layer.norm)
         x = _mlp(graph, x, layer, shape)
-    cross = _Sizes(graph, inputs, shape.width, shape.heads).heads(_linear(graph, x, model.cross), 2 * shape.layers)
+    cross = _Sizes(graph, inputs, shape.width, shape.heads).heads(graph.affine(x, model.cross), 2 * shape.layers)
     graph.output(cross, "cross", [2 * shape.layers, "batch", shape.heads, "time", shape.head_size])
     graph.save(folder / ENCODER)
 
@@ -52,14 +53,14 @@ def save_decoder(model: Marian, folder: Path) -> None:
     parts = graph.node("Concat", capacity, graph.node("Shape", inputs, start=1, end=2), axis=0)
     for n, layer in enumerate(model.decoder):
         past = [name if name == "key.0" else graph.input(name, FLOAT, _cache(shape, "capacity")) for name in _names(n)]
-        query, *own = sizes.split_heads(_linear(graph, x, layer.qkv), 3)
+        query, *own = sizes.split_heads(graph.affine(x, layer.qkv), 3)
         attended = _cached_attention(graph, query, past, own, masks["past"], parts)
         x = _add_and_norm(graph, x, sizes.join_heads(attended), layer.output, layer.norm)
         x = _cross_attention(graph, x, layer, n, sizes, shape, masks["cross"])
         x = _mlp(graph, x, layer, shape)
         new += own
     hidden = graph.node("Gather", x, graph.input("steps", INT64, ["n"]))  # which tokens predict one that is asked for
-    logits = _linear(graph, countdown_head(graph, hidden, shape.width), model.output)
+    logits = graph.affine(countdown_head(graph, hidden, shape.width), model.output)
     graph.output(hidden, "hidden", ["n", shape.width])
     graph.output(logits, "logits", ["n", shape.vocabulary])
     for name, value in zip((name for n in range(shape.layers) for name in _names(n)), new, strict=True):
@@ -102,10 +103,6 @@ def _names(layer: int) -> tuple[str, str]:
     return f"key.{layer}", f"value.{layer}"
 
 
-def _linear(graph: Graph, x: str, layer: Linear) -> str:
-    return graph.node("Add", graph.linear(x, layer.weight), graph.constant(layer.bias))
-
-
 def _product(graph: Graph, query: str, key: str) -> str:
     """Return the logits of an attention, without a mask."""
     return graph.node("FusedMatMul", query, key, domain=OURS, transB=1)
@@ -124,14 +121,14 @@ def _cached_attention(graph: Graph, query: str, past: list[str], new: list[str],
 
 def _cross_attention(graph: Graph, x: str, layer: DecoderLayer, n: int, sizes: _Sizes, shape: Shape, mask: str) -> str:
     key, value = (graph.input(f"cross_{name}", FLOAT, _cache(shape, "source")) for name in _names(n))
-    [query] = sizes.split_heads(_linear(graph, x, layer.cross_query), 1)
+    [query] = sizes.split_heads(graph.affine(x, layer.cross_query), 1)
     logits = graph.node("Add", _product(graph, query, key), mask)
     attended = graph.node("MatMul", graph.node("Softmax", logits, axis=-1), value)
     return _add_and_norm(graph, x, sizes.join_heads(attended), layer.cross_output, layer.cross_norm)
 
 
 def _mlp(graph: Graph, x: str, layer: EncoderLayer, shape: Shape) -> str:
-    up = _linear(graph, x, layer.up)
+    up = graph.affine(x, layer.up)
     active = graph.silu(up) if shape.activation == "silu" else graph.node(shape.activation.capitalize(), up)
     return _add_and_norm(graph, x, active, layer.down, layer.mlp_norm)
 

@@ -1,10 +1,11 @@
 """Weights of linear layers, (out, in): dense, with one scale for each output, or in blocks of 32 numbers along `in`.
 
 Blocks are those of GGUF. They stay quantised: rows are reordered and stacked without rounding anything.
+Biases and layer norms, which several families have, are here as well.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,6 +50,33 @@ class Channels8:
 
 Weight = Dense | Blocks8 | Blocks4 | Channels8
 W = TypeVar("W", Dense, Blocks8, Blocks4, Channels8)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A product with a weight, and a bias."""
+
+    weight: Weight
+    bias: Floats  # (out,)
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A layer norm."""
+
+    gain: Floats  # (width,)
+    shift: Floats  # (width,)
+
+
+def with_weights(part: Any, change: Callable[[Dense], Weight]) -> Any:
+    """Return a model, or a part of it, with every dense weight changed."""
+    if isinstance(part, Dense):
+        return change(part)
+    if isinstance(part, list):
+        return [with_weights(one, change) for one in part]
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{one.name: with_weights(getattr(part, one.name), change) for one in fields(part)})
+    return part
 
 
 def stacked(weights: Sequence[Weight]) -> Weight:

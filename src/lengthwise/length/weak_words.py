@@ -1,4 +1,4 @@
-"""Words that belong to the next word, by language: a line or a cue should not end after them.
+"""Words that belong to the next word, by language: a line, a cue or an item of a list should not end after them.
 
 The lists are short and closed: articles and determiners, prepositions, conjunctions, and words that lean on a verb
 (subject pronouns, auxiliaries, negations). They follow what subtitling guides ask for: "The line break should not
@@ -6,25 +6,36 @@ separate a noun from an article, a verb from a subject pronoun, a verb from an a
 should be broken before conjunctions, before prepositions" (Netflix, Timed Text Style Guide: General Requirements).
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..length.speech import primary
+from .speech import primary
 
 
 class WeakWords(NamedTuple):
-    """The lists of a language, in lower case."""
+    """The lists of a language, in lower case. `may_end`: words of the first three that can also end a phrase.
+
+    Those are pronouns ("for all"), adverbs and particles of verbs ("turn it on", "schalte es aus").
+    """
 
     articles: frozenset[str]
     prepositions: frozenset[str]
     conjunctions: frozenset[str]
     with_verb: frozenset[str]
+    may_end: frozenset[str]
+
+    @property
+    def hanging(self) -> frozenset[str]:
+        """The words after which a phrase lacks something."""
+        return (self.articles | self.prepositions | self.conjunctions) - self.may_end
 
 
-def _list(articles: str, prepositions: str, conjunctions: str, with_verb: str) -> WeakWords:
-    return WeakWords(*(frozenset(words.split()) for words in (articles, prepositions, conjunctions, with_verb)))
+def _list(articles: str, prepositions: str, conjunctions: str, with_verb: str, may_end: str) -> WeakWords:
+    lists = (articles, prepositions, conjunctions, with_verb, may_end)
+    return WeakWords(*(frozenset(words.split()) for words in lists))
 
 
-NONE = _list("", "", "", "")
+NONE = _list("", "", "", "", "")
 
 WEAK_WORDS: dict[str, WeakWords] = {
     "en": _list(
@@ -37,6 +48,9 @@ WEAK_WORDS: dict[str, WeakWords] = {
         "i you he she it we they don't doesn't didn't can't won't isn't aren't wasn't not is are was were am be been "
         "have has had do does did will would can could shall should may might must i'm you're he's she's it's we're "
         "they're i've you've we've they've i'll you'll he'll she'll we'll they'll i'd you'd very too so mr mrs ms dr",
+        "this that these those his its some any all each another no in on off over under after before between through "
+        "across along around about by near behind beside beyond without within since as like to so yet though when "
+        "where while who whom which whether",
     ),
     "it": _list(
         "il lo la i gli le un uno una questo questa questi queste quel quello quella quei quegli quelle mio mia miei "
@@ -49,6 +63,9 @@ WEAK_WORDS: dict[str, WeakWords] = {
         "dunque cui quale quali",
         "io tu lui lei noi voi loro non mi ti si ci vi lo la li le ne me te se ce ve è sono sei siamo siete ho hai ha "
         "abbiamo avete hanno era erano sta stanno più molto così troppo sig dott",
+        "questo questa questi queste quello quella quelle mio mia miei mie tuo tua tuoi tue suo sua suoi sue nostro "
+        "nostra nostri nostre vostro vostra vostri vostre alcuni alcune tutto tutti tutte su come dopo prima sotto "
+        "sopra contro oltre però perché quando dove anche quindi dunque quale quali se",
     ),
     "fr": _list(
         "le la les un une des du au aux ce cet cette ces mon ma mes ton ta tes son sa ses notre nos votre vos leur "
@@ -58,6 +75,8 @@ WEAK_WORDS: dict[str, WeakWords] = {
         "et ou mais donc or ni car que qui quand lorsque si puisque parce quoique où dont tandis",
         "je tu il elle on nous vous ils elles ne me te se y en lui n'est c'est est suis es sommes êtes sont ai as a "
         "avons avez ont était été être avoir pas très trop plus si m mme mlle",
+        "leur leurs tout toute tous toutes en avec avant après devant derrière contre depuis pendant comme donc or "
+        "car quand où si",
     ),
     "de": _list(
         "der die das den dem des ein eine einen einem einer eines kein keine keinen keinem keiner dieser diese dieses "
@@ -68,6 +87,9 @@ WEAK_WORDS: dict[str, WeakWords] = {
         "und oder aber denn sondern dass weil wenn ob obwohl damit während bevor nachdem sobald falls wo",
         "ich du er sie es wir ihr man nicht ist sind bin bist war waren habe hast hat haben hatte wird werden wurde "
         "kann sehr zu so herr frau dr",
+        "das dieser diese dieses diesen diesem jener jene mein meine meiner dein deine deiner sein seine seiner ihr "
+        "ihre ihrer unser unsere euer eure jeder jede jedes jeden alle an auf aus bei mit nach zu durch gegen ohne um "
+        "über unter vor hinter neben zwischen seit während aber denn damit wo",
     ),
     "es": _list(
         "el la los las un una unos unas lo este esta estos estas ese esa esos esas aquel aquella mi mis tu tus su sus "
@@ -76,6 +98,8 @@ WEAK_WORDS: dict[str, WeakWords] = {
         "y e o u pero sino ni que porque pues si cuando mientras aunque donde quien quienes cuyo",
         "yo tú él ella nosotros vosotros ellos ellas usted ustedes no me te se nos os le les lo la es soy eres somos "
         "son he has ha hemos han está están estoy muy tan más sr sra",
+        "lo este esta estos estas ese esa esos esas aquel aquella alguna algunos algunas todo todos todas contra como "
+        "si cuando mientras donde quien quienes",
     ),
     "pt": _list(
         "o a os as um uma uns umas este esta estes estas esse essa esses essas aquele aquela meu minha meus minhas teu "
@@ -85,6 +109,9 @@ WEAK_WORDS: dict[str, WeakWords] = {
         "e ou mas nem que porque pois se quando enquanto embora onde quem cujo porém",
         "eu tu ele ela nós vós eles elas você vocês não me te se nos lhe lhes o a é sou és somos são está estão estou "
         "tem têm tenho há muito tão mais sr sra",
+        "este esta estes estas esse essa esses essas aquele aquela meu minha meus minhas teu tua teus tuas seu sua "
+        "seus suas nosso nossa nossos nossas algum alguma todo todos todas nenhum contra após até como se quando "
+        "enquanto embora onde quem porém",
     ),
 }  # fmt: skip
 
@@ -92,3 +119,9 @@ WEAK_WORDS: dict[str, WeakWords] = {
 def weak_words(language: str) -> WeakWords:
     """Return the lists for a language code such as it or pt-BR; empty lists for other languages."""
     return WEAK_WORDS.get(primary(language), NONE)
+
+
+def language_of(words: Iterable[str]) -> str:
+    """Return the language whose lists have most of these words in lower case; English if none has any."""
+    found = list(words)
+    return max(WEAK_WORDS, key=lambda code: sum(any(word in some for some in WEAK_WORDS[code][:4]) for word in found))

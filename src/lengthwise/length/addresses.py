@@ -1,0 +1,23 @@
+"""Addresses: web and e-mail addresses, paths and version numbers, which a text may end in without a full stop."""
+
+import regex
+
+URL = r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']"
+EMAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+WINDOWS_PATH = r"(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"
+UNIX_PATH = r"(?<![\w./~<>-])(?:~|\.{1,2})?(?:/[\w.+-]*[\w+-]){2,}/?|(?<![\w./~<>-])(?:~|\.{1,2})/[\w.+-]*[\w+-]/?"
+_VERSION = r"v?\d+(?:\.\d+)+\w*"
+_STAND_IN = r"\{\d+\}|<\d+>|X\d+"  # what a translator receives in place of one
+_LAST = regex.compile(rf"(?:{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}|{_VERSION}|{_STAND_IN})[)\]>\"'»”]*\Z")
+
+
+def final_address(text: str) -> str:
+    """Return the address, the path or the version number that a text ends in, with closing marks; or nothing.
+
+    >>> final_address("See (https://example.org)"), final_address("Go to https://example.org.")
+    ('https://example.org)', '')
+    """
+    text = text.rstrip()
+    word = max(text.rfind(" "), text.rfind("\n")) + 1  # it has no spaces
+    found = _LAST.search(text, word)
+    return found[0] if found else ""

@@ -1,0 +1,17 @@
+"""Texts of a model without a budget, for --explain."""
+
+import pytest
+
+from families import tiny
+from lengthwise import Writer
+from lengthwise.evaluation import free_lengths
+
+
+@pytest.mark.parametrize("tokens", [1, 6])
+def test_an_answer_that_does_not_end_counts_as_far_as_it_was_written(byte_bpe, monkeypatch, tokens):
+    monkeypatch.setattr(free_lengths, "MAX_TOKENS", tokens)
+    model = tiny("llama", byte_bpe)
+    model.generation_config.eos_token_id = model.config.eos_token_id = len(byte_bpe) - 1
+    found = free_lengths.answers(Writer(model, byte_bpe, name="tiny"), ["One?", "Two?"])
+    assert [prompt for prompt, _ in found] == ["One?", "Two?"]
+    assert all(0 < len(text) <= 12 * tokens for _, text in found)  # a token has a few letters
