@@ -1,5 +1,6 @@
 """Small real tokenizers of the three kinds that models use, as vocabularies/train.py made them."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,15 @@ settings.register_profile("lengthwise", deadline=None)  # a busy machine is no f
 settings.load_profile("lengthwise")
 # Of tests that are started in the background, too, Ctrl-C must reach the programs they run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+gc.disable()  # while modules are imported: they stay
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what was imported."""
+    gc.freeze()
+    gc.enable()
 
 
 def _tokenizer(name: str, **special: str) -> PreTrainedTokenizerFast:

@@ -32,7 +32,7 @@ def rows(out):
 
 @pytest.mark.parametrize("more", [["--temperature", "0.9", "--seed", "5"], ["--beams", "8"]])
 def test_write_gives_the_same_texts(cli, tiny, cluster, more):
-    args = ["write", "-", "--model", tiny, "--length", "at most 12 words", *more]
+    args = ["write", "-", "--model", tiny, "--length", "at most 4 words", *more]
     code, here, said = cli(*args, stdin=PROMPTS)
     assert code == 3  # line 8 is not UTF-8
     assert cli(*args, "--engine", "ray", stdin=PROMPTS) == (code, here, said)
@@ -53,7 +53,7 @@ def test_translate_and_shorten_give_the_same_texts(cli, tiny, tmp_path, cluster)
 
 def test_the_same_command_resumes(cli, tiny, cluster, tmp_path, monkeypatch):
     journal = tmp_path / "journal"
-    args = ["write", "-", "--model", tiny, "--length", "at most 12 words", "--beams", "8"]
+    args = ["write", "-", "--model", tiny, "--length", "at most 4 words", "--beams", "8"]
     whole = cli(*args, stdin=PROMPTS)
     args += ["--engine", "ray", "--journal", journal]
     complete = ray.spread

@@ -82,8 +82,8 @@ def test_tokens_are_as_their_writer_counted_them(cli, files):
 
 def test_against_bins_and_plots(cli, files):
     (files / "other.txt").write_text("\n".join(reversed(HYPS)) + "\n")
-    more = ["--length", "reference:chars", "--against", files / "other.txt", "--bins", "--plots", files / "plots"]
-    code, shown, _ = cli(*ask(files), *more, "--metrics", "chrf,mae", "--json")
+    more = ["--length", "reference:chars", "--against", files / "other.txt", "--bins"]
+    code, shown, _ = cli(*ask(files), *more, "--plots", files / "plots", "--metrics", "chrf,mae", "--json")
     found = json.loads(shown)
     assert (code, found["against"]["name"]) == (0, "other.txt")
     assert [c["name"] for c in found["against"]["comparisons"]] == ["chrf", "mae"]

@@ -14,8 +14,8 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
 
-def test_it_serves_until_a_signal(tiny):
-    command = [sys.executable, "-m", "lengthwise", "serve", "--model", tiny, "--engine", "transformers"]
+def test_it_serves_until_a_signal():
+    command = [sys.executable, "-m", "lengthwise", "serve", "--model", "en-it", "--engine", "onnx"]
     env = os.environ | {"LENGTHWISE_API_KEY": "alpha"}
     server = subprocess.Popen([*command, "--port", "0", "--json"], stdout=subprocess.PIPE, text=True, env=env)
     try:

@@ -4,14 +4,17 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
 import torch
 
+from fresh_process import fresh_process
+from lengthwise.cli import main
+from lengthwise.training import loop
 from lengthwise.training.run_state import checkpoints, read_progress, read_weights, step_of
 
 RECIPE = """\
@@ -113,52 +116,62 @@ def test_no_such_recipe(cli):
 
 HANGS = 1200  # seconds; only a program that hangs takes so long
 
-# Runs a command whose third step does not end while {condition}.
-SCRIPT = """\
-import signal, sys, time
-from lengthwise.cli import main
-from lengthwise.training import loop
 
-step, steps = loop._Run._step, []
+def waiting_command(endless, args):
+    """Run a command whose third step does not end: until Ctrl-C is pressed, or ever."""
+    step, steps = loop._Run._step, []
 
-def waiting_step(*args):
-    step(*args)
-    steps.append(1)
-    if len(steps) == 3:
-        print("waiting", file=sys.stderr, flush=True)
-        while {condition}:
-            time.sleep(0.01)
+    def waiting_step(*given):
+        step(*given)
+        steps.append(1)
+        if len(steps) == 3:
+            print("waiting", file=sys.stderr, flush=True)
+            while endless or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+                time.sleep(0.01)
 
-if __name__ == "__main__":
     loop._Run._step = waiting_step
-    sys.exit(main(sys.argv[1:]))
-"""
+    return main(list(args))
+
+
+class Running:
+    """A command in a process of its own: its number, what it prints and how it ends."""
+
+    def __init__(self, *args, endless, folder):
+        self.out = folder / "stdout"
+        reader, writer = os.pipe()
+        with open(self.out, "w") as out:
+            self.process = fresh_process(waiting_command, endless, args, stdout=out.fileno(), stderr=writer)
+        os.close(writer)
+        self.stderr = os.fdopen(reader)
+
+    def wait_for(self, word):
+        """Return when the program prints a line that starts with this word."""
+        said = []
+        while not (line := self.stderr.readline()).startswith(word):
+            assert line, f"it ended before it printed {word!r}: {''.join(said)}"
+            said.append(line)
+
+    def press_ctrl_c(self):
+        os.killpg(self.process.pid, signal.SIGINT)  # a terminal sends it to the workers as well
+
+    def ended(self):
+        """Return the exit code, stdout, and the rest of stderr."""
+        err = self.stderr.read()
+        self.process.join()
+        return self.process.exitcode, self.out.read_text(), err
 
 
 @contextmanager
-def started(script, condition, *args):
-    script.write_text(SCRIPT.format(condition=condition))
-    command = [sys.executable, script, *args]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, env=environment, start_new_session=True, **pipes) as running:
-        watchdog = threading.Timer(HANGS, running.kill)
-        watchdog.start()
-        try:
-            yield running
-        finally:
-            watchdog.cancel()
-            running.kill()
-
-
-def wait_for(word, running):
-    """Return when the program prints a line that starts with this word."""
-    while not (line := running.stderr.readline()).startswith(word):
-        assert line, f"it ended before it printed {word!r}"
-
-
-def press_ctrl_c(running):
-    os.killpg(running.pid, signal.SIGINT)  # a terminal sends it to the workers as well
+def started(*args, endless, folder):
+    running = Running(*args, endless=endless, folder=folder)
+    watchdog = threading.Timer(HANGS, running.process.kill)
+    watchdog.start()
+    try:
+        yield running
+    finally:
+        watchdog.cancel()
+        running.process.kill()
+        running.stderr.close()
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -174,12 +187,11 @@ def test_ctrl_c_leaves_a_checkpoint_to_resume_from(cli, recipe, tmp_path, worker
     settings += ["model.fresh.dropout=0.3", "model.fresh.attention_dropout=0.3"]
     ask = ["train", str(recipe), *(word for setting in settings for word in ("--set", setting))]
     run, whole = tmp_path / "run", tmp_path / "whole"
-    not_yet = "signal.getsignal(signal.SIGINT) is not signal.default_int_handler"  # set by the first Ctrl-C
-    with started(tmp_path / "slow.py", not_yet, *ask) as running:
-        wait_for("waiting", running)
-        press_ctrl_c(running)
-        out, err = running.communicate()
-    assert (running.returncode, out) == (130, "")
+    with started(*ask, endless=False, folder=tmp_path) as running:
+        running.wait_for("waiting")
+        running.press_ctrl_c()
+        code, out, err = running.ended()
+    assert (code, out) == (130, "")
     assert [step_of(left) for left in checkpoints(run)] == [3]
     first, last = err.splitlines()[-2:]
     assert first == "stopping: the current step is completed and a checkpoint written; Ctrl-C again quits at once"
@@ -198,11 +210,11 @@ def test_ctrl_c_leaves_a_checkpoint_to_resume_from(cli, recipe, tmp_path, worker
 
 def test_a_second_ctrl_c_quits_at_once(recipe, tmp_path):
     """In the middle of a step that would never end."""
-    with started(tmp_path / "slow.py", "True", "train", recipe) as running:
+    with started("train", str(recipe), endless=True, folder=tmp_path) as running:
         for word in ("waiting", "stopping"):
-            wait_for(word, running)
-            press_ctrl_c(running)
-        out, err = running.communicate()
-    assert (running.returncode, out) == (130, "")
+            running.wait_for(word)
+            running.press_ctrl_c()
+        code, out, err = running.ended()
+    assert (code, out) == (130, "")
     assert "stopped at once; the same command resumes from the last checkpoint" in err
     assert checkpoints(tmp_path / "run") == []

@@ -22,7 +22,7 @@ def close(a: Tensor, b: Tensor, atol: float = 1e-5) -> None:
 
 
 def cached_steps_equal_one_pass(world: World) -> None:
-    written, logits = world.write()
+    written, logits = world.greedy()
     close(world.forced(written), logits)
     written, logits = world.write(do_sample=True, num_return_sequences=2)
     close(world.forced(written), logits)
@@ -35,7 +35,7 @@ def beams_do_not_need_a_cache(world: World) -> None:
 
 
 def a_row_does_not_see_padding_or_other_budgets(world: World) -> None:
-    written, logits = world.write()
+    written, logits = world.greedy()
     for n in range(len(TEXTS)):
         alone, its_logits = world.write(slice(n, n + 1))
         assert torch.equal(alone[0, -NEW:], written[n, -NEW:])
@@ -43,14 +43,14 @@ def a_row_does_not_see_padding_or_other_budgets(world: World) -> None:
 
 
 def static_cache_equals_dynamic(world: World) -> None:
-    written, logits = world.write()
+    written, logits = world.greedy()
     same, its_logits = world.write(cache_implementation="static", disable_compile=True)
     assert torch.equal(written, same)
     close(logits, its_logits)
 
 
 def the_length_changes_the_logits(world: World) -> None:
-    written, _ = world.write()
+    written, _ = world.greedy()
     far = (world.forced(written) - world.forced(written, lengths=[2, 2, 2])).abs().amax((1, 2))
     assert (far > 1e-3).all()
 
@@ -98,7 +98,7 @@ def detached_is_as_before(world: World) -> None:
 
 
 def a_copy_is_bound_to_itself(world: World) -> None:
-    written, _ = world.write()
+    written, _ = world.greedy()
     expected = world.forced(written)
     original, world.model = world.model, copy.deepcopy(world.model)
     with torch.no_grad():
@@ -108,7 +108,7 @@ def a_copy_is_bound_to_itself(world: World) -> None:
 
 
 def checkpointing_keeps_gradients(world: World) -> None:
-    written, _ = world.write()
+    written, _ = world.greedy()
     model = world.model.train()
     start = {} if world.family in ENCODER_DECODERS else {"decoder_start": torch.full((3,), world.width())}
 
@@ -157,7 +157,8 @@ LAWS = [
 @pytest.mark.parametrize(("family", "control"), PAIRS)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_law(family: str, control: str, law: Any, byte_bpe: Any, sp_unigram: Any) -> None:
-    law(world_of(family, sp_unigram if family in ENCODER_DECODERS else byte_bpe, CONTROLS[control]()))
+    tokenizer = sp_unigram if family in ENCODER_DECODERS else byte_bpe
+    law(world_of(family, tokenizer, CONTROLS[control](), name=control))
 
 
 # ---- single cases

@@ -255,11 +255,10 @@ def test_a_stream_whose_end_is_written_again_is_the_text(byte_bpe, budget, searc
     model = talking(tiny("llama", byte_bpe), byte_bpe)
     model.config.max_position_embeddings = 400
     writer = Writer(model, byte_bpe)
-    for prompt in PROMPTS[:2]:
-        [written] = writer.write(prompt, budget, **search)
-        parts = list(writer.stream(prompt, budget, **search))
-        assert "".join(parts) == written.text
-        assert (len(parts) > 1) == (written.length == 120)
+    [written] = writer.write(PROMPTS[1], budget, **search)
+    parts = list(writer.stream(PROMPTS[1], budget, **search))
+    assert "".join(parts) == written.text
+    assert (len(parts) > 1) == (written.length == 120)
 
 
 def test_a_stream_of_a_model_that_was_told_a_length_is_the_text(byte_bpe):

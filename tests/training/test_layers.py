@@ -1,25 +1,29 @@
 """Compiled layers, and layers with merged LoRA, compute the same; sharded weights are saved and restored."""
 
-import json
 import shutil
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator
 from peft import LoraConfig, get_peft_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from families import tiny
+from fresh_process import in_two_processes
 from lengthwise.training import train
 from lengthwise.training.batches import Batch, collate
+from lengthwise.training.data_stream import Place, Stream
 from lengthwise.training.fresh_model import fresh_model
-from lengthwise.training.layers import compile_layers, compile_settings, merge_in_forward, trainable
-from lengthwise.training.loss import summed_loss
+from lengthwise.training.layers import compile_layers, compile_settings, merge_in_forward, shard, trainable
+from lengthwise.training.loss import summed_loss, unbiased_logits
+from lengthwise.training.model import build
 from lengthwise.training.recipe import Fresh, parse_recipe
-from lengthwise.training.run_state import checkpoints, read_weights
-from toy_training import NO_DROPOUT, examples_for, in_two_processes, layout_for, losses, response_logits, values
+from lengthwise.training.run_state import Progress, checkpoints, load_checkpoint, read_weights, save_checkpoint
+from toy_training import examples_for, layout_for, losses, response_logits, values
 
 SEVEN = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 7, "num_attention_heads": 2}
 SEVEN |= {"num_key_value_heads": 1}
@@ -28,8 +32,9 @@ NO_EXAMPLES |= {key: torch.zeros(0) for key in ("labels", "uniform", "max_shift"
 
 
 @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="torch.compile needs a C++ compiler")
-def test_compiled_is_the_same(tmp_path: Path) -> None:
-    settings = values(tmp_path, model=NO_DROPOUT, train={"steps": 4})
+def test_compiled_is_the_same(tmp_path: Path, toy_base: Path) -> None:
+    """Of a decoder: the C++ compiler takes long, and an encoder-decoder has twice as many programs."""
+    settings = values(tmp_path, model={"fresh": None, "base": str(toy_base)}, train={"steps": 4})
     train(parse_recipe(settings))
     compiled = settings | {"out": str(tmp_path / "compiled"), "train": settings["train"] | {"compile": True}}
     train(parse_recipe(compiled))
@@ -106,55 +111,43 @@ def test_the_settings_of_the_compiler_are_restored() -> None:
     assert (torch._dynamo.config.recompile_limit, torch.fx.experimental._config.use_duck_shape) == before
 
 
-SHARDED = """
-import json, sys, torch, torch.distributed as dist
-from pathlib import Path
-from accelerate import Accelerator
-from copy import deepcopy
-from lengthwise.training.loss import summed_loss, unbiased_logits
-from lengthwise.training.layers import shard, trainable
-from lengthwise.training.model import build
-from lengthwise.training.recipe import parse_recipe
-from lengthwise.training.run_state import Progress, checkpoints, load_checkpoint, save_checkpoint
-from lengthwise.training.data_stream import Place, Stream
+def sharded_training(values: dict[str, Any]) -> None:
+    """Train a sharded model beside a whole one, and resume it from its checkpoint, in each of two processes."""
+    accelerator = Accelerator(cpu=True)
+    recipe = parse_recipe(values)
+    built = build(recipe, recipe.out / "tokenizer")
+    batch, _ = next(Stream(recipe, built.maker, built.layout, 100).from_(Place()))
+    model = built.model.eval()  # no dropout
+    plain = deepcopy(model)
+    shard(model)
+    optimizers = {m: torch.optim.AdamW(trainable(m), lr=1e-2) for m in (plain, model)}
 
-torch.set_num_threads(1)
-accelerator = Accelerator(cpu=True)
-recipe = parse_recipe(json.loads(sys.argv[1]))
-built = build(recipe, recipe.out / "tokenizer")
-batch, _ = next(Stream(recipe, built.maker, built.layout, 100).from_(Place()))
-model = built.model.eval()  # no dropout
-plain = deepcopy(model)
-shard(model)
-optimizers = {m: torch.optim.AdamW(trainable(m), lr=1e-2) for m in (plain, model)}
+    def step(model: Any) -> float:
+        logits, bias = unbiased_logits(model, batch)
+        loss = summed_loss(logits, batch.labels, bias=bias)
+        (loss / batch.responses).backward()
+        optimizers[model].step()
+        optimizers[model].zero_grad()
+        return loss.item() / batch.responses
 
-def step(model):
-    logits, bias = unbiased_logits(model, batch)
-    loss = summed_loss(logits, batch.labels, bias=bias)
-    (loss / batch.responses).backward()
-    optimizers[model].step()
-    optimizers[model].zero_grad()
-    return loss.item() / batch.responses
-
-# Both processes have the same batch, so the mean of their gradients is that of one.
-for _ in range(3):
-    expected, found = step(plain), step(model)
-    assert abs(found - expected) < 1e-3, (found, expected)
-save_checkpoint(recipe.out, Progress(step=1), model, optimizers[model], accelerator)
-fourth = step(model)
-step(model)
-load_checkpoint(checkpoints(recipe.out)[-1], model, optimizers[model], accelerator)
-assert abs(step(model) - fourth) < 1e-5
-"""
+    # Both processes have the same batch, so the mean of their gradients is that of one.
+    for _ in range(3):
+        expected, found = step(plain), step(model)
+        assert abs(found - expected) < 1e-3, (found, expected)
+    save_checkpoint(recipe.out, Progress(step=1), model, optimizers[model], accelerator)
+    fourth = step(model)
+    step(model)
+    load_checkpoint(checkpoints(recipe.out)[-1], model, optimizers[model], accelerator)
+    assert abs(step(model) - fourth) < 1e-5
 
 
 def test_sharded_weights_are_saved_and_restored(tmp_path: Path) -> None:
     """FSDP 2 on gloo, without Accelerate: that shards on GPUs only. Tied embeddings stay tied."""
-    recipe = values(tmp_path)
+    recipe = values(tmp_path, train={"steps": 1})
     train(parse_recipe(recipe))
     for old in checkpoints(tmp_path / "run"):
         old.rename(tmp_path / old.name)
-    in_two_processes(SHARDED, json.dumps(recipe), folder=tmp_path)
+    in_two_processes(sharded_training, recipe, folder=tmp_path)
     whole = read_weights(next(path for path in tmp_path.glob("step-*")))
     sharded = read_weights(checkpoints(tmp_path / "run")[-1])
     assert {name: w.shape for name, w in whole.items()} == {name: w.shape for name, w in sharded.items()}

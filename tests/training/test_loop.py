@@ -1,6 +1,5 @@
 """The loop: it learns, counts right over processes, restores global state, and stops with a reason."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import torch
 import transformers
 
 from families import ENCODER_DECODERS, tiny
+from fresh_process import in_two_processes
 from lengthwise.controls.attach import controls_of
 from lengthwise.corpora import DataError, read
 from lengthwise.generation.generator import Writer
@@ -20,16 +20,11 @@ from lengthwise.training import TrainingError, loop, train
 from lengthwise.training.recipe import parse_recipe
 from lengthwise.training.run_state import checkpoints, read_progress, read_weights
 from toy_corpora import corpus
-from toy_training import NO_DROPOUT, in_two_processes, losses, small, values
+from toy_training import FRESH, NO_DROPOUT, losses, small, values
 
-# Trains the recipe (JSON, in the first argument).
-SCRIPT = """
-import json, sys, torch
-torch.set_num_threads(1)
-from lengthwise.training import train
-from lengthwise.training.recipe import parse_recipe
-train(parse_recipe(json.loads(sys.argv[1])))
-"""
+
+def trained(recipe: dict[str, Any]) -> None:
+    train(parse_recipe(recipe))
 
 
 def length_error(model: Any, tokenizer: Any, dev: Path) -> float:
@@ -69,7 +64,7 @@ def test_it_learns_and_leaves_a_model(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_model_that_writes_characters_is_trained_further(tmp_path: Path) -> None:
     dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
-    recipe = small(tmp_path, data=dev, model={"fresh": {"size": "tiny", "vocabulary": 360, "decoder": "chars"}})
+    recipe = small(tmp_path, data=dev, model={"fresh": FRESH | {"decoder": "chars"}})
     base = train(recipe)
     once = {"steps": 1, "lr": 1e-9, "evaluate_every": 1}
     for lora in (None, {"rank": 4, "dropout": 0.0}):
@@ -143,7 +138,7 @@ def test_two_processes_are_twice_the_accumulation(tmp_path: Path) -> None:
     train(parse_recipe(alone))
     both = values(tmp_path, model=NO_DROPOUT, data=dev, batch={"accumulate": 2}, train=length)
     both["out"] = str(tmp_path / "both")
-    in_two_processes(SCRIPT, json.dumps(both), folder=tmp_path)
+    in_two_processes(trained, both, folder=tmp_path)
     expected = losses(tmp_path / "run")
     assert losses(tmp_path / "both") == pytest.approx(expected, abs=1e-5)
     assert losses(tmp_path / "both", "dev_loss") == pytest.approx(losses(tmp_path / "run", "dev_loss"), abs=1e-5)

@@ -1,9 +1,7 @@
 """Checkpoints: a run that is killed resumes to the same result, and checkpoints are averaged."""
 
-import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,64 +9,57 @@ from typing import Any
 import pytest
 import torch
 
+from fresh_process import fresh_process
+from lengthwise.training import loop, run_state, train
+from lengthwise.training.recipe import parse_recipe
 from lengthwise.training.run_state import average, checkpoints, read_progress, read_weights
 from toy_corpora import corpus
 from toy_training import losses, values
 
-# Trains the recipe in the first argument. In the second one: the step at which the process kills itself, in the middle
-# of the step, or while it saves the checkpoint of that step.
-SCRIPT = """
-import json, os, signal, sys
-import torch
-torch.set_num_threads(1)
-from lengthwise.training import loop, run_state, train
-from lengthwise.training.recipe import parse_recipe
 
-recipe, (where, step) = json.loads(sys.argv[1]), json.loads(sys.argv[2])
-backward, save = loop._Run._backward, run_state.atomic.replace_folder
+def killed_training(recipe: dict[str, Any], where: str, step: int) -> None:
+    """Train, and kill this process at a step: in the middle of it, or while its checkpoint is saved."""
+    backward, save = loop._Run._backward, run_state.atomic.replace_folder
 
-def kill():
-    os.kill(os.getpid(), signal.SIGKILL)
+    def in_step(run: Any, *arguments: Any) -> None:
+        backward(run, *arguments)
+        if where == "step" and run.progress.step == step:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def in_step(run, *arguments):
-    backward(run, *arguments)
-    if where == "step" and run.progress.step == step:
-        kill()
+    def in_save(place: Path, *arguments: Any) -> None:
+        if where == "save" and place.name == f"step-{step:08d}":
+            os.kill(os.getpid(), signal.SIGKILL)
+        save(place, *arguments)
 
-def in_save(place, *arguments):
-    if where == "save" and place.name == f"step-{step:08d}":
-        kill()
-    save(place, *arguments)
-
-loop._Run._backward, run_state.atomic.replace_folder = in_step, in_save
-train(parse_recipe(recipe))
-"""
+    loop._Run._backward, run_state.atomic.replace_folder = in_step, in_save
+    train(parse_recipe(recipe))
 
 
-def trained(recipe: dict[str, Any], where: str = "", step: int = 0) -> int:
+def trained(recipe: dict[str, Any], where: str = "", step: int = 0) -> int | None:
     """Train in a fresh process, the same environment for all, and return its exit code.
 
     Not in this process: earlier tests can have changed its arithmetic. On an ARM CPU without bfloat16 instructions, the
     first product in bfloat16 makes PyTorch disable oneDNN, and sums in float32 then differ in the last digit.
     """
-    command = [sys.executable, "-c", SCRIPT, json.dumps(recipe), json.dumps([where, step])]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode
+    with open(os.devnull, "w") as nowhere:
+        process = fresh_process(killed_training, recipe, where, step, stdout=nowhere.fileno(), stderr=2)
+        process.join()
+    return process.exitcode
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_killed_and_resumed_is_uninterrupted(tmp_path: Path) -> None:
     data = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1), "dev_texts": 2}
-    schedule = {"steps": 20, "log_every": 2, "save_every": 5, "evaluate_every": 7}
+    schedule = {"steps": 10, "log_every": 2, "save_every": 3, "evaluate_every": 4}
     killed = values(tmp_path, data=data, train=schedule)
     whole = killed | {"out": str(tmp_path / "whole")}
     run = Path(killed["out"])
-    assert trained(killed, "step", 8) == -signal.SIGKILL
-    assert read_progress(checkpoints(run)[-1]).step == 7  # the best on dev
-    assert trained(killed, "save", 15) == -signal.SIGKILL
-    assert list((run / "checkpoints").glob(".step-00000015*"))
+    assert trained(killed, "step", 5) == -signal.SIGKILL
+    assert read_progress(checkpoints(run)[-1]).step == 4  # the best on dev
+    assert trained(killed, "save", 6) == -signal.SIGKILL
+    assert list((run / "checkpoints").glob(".step-00000006*"))
     assert trained(killed) == trained(whole) == 0
-    assert len(losses(run)) > 10
+    assert len(losses(run)) > 5
     assert losses(run) == losses(tmp_path / "whole")
     assert losses(run, "dev_loss") == losses(tmp_path / "whole", "dev_loss")
     resumed, uninterrupted = (read_weights(checkpoints(folder)[-1]) for folder in (run, tmp_path / "whole"))
