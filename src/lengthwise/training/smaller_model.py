@@ -19,6 +19,7 @@ from .recipe import Recipe, RecipeError
 
 _SIDES = ("source.spm", "target.spm")
 _VOCABULARY, _CONFIG = "vocab.json", "tokenizer_config.json"
+_SPACE = "▁"  # how SentencePiece writes a space
 _LATIN = 0x250  # code points of Latin letters, digits and marks
 _RARE = 20  # a letter of another script that the corpus has less often becomes the unknown token
 
@@ -43,7 +44,7 @@ def save_smaller_tokenizer(recipe: Recipe, folder: Path) -> None:
     ordinary = {side.id_to_piece(n) for side in sides for n in range(side.get_piece_size()) if _ordinary(side, n)}
     alphabet = {letter for letter, count in letters.items() if count >= _RARE or ord(letter) < _LATIN}
     own = load_tokenizer(base)
-    kept = {*own.all_special_tokens, *own.supported_language_codes, *alphabet} & ids.keys()
+    kept = {*own.all_special_tokens, *own.supported_language_codes, *alphabet, _SPACE} & ids.keys()
     ranked = sorted(ids, key=ids.__getitem__)  # Marian numbers tokens by their frequency
     frequent = [[piece for piece, _ in counts.most_common()], ranked]
     for piece in chain.from_iterable(zip_longest(*frequent)):
