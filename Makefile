@@ -1,6 +1,6 @@
 # Everyday commands. Each installs what it needs: a machine with Python 3.11+, make and git is enough.
 #
-#   make demo    one question at three budgets, with a real model
+#   make demo    one prompt at three lengths and a translation, with real models
 #   make test    lint, types, tests         make check   lint and types only
 #   make bench   speed, and the share of texts that fit, compared with plain generate
 #   make docs    update what the docs quote from code and results; build the site in build/site
@@ -42,7 +42,7 @@ $(VENV)/.docs: $(VENV)/.ready
 	@touch $@
 
 demo: $(VENV)/.base
-	@echo "answering one question three times (the first time, SmolLM2 is fetched: 93 MB) ..."
+	@echo "writing at three lengths, then translating (the first time, SmolLM2 is fetched: 93 MB) ..."
 	@$(BIN)/lengthwise demo
 
 check: setup

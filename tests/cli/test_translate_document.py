@@ -65,7 +65,7 @@ def test_a_markdown_file(translate, readme, tmp_path):
     assert all(row["text"] in text and row["text"] != row["source"] for row in rows if row["source"] != "option")
     assert all(kept in text for kept in KEPT)
     assert measure(text) <= measure(README)
-    assert f"8 sentences in 6 paragraphs · {measure(text)} of at most {measure(README)} chars · fits" in err
+    assert f"8 sentences, 6 paragraphs · {measure(text)} of at most {measure(README)} chars · fits" in err
     assert text.count("\n") == README.count("\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.it.md", "README.md"]
 

@@ -43,8 +43,9 @@ def demo(
     if prompt == PROMPT:
         found.append((SENTENCE, _translations(device)))
     if as_json:
-        for one in (one for _, rows in found for one in rows):
-            print_json(one.as_json())
+        for source, rows in found:
+            for number, one in enumerate(rows):
+                print_json({"prompt": source, "with_budget": number > 0} | one.as_json())
         return
     _print(found, svg, f"lengthwise demo --model {model}")
 

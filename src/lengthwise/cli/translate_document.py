@@ -68,7 +68,7 @@ def translate_document(
 
 def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
     """Print the length of a document and how much of it was translated."""
-    size = f"{document.sentences:,} sentences in {document.paragraphs:,} paragraphs · {document.length}"
+    size = f"{document.sentences:,} sentences, {document.paragraphs:,} paragraphs · {document.length}"
     fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
     terminal.print_message(f"{size} {fits}")
     parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
