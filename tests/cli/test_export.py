@@ -27,8 +27,8 @@ def test_a_model_is_exported_and_writes(cli, folder, tmp_path):
 
 def test_what_it_refuses(cli, folder, tmp_path):
     assert cli("export", folder, tmp_path)[0] == 2
-    code, _, err = cli("export", folder, tmp_path / "x", "--bits", "4")
-    assert (code, err) == (2, "lengthwise: --bits must be 8 or 32; got 4; see lengthwise export --help\n")
+    code, _, err = cli("export", folder, tmp_path / "x", "--bits", "5")
+    assert (code, err) == (2, "lengthwise: --bits must be 4, 8 or 32; got 5; see lengthwise export --help\n")
     code, _, err = cli("write", "Hi", "--length", "at most 9 chars", "--engine", "onnx", "--model", folder)
     assert code == 2
     assert "has not been converted for the onnx engine" in err

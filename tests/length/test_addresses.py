@@ -23,6 +23,7 @@ from lengthwise.length.addresses import final_address
         ("Chapter 3", ""),
         ("This and/or that", ""),
         ("It ends.", ""),
+        ("请看" * 200_000 + "https://example.org", "https://example.org"),  # in quadratic time it would not end
         ("", ""),
     ],
 )

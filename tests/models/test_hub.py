@@ -53,13 +53,14 @@ def test_a_hub_model_out_of_reach_says_all_that_was_tried(tmp_path):
     [
         {"config.json": "{}", "model.safetensors": ""},
         {"config.json": "{}", "pytorch_model.bin": ""},
+        {"config.json": "{}", "packed.safetensors": ""},
         {
             "config.json": "{}",
             "model.safetensors.index.json": '{"weight_map": {"w": "m-1.safetensors"}}',
             "m-1.safetensors": "",
         },
     ],
-    ids=["safetensors", "bin", "shards"],
+    ids=["safetensors", "bin", "packed", "shards"],
 )
 def test_a_warm_hub_cache_needs_no_network(tmp_path, files):
     folder = write_snapshot(tmp_path, "somebody/something", files)

@@ -10,7 +10,7 @@ import torch
 
 from families import tiny
 from lengthwise.cli import main
-from lengthwise.models.checkpoint import load_model
+from lengthwise.models.checkpoint import load_model, save
 from lengthwise.models.conversion.checkpoint import read_arrays
 from lengthwise.models.packed import PACKED, pack, read_packed, save_packed
 
@@ -23,11 +23,12 @@ def test_weights_come_back_within_half_a_step(tmp_path: Path) -> None:
         "zeros": np.zeros((2, 32), np.float32),
         "narrow": rng.normal(size=(3, 5)).astype(np.float32),
         "vector": rng.normal(size=7).astype(np.float32),
+        "one row": rng.normal(size=(1, 64)).astype(np.float32),  # such as the bias of Marian's logits
     }
     save_packed(given.items(), tmp_path / PACKED)
     found = dict(read_packed(tmp_path / PACKED))
     assert found.keys() == given.keys()
-    for name in ("narrow", "vector"):
+    for name in ("narrow", "vector", "one row"):
         assert np.array_equal(found[name], given[name].astype(np.float16).astype(np.float32)), name
     for name in ("one large", "zeros"):
         assert np.abs(found[name] - given[name]).max() <= 0.001 * np.abs(given[name]).max(), name
@@ -59,11 +60,52 @@ def test_every_reader_gives_the_same_model(sp_unigram: Any, tmp_path: Path, caps
     assert torch.corrcoef(torch.stack([one.flatten() for one in scores]))[0, 1] > 0.95
 
 
-def test_damage_is_noticed(sp_unigram: Any, tmp_path: Path) -> None:
-    tiny("marian", sp_unigram).save_pretrained(tmp_path / "model")
-    sp_unigram.save_pretrained(tmp_path / "model")
+def packed(model: Any, tokenizer: Any, folder: Path) -> Path:
+    """Return a new folder with the packed model."""
+    model.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    pack(folder / "model", folder / "packed")
+    return folder / "packed"
+
+
+def test_settings_of_generation_are_read(sp_unigram: Any, tmp_path: Path) -> None:
+    model = tiny("marian", sp_unigram)
+    model.generation_config.bad_words_ids = [[7]]
+    model.generation_config.num_beams = 3
+    loaded, _ = load_model(packed(model, sp_unigram, tmp_path))
+    assert (loaded.generation_config.bad_words_ids, loaded.generation_config.num_beams) == ([[7]], 3)
+
+
+def test_names_without_a_prefix(byte_bpe: Any, tmp_path: Path) -> None:
+    """As in OpenAI's checkpoints of GPT-2."""
+    folder = packed(tiny("gpt2", byte_bpe), byte_bpe, tmp_path)
+    expected = load_model(folder)[0].state_dict()
+    bare = [(name.removeprefix("transformer."), values) for name, values in read_packed(folder / PACKED)]
+    save_packed(bare, folder / PACKED)
+    found = load_model(folder)[0].state_dict()
+    for name, values in expected.items():
+        assert torch.allclose(found[name], values, atol=1e-2), name
+
+
+def test_a_folder_that_exists_is_left_alone(sp_unigram: Any, tmp_path: Path) -> None:
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="packed exists; name a new folder"):
+        packed(tiny("marian", sp_unigram), sp_unigram, tmp_path)
+    assert (tmp_path / "packed" / "notes.txt").read_text() == "mine"
+
+
+def test_a_model_that_is_saved_over_a_packed_one_replaces_its_weights(sp_unigram: Any, tmp_path: Path) -> None:
+    model = tiny("marian", sp_unigram)
+    save(model, sp_unigram, tmp_path / "model")
     pack(tmp_path / "model", tmp_path / "packed")
-    file = tmp_path / "packed" / PACKED
+    save(model, sp_unigram, tmp_path / "packed")
+    weights = load_model(tmp_path / "packed")[0].state_dict()
+    assert torch.equal(weights["model.shared.weight"], model.state_dict()["model.shared.weight"])
+
+
+def test_damage_is_noticed(sp_unigram: Any, tmp_path: Path) -> None:
+    file = packed(tiny("marian", sp_unigram), sp_unigram, tmp_path) / PACKED
     whole = dict(read_packed(file))
     file.write_bytes(file.read_bytes()[:-5])
     with pytest.raises(ValueError, match="is damaged"):

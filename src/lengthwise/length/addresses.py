@@ -7,6 +7,7 @@ EMAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 WINDOWS_PATH = r"(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"
 UNIX_PATH = r"(?<![\w./~<>-])(?:~|\.{1,2})?(?:/[\w.+-]*[\w+-]){2,}/?|(?<![\w./~<>-])(?:~|\.{1,2})/[\w.+-]*[\w+-]/?"
 _VERSION = r"v?\d+(?:\.\d+)+\w*"
+_LONGEST = 300  # characters at the end of a text that are searched
 _STAND_IN = r"\{\d+\}|<\d+>|X\d+"  # what a translator receives in place of one
 _LAST = regex.compile(rf"(?:{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}|{_VERSION}|{_STAND_IN})[)\]>\"'»”]*\Z")
 
@@ -18,6 +19,7 @@ def final_address(text: str) -> str:
     ('https://example.org)', '')
     """
     text = text.rstrip()
-    word = max(text.rfind(" "), text.rfind("\n")) + 1  # it has no spaces
+    # It has no spaces. In a long text without any, such as a Chinese one, the search would take quadratic time.
+    word = max(text.rfind(" ") + 1, text.rfind("\n") + 1, len(text) - _LONGEST)
     found = _LAST.search(text, word)
     return found[0] if found else ""

@@ -31,6 +31,7 @@ _OURS = (
     *(DESCRIPTION, WEIGHTS, "recipe.yaml"),
     *("config.json", "generation_config.json", "adapter_config.json"),
     *("model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"),
+    PACKED,
     *("pytorch_model.bin", "pytorch_model-*-of-*.bin", "pytorch_model.bin.index.json", "adapter_model.bin"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("tokenizer.model", "spiece.model", "sentencepiece*.model", "source.spm", "target.spm"),
@@ -176,7 +177,7 @@ def _pretrained(folder: Path, dtype: Any, *, complete: bool = False) -> Any:
             del config.lengthwise  # a mark in the file, not a setting of the model
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
         if (folder / PACKED).exists():
-            return _of_packed(kind.from_config(config, **options), folder / PACKED)
+            return _of_packed(kind.from_config(config, **options), folder)
         model, info = kind.from_pretrained(folder, config=config, output_loading_info=True, **options)
     except (SafetensorError, json.JSONDecodeError, RuntimeError) as error:
         raise ValueError(f"the model in {folder} is damaged: {error}") from error
@@ -185,12 +186,19 @@ def _pretrained(folder: Path, dtype: Any, *, complete: bool = False) -> Any:
     return model
 
 
-def _of_packed(model: Any, file: Path) -> Any:
-    """Return `model` with the weights in `file`. Each trained weight must be there, a tied one once."""
-    weights = {name: torch.from_numpy(values) for name, values in read_packed(file)}
-    if missing := {name for name, own in model.named_parameters() if own.requires_grad} - weights.keys():
-        raise ValueError(f"the model in {file.parent} is damaged: {_some(missing)} not in its weights")
+def _of_packed(model: Any, folder: Path) -> Any:
+    """Return `model` with the packed weights in `folder`. Each trained weight must be there, a tied one once."""
+    from transformers import GenerationConfig
+
+    own = model.state_dict().keys()
+    weights = {}
+    for name, values in read_packed(folder / PACKED):  # a checkpoint of OpenAI's GPT-2 has names without a prefix
+        weights[name if name in own else f"{model.base_model_prefix}.{name}"] = torch.from_numpy(values)
+    if missing := {name for name, one in model.named_parameters() if one.requires_grad} - weights.keys():
+        raise ValueError(f"the model in {folder} is damaged: {_some(missing)} not in its weights")
     model.load_state_dict(weights, strict=False)
+    if (folder / "generation_config.json").exists():  # `from_config` does not read it
+        model.generation_config = GenerationConfig.from_pretrained(folder)
     return model
 
 

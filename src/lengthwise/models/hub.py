@@ -9,7 +9,13 @@ from .cache import Say
 
 # Top-level files only: what from_pretrained(folder) reads. Copies for other frameworks can be ten times as large.
 _SMALL = ["*.json", "*.txt", "*.model", "*.spm", "*.jinja", "*.tiktoken"]
-_WEIGHTS = ("model.safetensors", "adapter_model.safetensors", "pytorch_model.bin", "adapter_model.bin")
+_WEIGHTS = (
+    "model.safetensors",
+    "packed.safetensors",
+    "adapter_model.safetensors",
+    "pytorch_model.bin",
+    "adapter_model.bin",
+)
 
 
 def from_hub(name: str, tried: list[tuple[str, str]], say: Say) -> Path:

@@ -1,7 +1,8 @@
-"""Packed weights: matrices in 4 bits, for models that are distributed. Every engine reads them; numpy is enough.
+"""Packed weights: matrices in 4 bits, for models that are distributed. numpy is enough to read them.
 
 A row is cut into blocks of 32 weights, w = scale · (q - 8), with a float16 scale and q from 0 to 15: 4.5 bits a weight.
-Vectors stay in float16. `packed.safetensors` takes the place of `model.safetensors`.
+Vectors stay in float16, also those that are stored as one row. `packed.safetensors` takes the place of
+`model.safetensors`; the engines transformers and onnx read it.
 """
 
 import shutil
@@ -17,6 +18,7 @@ from .. import atomic
 PACKED = "packed.safetensors"
 BLOCK = 32
 _Q, _SCALE = ".q4", ".scale"
+_UNPACKED = ("model*.safetensors*", "pytorch_model*.bin*")  # files that would be read instead, or never
 _CLIPS = (1.0, 0.95, 0.9, 0.85, 0.8)  # shares of a block's largest weight that are tried as the largest number
 
 Floats = NDArray[np.float32]
@@ -26,11 +28,13 @@ def pack(folder: Path, out: Path) -> None:
     """Write the model in `folder` to the new folder `out`, with packed weights. Its other files are copied."""
     from .conversion.checkpoint import read_arrays
 
+    if out.exists():
+        raise ValueError(f"{out} exists; name a new folder")
     if not (folder / "config.json").exists() or (folder / "adapter_config.json").exists():
         raise ValueError(f"only whole models are packed; {folder} has an adapter or controls: merge them first")
     with atomic.folder(out) as partial:
         for file in folder.iterdir():
-            if file.is_file() and not file.match("model*.safetensors*"):
+            if file.is_file() and not any(map(file.match, _UNPACKED)):
                 shutil.copyfile(file, partial / file.name)
         save_packed(read_arrays(folder), partial / PACKED)
 
@@ -41,7 +45,7 @@ def save_packed(arrays: Iterable[tuple[str, Floats]], file: Path) -> None:
 
     stored: dict[str, Any] = {}
     for name, values in arrays:
-        if values.ndim == 2 and values.shape[1] % BLOCK == 0:
+        if values.ndim == 2 and len(values) > 1 and values.shape[1] % BLOCK == 0:
             stored[name + _Q], stored[name + _SCALE] = _in_4_bits(values)
         else:
             stored[name] = values.astype(np.float16)
