@@ -35,7 +35,7 @@ import lengthwise
 from lengthwise import Budget, Writer
 from lengthwise.generation.requests import Request
 from lengthwise.generation.unconstrained import UnconstrainedWriter
-from loops import loops, repeated  # first: it sets the number of threads
+from loops import loops, repeated
 
 LENGTHS = [2**n for n in range(4, 14)]
 # The words for {word_count_type} in the prompts, and the budget.

@@ -215,6 +215,7 @@ def test_the_device_reaches_the_loader(cli, scripted, tmp_path, monkeypatch):
         raise ValueError("far enough")
 
     monkeypatch.setattr("lengthwise.evaluation.run.evaluate", stop)
+    monkeypatch.setattr("lengthwise.cli.demo._without_budget", lambda *_: written())
     writer, data = scripted({"x": written()}), tmp_path / "x.tsv"
     data.write_text("a\tb\n")
     for device in (["--device", "cuda:1"], []):

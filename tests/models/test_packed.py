@@ -12,7 +12,8 @@ from families import tiny
 from lengthwise.cli import main
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.models.conversion.checkpoint import read_arrays
-from lengthwise.models.packed import PACKED, pack, read_packed, save_packed
+from lengthwise.models.conversion.packing import pack
+from lengthwise.models.packed import PACKED, read_packed, save_packed
 
 
 def test_weights_come_back_within_half_a_step(tmp_path: Path) -> None:

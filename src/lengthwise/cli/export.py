@@ -30,7 +30,7 @@ def export(
     if bits not in (4, 8, 32):
         raise UsageError(f"--bits must be 4, 8 or 32; got {bits}")
     if bits == 4:
-        from ..models.packed import pack
+        from ..models.conversion.packing import pack
 
         pack(folder(model), out)
     else:

@@ -6,9 +6,9 @@ URL = r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']
 EMAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 WINDOWS_PATH = r"(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"
 UNIX_PATH = r"(?<![\w./~<>-])(?:~|\.{1,2})?(?:/[\w.+-]*[\w+-]){2,}/?|(?<![\w./~<>-])(?:~|\.{1,2})/[\w.+-]*[\w+-]/?"
-_VERSION = r"v?\d+(?:\.\d+)+\w*"
+_VERSION = r"(?<![\w.$€£])v?\d+(?:\.\d+)+\w*"
 _LONGEST = 300  # characters at the end of a text that are searched
-_STAND_IN = r"\{\d+\}|<\d+>|X\d+"  # what a translator receives in place of one
+_STAND_IN = r"\{\d+\}|<\d+>|(?<!\w)X\d+"  # what a translator receives in place of one
 _LAST = regex.compile(rf"(?:{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}|{_VERSION}|{_STAND_IN})[)\]>\"'»”]*\Z")
 
 

@@ -5,7 +5,6 @@ Vectors stay in float16, also those that are stored as one row. `packed.safetens
 `model.safetensors`; the engines transformers and onnx read it.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,30 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import atomic
-
 PACKED = "packed.safetensors"
 BLOCK = 32
 _Q, _SCALE = ".q4", ".scale"
-_UNPACKED = ("model*.safetensors*", "pytorch_model*.bin*")  # files that would be read instead, or never
 _CLIPS = (1.0, 0.95, 0.9, 0.85, 0.8)  # shares of a block's largest weight that are tried as the largest number
 
 Floats = NDArray[np.float32]
-
-
-def pack(folder: Path, out: Path) -> None:
-    """Write the model in `folder` to the new folder `out`, with packed weights. Its other files are copied."""
-    from .conversion.checkpoint import read_arrays
-
-    if out.exists():
-        raise ValueError(f"{out} exists; name a new folder")
-    if not (folder / "config.json").exists() or (folder / "adapter_config.json").exists():
-        raise ValueError(f"only whole models are packed; {folder} has an adapter or controls: merge them first")
-    with atomic.folder(out) as partial:
-        for file in folder.iterdir():
-            if file.is_file() and not any(map(file.match, _UNPACKED)):
-                shutil.copyfile(file, partial / file.name)
-        save_packed(read_arrays(folder), partial / PACKED)
 
 
 def save_packed(arrays: Iterable[tuple[str, Floats]], file: Path) -> None:

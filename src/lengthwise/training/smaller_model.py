@@ -19,6 +19,7 @@ from .recipe import Recipe, RecipeError
 
 _SIDES = ("source.spm", "target.spm")
 _VOCABULARY, _CONFIG = "vocab.json", "tokenizer_config.json"
+_EMBEDDINGS = ("shared.weight", "embed_tokens.weight", "lm_head.weight")
 _SPACE = "▁"  # how SentencePiece writes a space
 _LATIN = 0x250  # code points of Latin letters, digits and marks
 _RARE = 20  # a letter of another script that the corpus has less often becomes the unknown token
@@ -121,7 +122,7 @@ def smaller_model(model: Any, old: Any, new: Any, decoder_layers: int) -> Any:
         old_weight = weights[".".join(parts)]
         if name == "final_logits_bias":
             old_weight = old_weight[:, rows]
-        elif old_weight.shape[0] == config.vocab_size:
+        elif name.endswith(_EMBEDDINGS):
             old_weight = old_weight[rows]
         smaller.state_dict()[name].copy_(old_weight)
     settings = model.generation_config.to_dict() | special | {"forced_eos_token_id": end, "bad_words_ids": [[pad]]}
