@@ -38,3 +38,16 @@ def rows(count: int, kind: str = "segs", seed: int = 0) -> list[dict[str, Any]]:
 def corpus(path: Path, count: int = 120, kind: str = "segs", seed: int = 0) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows(count, kind, seed)), encoding="utf-8")
     return str(path)
+
+
+# Pairs of sentences for a translator with two SentencePiece models.
+PAIRS = [
+    ("The quick brown fox jumps over the lazy dog.", "Le vif renard brun saute par-dessus le chien."),
+    ("Where is the station? It is 5 km away.", "Où est la gare ? Elle est à 5 km."),
+    ("Save the file.", "Enregistrez le fichier."),
+    ("The dog sleeps.", "Le chien dort."),
+]
+OTHER_PAIRS = [
+    ("Turn the page, then close the window slowly.", "Tournez la page, puis fermez lentement la fenêtre."),
+    ("A quiet morning in the mountains with my brother.", "Un matin calme dans les montagnes avec mon frère."),
+]

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -125,7 +124,9 @@ def waiting_command(endless, args):
         step(*given)
         steps.append(1)
         if len(steps) == 3:
-            print("waiting", file=sys.stderr, flush=True)
+            os.write(
+                2, b"waiting\n"
+            )  # not by print: Ctrl-C would find it still at work, and no message could be printed
             while endless or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
                 time.sleep(0.01)
 

@@ -5,50 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sentencepiece
 import torch
 
-from families import tiny
 from lengthwise.models.checkpoint import load_model
 from lengthwise.training import RecipeError, train
 from lengthwise.training.model import build
 from lengthwise.training.recipe import parse_recipe
-
-PAIRS = [
-    ("The quick brown fox jumps over the lazy dog.", "Le vif renard brun saute par-dessus le chien."),
-    ("Where is the station? It is 5 km away.", "Où est la gare ? Elle est à 5 km."),
-    ("Save the file.", "Enregistrez le fichier."),
-    ("The dog sleeps.", "Le chien dort."),
-]
-OTHERS = [
-    ("Turn the page, then close the window slowly.", "Tournez la page, puis fermez lentement la fenêtre."),
-    ("A quiet morning in the mountains with my brother.", "Un matin calme dans les montagnes avec mon frère."),
-]
-
-
-@pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random Marian model of 4 decoder layers with the files of its tokenizer."""
-    folder = tmp_path_factory.mktemp("translator")
-    ids = {"</s>": 0, "<unk>": 1}
-    for name, lines in zip(("source", "target"), zip(*PAIRS, *OTHERS, strict=True), strict=True):
-        options = {"vocab_size": 120, "hard_vocab_limit": False, "minloglevel": 2}
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines * 4), model_prefix=str(folder / name), **options
-        )
-        (folder / f"{name}.model").rename(folder / f"{name}.spm")
-        side = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{name}.spm"))
-        for n in range(side.get_piece_size()):
-            ids.setdefault(side.id_to_piece(n), len(ids))
-    ids |= {"never written": len(ids), "<pad>": len(ids) + 1}
-    (folder / "vocab.json").write_text(json.dumps(ids))
-    config = {"source_lang": "en", "target_lang": "fr", "tokenizer_class": "MarianTokenizer"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    pad = {"pad_token_id": len(ids) - 1, "decoder_start_token_id": len(ids) - 1, "eos_token_id": 0, "bos_token_id": 0}
-    tiny("marian", ids, decoder_layers=4, forced_eos_token_id=0).save_pretrained(folder)
-    for file in ("config.json", "generation_config.json"):
-        (folder / file).write_text(json.dumps(json.loads((folder / file).read_text()) | pad))
-    return folder
+from toy_corpora import PAIRS
 
 
 def recipe(base: Path, tmp_path: Path, **smaller: int) -> Any:
@@ -69,9 +32,9 @@ def recipe(base: Path, tmp_path: Path, **smaller: int) -> Any:
     return parse_recipe(values)
 
 
-def test_tokens_keep_their_vectors_and_layers_their_weights(translator: Path, tmp_path: Path) -> None:
-    base, old = load_model(translator)
-    built = build(recipe(translator, tmp_path))
+def test_tokens_keep_their_vectors_and_layers_their_weights(toy_marian: Path, tmp_path: Path) -> None:
+    base, old = load_model(toy_marian)
+    built = build(recipe(toy_marian, tmp_path))
     new, weights = built.tokenizer, built.model.state_dict()
     assert len(new) <= 80 < len(old)
     assert "never written" not in new.get_vocab()
@@ -86,26 +49,26 @@ def test_tokens_keep_their_vectors_and_layers_their_weights(translator: Path, tm
     assert config.pad_token_id == config.decoder_start_token_id == new.pad_token_id
 
 
-def test_texts_of_the_corpus_have_no_unknown_tokens(translator: Path, tmp_path: Path) -> None:
-    tokenizer = build(recipe(translator, tmp_path)).tokenizer
+def test_texts_of_the_corpus_have_no_unknown_tokens(toy_marian: Path, tmp_path: Path) -> None:
+    tokenizer = build(recipe(toy_marian, tmp_path)).tokenizer
     for source, target in PAIRS:
         for ids in (tokenizer(source)["input_ids"], tokenizer(text_target=target)["input_ids"]):
             assert tokenizer.unk_token_id not in ids
         assert tokenizer.decode(tokenizer(text_target=target)["input_ids"], skip_special_tokens=True) == target
 
 
-def test_a_run_writes_a_model_that_loads(translator: Path, tmp_path: Path) -> None:
-    folder = train(recipe(translator, tmp_path))
+def test_a_run_writes_a_model_that_loads(toy_marian: Path, tmp_path: Path) -> None:
+    folder = train(recipe(toy_marian, tmp_path))
     model, tokenizer = load_model(folder)
     assert len(tokenizer) == model.config.vocab_size <= 80
-    assert (folder / "source.spm").stat().st_size < (translator / "source.spm").stat().st_size
+    assert (folder / "source.spm").stat().st_size < (toy_marian / "source.spm").stat().st_size
 
 
-def test_what_cannot_be_made_smaller(translator: Path, toy_base: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_made_smaller(toy_marian: Path, toy_base: Path, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"decoder_layers is 5; the base has 4"):
-        build(recipe(translator, tmp_path, decoder_layers=5))
+        build(recipe(toy_marian, tmp_path, decoder_layers=5))
     with pytest.raises(RecipeError, match=r"for Marian translators; .* has no source\.spm"):
         build(recipe(toy_base, tmp_path))
-    values = recipe(translator, tmp_path).model_dump(mode="json")
+    values = recipe(toy_marian, tmp_path).model_dump(mode="json")
     with pytest.raises(RecipeError, match="leave fresh, lora, frozen out"):
         parse_recipe(values | {"model": values["model"] | {"frozen": True}})

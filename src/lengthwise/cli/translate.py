@@ -148,7 +148,7 @@ def translate(
             raise terminal.UsageError("--explain is for one text and a --length")
         terminal.print_explanation(name, "translate", parser.budget, text, as_json)
         return
-    if not model and (purpose := good_for(name)):
+    if not (model or strings) and (purpose := good_for(name)):
         terminal.print_message(f"{name} is for {purpose}")
     in_lines = (text == "-" or file is not None) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
