@@ -1,13 +1,11 @@
 """Marian's tokenizer without transformers: the ids and texts of transformers' own."""
 
-import json
-
 import pytest
-import sentencepiece
 from transformers import MarianTokenizer
 
 from lengthwise.length.meter import pieces
 from lengthwise.models.spm_tokenizer import SpmTokenizer
+from marian_tokenizer import save_marian_tokenizer
 
 SOURCES = ["The quick brown fox jumps over the lazy dog.", "Where is the station? It is 5 km away.", "Save the file."]
 TARGETS = ["Le vif renard brun saute par-dessus le chien.", "Où est la gare ? Elle est à 5 km.", "Enregistrez."]
@@ -22,19 +20,7 @@ TEXTS = [
 def folder(tmp_path_factory):
     """A folder with the files of a Marian tokenizer."""
     found = tmp_path_factory.mktemp("marian")
-    vocabulary = {"</s>": 0, "<unk>": 1, ">>fr<<": 2}
-    for name, lines in (("source", SOURCES), ("target", TARGETS)):
-        options = {"vocab_size": 60, "hard_vocab_limit": False, "minloglevel": 2}
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines * 4), model_prefix=str(found / name), **options
-        )
-        (found / f"{name}.model").rename(found / f"{name}.spm")
-        model = sentencepiece.SentencePieceProcessor(model_file=str(found / f"{name}.spm"))
-        for n in range(model.get_piece_size()):
-            vocabulary.setdefault(model.id_to_piece(n), len(vocabulary))
-    vocabulary["<pad>"] = len(vocabulary)
-    (found / "vocab.json").write_text(json.dumps(vocabulary))
-    (found / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "fr"}))
+    save_marian_tokenizer(found, SOURCES, TARGETS, pieces=60, more=[">>fr<<"])
     return found
 
 

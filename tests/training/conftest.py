@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sentencepiece
 
 from families import tiny
+from marian_tokenizer import save_marian_tokenizer
 from toy_corpora import OTHER_PAIRS, PAIRS
 
 
@@ -26,20 +26,8 @@ def toy_base(tmp_path_factory: pytest.TempPathFactory, byte_bpe: Any) -> Path:
 def toy_marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Marian model of 4 decoder layers with the files of its tokenizer."""
     folder = tmp_path_factory.mktemp("translator")
-    ids = {"</s>": 0, "<unk>": 1}
-    for name, lines in zip(("source", "target"), zip(*PAIRS, *OTHER_PAIRS, strict=True), strict=True):
-        options = {"vocab_size": 120, "hard_vocab_limit": False, "minloglevel": 2}
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines * 4), model_prefix=str(folder / name), **options
-        )
-        (folder / f"{name}.model").rename(folder / f"{name}.spm")
-        side = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{name}.spm"))
-        for n in range(side.get_piece_size()):
-            ids.setdefault(side.id_to_piece(n), len(ids))
-    ids |= {"never written": len(ids), "<pad>": len(ids) + 1}
-    (folder / "vocab.json").write_text(json.dumps(ids))
-    config = {"source_lang": "en", "target_lang": "fr", "tokenizer_class": "MarianTokenizer"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    sources, targets = zip(*PAIRS, *OTHER_PAIRS, strict=True)
+    ids = save_marian_tokenizer(folder, sources, targets, pieces=120, more=["never written"])
     pad = {"pad_token_id": len(ids) - 1, "decoder_start_token_id": len(ids) - 1, "eos_token_id": 0, "bos_token_id": 0}
     tiny("marian", ids, decoder_layers=4, forced_eos_token_id=0).save_pretrained(folder)
     for file in ("config.json", "generation_config.json"):

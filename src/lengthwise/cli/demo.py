@@ -39,11 +39,11 @@ def demo(
     with console().status("writing"):
         asked = _without_budget(writer, f"{prompt} Use {_ASKED}.", _ASKED)
         answers = [asked, *writer.write([prompt] * len(DEMO_BUDGETS), DEMO_BUDGETS)]
-    found: list[tuple[str, Sequence[Written]]] = [(prompt, answers)]
+    found: list[tuple[str, str, Sequence[Written]]] = [(prompt, f"prompt: {_ASKED}", answers)]
     if prompt == PROMPT:
-        found.append((SENTENCE, _translations(device)))
+        found.append((SENTENCE, "free", _translations(device)))
     if as_json:
-        for source, rows in found:
+        for source, _, rows in found:
             for number, one in enumerate(rows):
                 print_json({"prompt": source, "with_budget": number > 0} | one.as_json())
         return
@@ -68,7 +68,8 @@ def _translations(device: str | None) -> "Sequence[Written]":
     return [replace(free, fits=free.length <= len(SENTENCE)), within]
 
 
-def _print(found: "list[tuple[str, Sequence[Written]]]", svg: str | None, title: str) -> None:
+def _print(found: "list[tuple[str, str, Sequence[Written]]]", svg: str | None, title: str) -> None:
+    """Print a table for each source; the first row, which had no budget, has a name of its own."""
     from rich.box import HORIZONTALS
     from rich.console import Console
     from rich.table import Table
@@ -76,12 +77,11 @@ def _print(found: "list[tuple[str, Sequence[Written]]]", svg: str | None, title:
     # Horizontal lines only: in the picture, vertical ones shift with the reader's font.
     look: dict[str, Any] = {"box": HORIZONTALS, "show_lines": True, "title_style": "bold", "title_justify": "left"}
     shown = Console(record=bool(svg), width=100 if svg else None, markup=False, highlight=False)
-    for source, rows in found:
+    for source, first, rows in found:
         table = Table("target", "text", "length", "fits", "complete", title=source, **look)
         for number, one in enumerate(rows):
-            target = one.budget if number else (f"prompt: {_ASKED}" if len(rows) > 2 else "free")
             marks = ("yes" if one.fits else "no", "yes" if one.complete else "no")
-            table.add_row(target, one.text, f"{one.length} {one.unit}", *marks)
+            table.add_row(one.budget if number else first, one.text, f"{one.length} {one.unit}", *marks)
         shown.print(table)
     if svg:
         from rich._export_format import CONSOLE_SVG_FORMAT

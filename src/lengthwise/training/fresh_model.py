@@ -19,13 +19,11 @@ from .recipe import Fresh, Recipe, RecipeError
 
 PAD, BEGIN, END, UNKNOWN = "<pad>", "<s>", "</s>", "<unk>"
 _LONGEST = 1 << 20  # bytes of a text; SentencePiece ignores longer ones
-# Width, inner width, heads, layers of encoder and decoder. base and large are those of the Transformer paper;
-# student has few layers in the decoder, which runs for every token.
+# Width, inner width, heads, layers of encoder and decoder. base and large are those of the Transformer paper.
 SIZES = {
     "tiny": (64, 128, 4, 2, 2),
     "small": (256, 1024, 4, 3, 3),
     "compact": (256, 1024, 4, 4, 4),
-    "student": (384, 1536, 6, 6, 3),
     "base": (512, 2048, 8, 6, 6),
     "large": (1024, 4096, 16, 6, 6),
 }

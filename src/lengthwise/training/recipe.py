@@ -55,7 +55,7 @@ class Lora(Section):
 class Fresh(Section):
     """An untrained encoder-decoder Transformer with shared embeddings; its tokenizer is trained on the corpus."""
 
-    size: Literal["tiny", "small", "compact", "student", "base", "large"] = "base"
+    size: Literal["tiny", "small", "compact", "base", "large"] = "base"
     decoder: Literal["bpe", "chars"] = "bpe"
     lstm: Annotated[int, Field(ge=0)] = 0  # layers of an LSTM decoder; 0: a Transformer decoder
     vocabulary: Annotated[int, Field(ge=64)] = 32_000
