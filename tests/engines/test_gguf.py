@@ -16,7 +16,7 @@ from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.errors import ModelNotFound
 from lengthwise.generation.load import default_engine
-from lengthwise.length.meter import pieces
+from lengthwise.length.vocabulary import pieces
 from lengthwise.models import llama_cpp_model
 from lengthwise.models.gguf_model import find_gguf, load_gguf
 from tiny_gguf import TEMPLATE, write_encoder_decoder, write_gguf

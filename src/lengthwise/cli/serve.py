@@ -108,7 +108,7 @@ def _service(
     from ..server.service import Service
     from ..translation import Translator
 
-    with terminal.console().status("preparing"):
+    with terminal.status("preparing"):
         for unit in UNITS:
             writer.meter(unit)  # takes a second each, which the first request would wait for
     return Service(writer, {pair: Translator(one, *pair) for pair, one in loaded.items()}, limits)

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from .forced import forced_ends
@@ -256,6 +255,8 @@ def _message(text: str) -> str:
 def _retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds of the header Retry-After, a number or a date; `BACKOFF` at least, and without one."""
     given = headers.get("retry-after", "")
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(BACKOFF, float(given))
     except ValueError:

@@ -16,14 +16,13 @@ from ..protocols import Tokenizer
 from . import registry
 from .cache import Say, built_once, cache_dir, is_complete
 from .conversion.decoder import DecoderShape
-from .conversion.decoder_graph import GRAPH
-from .conversion.folder import SETTINGS
+from .conversion.file_names import GRAPH, SETTINGS
 from .description import DESCRIPTION, WEIGHTS, bundled_for, describe
 from .json_tokenizer import JsonTokenizer
 from .onnx_marian_model import Control, OnnxMarian, read_marian
 from .spm_tokenizer import SpmTokenizer
 
-_EDITION = 1  # part of the name of a cached folder: raise it when the conversion of Marian changes
+_EDITION = 2  # part of the name of a cached folder: raise it when the conversion of Marian changes
 
 
 @dataclass(frozen=True)
