@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..errors import how_to_install
 from . import options, terminal
 from .loading import load, prepare
 from .options import integer, option
@@ -58,7 +59,7 @@ def serve(
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        missing = f"the server needs {error.name}; install it: pip install 'lengthwise[serve]'"
+        missing = f"the server needs {error.name}, which is not installed; {how_to_install('serve')}"
         raise ImportError(missing) from None
     keys = _keys(api_keys)
     from ..server.limits import Limits

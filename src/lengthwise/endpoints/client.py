@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ..errors import how_to_install
 from .forced import forced_ends
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -72,7 +73,9 @@ class Endpoint:
         try:
             import httpx2
         except ImportError:
-            raise ImportError("models behind an API need httpx2; install it: pip install 'lengthwise[api]'") from None
+            raise ImportError(
+                f"models behind an API need httpx2, which is not installed; {how_to_install('api')}"
+            ) from None
         self.model, self.url, self.timeout = model, _base(url), timeout
         self.renamed: dict[str, str | None] = {}  # parameters that this endpoint refused
         self._key = (_key_for(self.url) if key is None else key).strip()
