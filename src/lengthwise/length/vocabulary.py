@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..protocols import Tokenizer
 from . import utf8
 
 _METASPACE, _BYTE_SPACE = "▁", "Ġ"  # a space in the tokens of SentencePiece, and of byte-level vocabularies
 _PLAIN_WORD = re.compile(rb" ?[A-Za-z0-9]+")  # most tokens of a vocabulary
+_THAI = "\u0e00"  # the first script without spaces between words, and the next after those of Europe and India
+_JOINERS = ("-", "'", "’")
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -39,6 +42,25 @@ class Vocabulary:
         for n in (~self.plain).nonzero()[0].tolist():
             self.white[n], self.solid[n] = not self.texts[n].strip(), ends_in_ascii(self.pieces[n])
         self.utf8 = utf8.transitions(self.pieces)
+
+    def inside_words(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether each token goes on with a word that the token before it has begun: (rows, time).
+
+        Hyphens and apostrophes belong to words. In scripts without spaces between words, such as Thai or Chinese, no
+        token does: it cannot be told.
+        """
+        found = self._begins[ids]
+        found[:, 1:] &= self._ends[ids][:, :-1]
+        found[:, :1] = False
+        return found
+
+    @cached_property
+    def _begins(self) -> NDArray[np.bool_]:
+        return np.array([text[:1] in _JOINERS or (text[:1].isalpha() and text[0] < _THAI) for text in self.texts])
+
+    @cached_property
+    def _ends(self) -> NDArray[np.bool_]:
+        return np.array([text[-1:].isalpha() and text[-1] < _THAI for text in self.texts])
 
 
 def vocabulary_of(tokenizer: Any, size: int) -> Vocabulary:
