@@ -292,34 +292,3 @@ def test_a_long_text_has_no_forks(engine, monkeypatch):
     monkeypatch.setattr(token_choice, "FORK_TOKENS", 30)
     assert len(first_drafts(engine, "exactly 40 tokens")[0]) == 1
     assert len(first_drafts(engine, "exactly 8 tokens")[0]) > 1
-
-
-# ---- which budgets a control receives
-
-
-@pytest.mark.parametrize(
-    ("budget", "received"),
-    [
-        ("at most 30 words", False),
-        ("at least 30 words", False),
-        ("20-40 words", False),
-        ("exactly 30 words", True),
-        ("28-32 words", True),
-        ("exactly 30 chars", False),  # the control does not count characters
-    ],
-)
-def test_a_control_receives_a_narrow_budget(byte_bpe, budget, received):
-    """Within a limit or a wide window, sentences end in time by themselves."""
-    engine = TransformersEngine(attach(tiny("llama", byte_bpe), CountdownHead("words", hidden=8), byte_bpe), byte_bpe)
-    requests = Writer(engine).requests
-    request = requests.make(0, "The dog.", budget)
-    assert (requests.length_inputs([request]) is not None) == received
-    assert (requests.length_inputs([request], hard=False) is not None) == ("words" in budget)
-
-
-def test_budgets_that_a_control_receives_and_others_in_one_call(byte_bpe):
-    engine = TransformersEngine(attach(tiny("llama", byte_bpe), CountdownHead("words", hidden=8), byte_bpe), byte_bpe)
-    writer, budgets = Writer(engine), ["at most 9 words", "exactly 9 words", "exactly 30 chars", "5-20 words"]
-    together = writer.write(["The dog."] * 4, budgets)
-    assert all(one.fits for one in together)
-    assert [one.text for one in together] == [writer.write("The dog.", budget)[0].text for budget in budgets]

@@ -26,8 +26,7 @@ Limits = Iterable[int | None]  # None: no limit
 UNLIMITED = BANNED - 1
 
 # Per unit: how far before the maximum full stops get a bonus, and the shortest further sentence that may be started.
-_LANDING = {"tokens": (16, 6), "words": (12, 4), "words-cjk": (12, 4)}
-_OTHER_LANDING = (64, 20)
+_LANDING = {"tokens": (16, 6), "words": (12, 4), "words-cjk": (12, 4)}  # others: (64, 20)
 _FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
 _DISFAVOUR = 12.0  # nats subtracted from a full stop after which the text may not end and no whole sentence would fit
 _LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete
@@ -62,7 +61,7 @@ class LengthConstraint:
         self._texts, self._written = rows, [[]] * rows if written is None else written
         self.state = LengthState.of(meter, self._written)
         self._costs = token_costs_of(meter, finish)
-        self._landing, self._shortest = _LANDING.get(meter.unit.name, _OTHER_LANDING)
+        self._landing, self._shortest = _LANDING.get(meter.unit.name, (64, 20))
         self._tables: dict[Any, _Tables] = {}
 
     # ---- one step
@@ -261,11 +260,6 @@ def _widened(table: NDArray[Any], width: int, value: Any) -> NDArray[Any]:
     wide = np.full((len(table), width), value, table.dtype)
     wide[:, : table.shape[1]] = table[:, :width]
     return wide
-
-
-def landing(unit: str) -> int:
-    """Return how far before the maximum a row is steered towards a sentence end."""
-    return _LANDING.get(unit, _OTHER_LANDING)[0]
 
 
 def _numbers(limits: Limits) -> Integers:

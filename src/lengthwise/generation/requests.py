@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..constraint.mask import UNLIMITED, landing
+from ..constraint.mask import UNLIMITED
 from ..engines.base import Engine, LengthInputs
 from ..length.budget import Budget, as_budget
 from ..length.meter import Meter, meter_of
@@ -173,32 +173,18 @@ class Requests:
         if batch:
             yield batch
 
-    def kind(self, request: Request) -> tuple[str, bool]:
-        """Return what all requests of a batch have in common: whether they can have length inputs, and have them.
+    def kind(self, request: Request) -> str:
+        """Return what all requests of a batch have in common: whether they have length inputs.
 
         An encoder-decoder may judge endings in some units only, so there it is the unit.
         """
-        counts = request.budget.unit in self.engine.units
-        common = request.budget.unit if self.engine.encoder_decoder else str(counts)
-        return common, counts and self._steers(request.budget)
+        unit = request.budget.unit
+        return unit if self.engine.encoder_decoder else str(unit in self.engine.units)
 
-    def _steers(self, budget: Budget) -> bool:
-        """Return whether attached controls receive the length of a text that has a hard budget.
-
-        Within a limit or a wide window most sentences end in time. A length input would make the text less likely, and
-        its endings would have to be judged without it. A model that needs a length receives it.
-        """
-        low, high = budget.low, budget.high
-        wide = low == 0 or high is None or high - low >= landing(budget.unit)
-        return self.engine.encoder_decoder or not self.engine.plain_without_length or not wide
-
-    def length_inputs(self, requests: list[Request], hard: bool = True) -> LengthInputs | None:
-        """Return the lengths for attached controls; None if none of them counts in this unit, or none is needed.
-
-        `hard`: the texts have a hard budget, which ends them in time where the model receives no length.
-        """
-        units, budget = self.engine.units, requests[0].budget
-        if budget.unit not in units or (hard and not self._steers(budget)):
+    def length_inputs(self, requests: list[Request]) -> LengthInputs | None:
+        """Return the lengths for attached controls; None if none of them counts in this unit."""
+        units = self.engine.units
+        if requests[0].budget.unit not in units:
             return None
         return LengthInputs(
             length=[min(int(one.budget.target), UNLIMITED) for one in requests],

@@ -84,7 +84,7 @@ class UnconstrainedWriter:
         return self.writer.rows(texts, budgets, make, self._write_batch, 1, progress)
 
     def _write_batch(self, requests: list[Request]) -> dict[int, UnconstrainedText]:
-        lengths = self.writer.requests.length_inputs(requests, hard=False) if self.receives_length else None
+        lengths = self.writer.requests.length_inputs(requests) if self.receives_length else None
         found = self.engine.search(
             [one.prompt for one in requests],
             lengths,
