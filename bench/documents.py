@@ -16,9 +16,9 @@ token is sentence by sentence. A model that is biased towards the lengths of its
     revised      sentences are translated alone, then each again with both sides of its context
     compared     revised, where a sentence stays as it was if that is more probable
 
-Except for `whole`, a window with a wrong number of sentences is translated sentence by sentence. Reported are BLEU and
-chrF of sentences and of documents, the share of documents in which the number of sentences was right without that
-repair, and seconds. The file has the outputs as well.
+Except for `whole`, a window with a wrong number of sentences is translated sentence by sentence; these translations are
+made once, before the first method. Reported are BLEU and chrF of sentences and of documents, the share of documents in
+which the number of sentences was right without that repair, and seconds. The file has the outputs as well.
 """
 
 import argparse
@@ -41,11 +41,13 @@ from lengthwise.translation.sliding import DocumentDecoder, Draft
 
 METRICS = ["bleu", "d-bleu", "chrf", "d-chrf"]
 Documents = list[list[str]]
+Alone = dict[str, tuple[int, ...]]  # a sentence → the ids of its translation without context
 
 
 def revised(decoder: DocumentDecoder, pieces: Documents, compare: bool = False) -> list[Draft]:
-    alone = DocumentDecoder(decoder.engine, beams=decoder.beams, window=1).segments(pieces)
-    return decoder.revise(pieces, alone, compare=compare)
+    known = decoder.translate_alone([source for piece in pieces for source in piece])
+    drafts = [Draft(tuple(known[source] for source in piece)) for piece in pieces]
+    return decoder.revise(pieces, drafts, compare=compare)
 
 
 METHODS: dict[str, Callable[[DocumentDecoder, Documents], list[Draft]]] = {
@@ -60,14 +62,16 @@ METHODS: dict[str, Callable[[DocumentDecoder, Documents], list[Draft]]] = {
 }
 
 
-def measured(
-    engine: Engine, documents: Documents, refs: Documents, method: str, length: int, window: int | None, beams: int
-) -> Any:
+def decoder_of(engine: Engine, method: str, length: int, asked: argparse.Namespace, alone: Alone) -> DocumentDecoder:
+    """Return the decoder of a method: `whole` and `counted` have one window for each piece."""
+    one = method in ("whole", "counted")
+    options = {"window": length if one else asked.window, "count": method == "counted", "repair": method != "whole"}
+    return DocumentDecoder(engine, beams=asked.beams, alone=alone, **options)
+
+
+def measured(decoder: DocumentDecoder, documents: Documents, refs: Documents, method: str, length: int) -> Any:
     """Translate the documents in pieces of at most `length` tokens, and return their scores and outputs."""
-    whole, counted = method == "whole", method == "counted"
-    decoder = DocumentDecoder(
-        engine, beams=beams, window=length if whole or counted else window, count=counted, repair=not whole
-    )
+    whole, engine = method == "whole", decoder.engine
     sizes = [[len(ids) for ids in engine.tokenizer(document)["input_ids"]] for document in documents]
     places = [(n, part) for n, size in enumerate(sizes) for part in cut(size, size, repeat(length))]
     began = time.perf_counter()
@@ -118,6 +122,10 @@ def main() -> None:
     results: dict[str, Any] = {}
     for model in asked.models:
         engine = lengthwise.load(model, **({"dtype": asked.dtype} if asked.dtype else {})).engine
+        alone: Alone = {}
+        if asked.methods != "whole":
+            decoder = DocumentDecoder(engine, beams=asked.beams, alone=alone)
+            decoder.translate_alone([source for document in documents for source in document])
         for method in asked.methods.split(","):
             for length in map(int, asked.lengths.split(",")):
                 if length > 1 and not DocumentDecoder(engine).window:
@@ -126,7 +134,8 @@ def main() -> None:
                 if method in ("whole", "counted") and 1.5 * length > engine.window:
                     print(f"{model}  {method} {length}: beyond its {engine.window} positions")
                     continue
-                one = measured(engine, documents, refs, method, length, asked.window, asked.beams)
+                decoder = decoder_of(engine, method, length, asked, alone)
+                one = measured(decoder, documents, refs, method, length)
                 results.setdefault(model, []).append(one)
                 shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in one["scores"].items())
                 right, seconds = one["right_count"], one["seconds"]

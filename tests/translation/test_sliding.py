@@ -115,6 +115,17 @@ def test_a_window_with_a_wrong_count_is_translated_sentence_by_sentence(method):
     assert draft.alone == ({0, 1, 2, 3} if method == "slide" else {0, 1, 2})
 
 
+def test_known_translations_of_single_sentences_are_not_searched_again():
+    def lost(ids):
+        return [token for token in ids if token != SEP]
+
+    known = {"aa": (ord("x"),)}
+    decoder = DocumentDecoder(Copying(64, lost), window=9, alone=known)
+    assert texts(decoder, decoder.slide([["aa", "bb", "cc", "bb"]], hold_back=1)) == [["x", "bb", "cc", "bb"]]
+    assert [source for source, _ in decoder.engine.calls if "|" not in source] == ["bb", "cc"]
+    assert known.keys() == {"aa", "bb", "cc"}
+
+
 def test_without_repair_a_missing_sentence_is_empty():
     lost = lambda ids: ids[: len(ids) - 3]  # noqa: E731
     decoder = DocumentDecoder(Copying(64, lost), window=9, repair=False)

@@ -70,13 +70,21 @@ class DocumentDecoder:
     count    mask the logits so that a window gets as many sentences as its source has, none of them empty
     repair   translate the sentences of a window alone if their number is wrong; if False, missing sentences are empty
              and surplus ones belong to the last, to measure what the model does by itself
+    alone    known translations of single sentences, which repair reads and adds to; default: none are kept
     """
 
     def __init__(
-        self, engine: Engine, *, beams: int = 4, window: int | None = None, count: bool = False, repair: bool = True
+        self,
+        engine: Engine,
+        *,
+        beams: int = 4,
+        window: int | None = None,
+        count: bool = False,
+        repair: bool = True,
+        alone: dict[str, Ids] | None = None,
     ) -> None:
         trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
-        self.engine, self.beams, self.count, self.repair = engine, beams, count, repair
+        self.engine, self.beams, self.count, self.repair, self.alone = engine, beams, count, repair, alone
         self.window, self.separator, self._mark = 0, " ", -1
         if trained is not None:
             self.window, self.separator = trained.maximum // 2 if window is None else window, trained.separator
@@ -156,6 +164,14 @@ class DocumentDecoder:
             Draft(tuple(islice(rest, len(draft.sentences))), draft.windows + len(draft.sentences)) for draft in drafts
         ]
 
+    def translate_alone(self, sources: Sequence[str]) -> dict[str, Ids]:
+        """Return the translations of single sentences, from `alone` as far as they are there."""
+        known = {} if self.alone is None else self.alone
+        missing = [source for source in dict.fromkeys(sources) if source not in known]
+        found = self._search([Window([source]) for source in missing], 1) if missing else []
+        known.update((source, _flat(options[0])) for source, options in zip(missing, found, strict=True))
+        return known
+
     # ---- windows
 
     def _sizes(self, document: Document) -> list[int]:
@@ -201,12 +217,11 @@ class DocumentDecoder:
             for window, options in zip(windows, searched, strict=True)
         ]
         wrong = [row for row, options in enumerate(found) if not options]
-        single = [Window([source]) for row in wrong for source in windows[row].new]
-        alone = iter(self._search(single, 1) if self.repair and single else [])
+        alone = self.translate_alone([source for row in wrong for source in windows[row].new]) if self.repair else {}
         result = [[(sentences, False) for sentences in options] for options in found]
         for row in wrong:
-            size = len(windows[row].new)
-            sentences = [_flat(next(alone)[0]) for _ in range(size)] if self.repair else _padded(searched[row][0], size)
+            new = windows[row].new
+            sentences = [alone[source] for source in new] if self.repair else _padded(searched[row][0], len(new))
             result[row] = [(sentences, len(windows[row].sources) > 1)]
         return result
 
