@@ -103,7 +103,7 @@ def free(writer: Writer, *, receives_length: bool) -> UnconstrainedWriter:
 
     def token_limit(request: Request) -> int:
         wanted = int(PER_UNIT[request.budget.unit] * request.budget.target) + FREE
-        return min(wanted, writer.engine.window - writer.requests.read(len(request.prompt)) - 1)
+        return min(wanted, writer.engine.window - writer.requests.window_used(len(request.prompt)) - 1)
 
     return UnconstrainedWriter(
         writer, receives_length=receives_length, token_limit=token_limit, batch_size=writer.batch_size
