@@ -40,6 +40,7 @@ class TokenCosts:
         self.plain_stops = np.array(
             [i for i in self.is_full_stop.nonzero()[0] if _PLAIN_STOP.fullmatch(texts[i])], np.int64
         )
+        self.ends_word = np.array([t[-1:].isalnum() for t in texts])  # a sentence may end after it with a full stop
         self.by_state = self._by_state(texts, finish)  # (states, vocabulary)
         self.stop_costs = self.by_state[State.IN_WORD, self.plain_stops].astype(np.int64)
         self.largest = int(self.by_state[self.by_state < BANNED].max())
