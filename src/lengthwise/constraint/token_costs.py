@@ -33,7 +33,7 @@ class TokenCosts:
     """The cost tables of one meter. With `finish`, a token that cannot end the text reserves a unit for a full stop."""
 
     def __init__(self, meter: Meter, finish: bool) -> None:
-        texts = [piece.decode("utf-8", "replace") for piece in meter.pieces]
+        texts = meter.vocabulary.texts
         self.meter = meter
         # Most tokens end in a letter, and the first test is ten times as fast as the second.
         self.is_full_stop = np.array([not t[-1:].isalnum() and bool(_FULL_STOP.fullmatch(t)) for t in texts])

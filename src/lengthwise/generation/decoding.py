@@ -25,6 +25,7 @@ from ..scoring.completeness import (
     judged_without_length,
     neutral_lengths,
     score_tokens,
+    without_bent_words,
 )
 from .endings import Draft
 from .loops import LoopGuard, loop_tables_of
@@ -165,8 +166,18 @@ class Decoder:
         engine = self.engine
         if scores is None:
             scores = score_tokens(engine, rows.prompts, texts, rows.lengths)
-        if rows.lengths is None or not can_judge_without_length(engine, rows.meter.unit.name):
-            return scores
+        if rows.lengths is not None and can_judge_without_length(engine, rows.meter.unit.name):
+            scores = self._without_length(rows, owners, options, texts, scores)
+        if engine.encoder_decoder:
+            scores = without_bent_words(scores, rows.meter.vocabulary.inside_words(np.array(texts)))
+        return scores
+
+    def _without_length(
+        self, rows: _Batch, owners: list[int], options: DecodingOptions, texts: Texts, scores: TokenScores
+    ) -> TokenScores:
+        """Return the scores, those of full stops and ends from a pass without length inputs."""
+        engine = self.engine
+        assert rows.lengths is not None
         # A model whose hidden states depend on the length inputs reads the prompt again.
         if engine.plain_without_length:
             own = self._plain_scores(rows, owners, options, texts)
