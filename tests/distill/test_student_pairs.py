@@ -4,6 +4,7 @@ import json
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from lengthwise import load
@@ -69,6 +70,25 @@ def test_a_resumed_run_knows_an_id_that_ends_as_that_of_a_second_translation(wri
         gather(writer, [first, second], tmp_path / "new.jsonl", Settings(), batch_tokens=64)
 
 
+def test_translations_within_ratios_fit_and_are_chosen_by_the_reverse_model(writer, tmp_path):
+    class Reverse:  # understands a translation the better the longer it is
+        name = "reverse"
+
+        def log_probs(self, sources, outputs):
+            return ((n, np.full(6, len(text) / 1000)) for n, text in enumerate(outputs))
+
+    def within(margin):
+        out = tmp_path / f"{margin}.jsonl"
+        settings = Settings(beams=4, char_costs=(0.1, 0.3), ratios=(0.8,), reverse_margin=margin)
+        gather(writer, [Prompt("1", TEXTS[1])], out, settings, reverse=Reverse(), batch_tokens=64)
+        return {row["id"]: row["target"] for row in rows(out)}
+
+    loose, strict = within(9.0), within(0.0)
+    assert len(loose["1.0.8x"]) <= 0.8 * len(TEXTS[1]) < len(loose["1"])
+    assert loose["1.0.8x"].endswith("."), "as the source"
+    assert "1.0.8x" not in strict, "every shorter translation says less"
+
+
 def test_the_command(tmp_path, monkeypatch, capsys):
     (tmp_path / "in.txt").write_text("\n".join([TEXTS[0], "word " * 200]), encoding="utf-8")
     command = f"lengthwise data student {tmp_path}/in.txt {tmp_path}/out.jsonl --model en-it --beams 2 --device cpu"
@@ -79,3 +99,6 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [*command.split(), "--char-cost", "-1"])
     assert main() == 2
     assert "--char-cost must be at least 0" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", [*command.split(), "--ratios", "1.0"])
+    assert main() == 2
+    assert "--ratios and --reverse belong together" in capsys.readouterr().err

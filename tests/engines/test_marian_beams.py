@@ -67,6 +67,29 @@ def test_a_cost_per_character_makes_translations_shorter(model):
     assert sum(len(some[0].ids) for some in short) < sum(len(some[0].ids) for some in free if some)
 
 
+def test_a_limit_of_characters_is_kept_and_a_wide_one_changes_nothing(model):
+    chars = torch.arange(model.config.vocab_size) % 5 + 1.0
+    chars[model.config.eos_token_id] = 0
+    search = MarianBeams(model, 4, chars)
+    free = search.translate(SOURCES, LIMIT)
+    used = [int(chars[some[0].ids].sum()) for some in free]
+    assert search.translate(SOURCES, LIMIT, max_chars=[10_000] * len(SOURCES)) == free
+    limits = [size - 1 for size in used]
+    for some, limit in zip(search.translate(SOURCES, LIMIT, max_chars=limits), limits, strict=True):
+        assert all(chars[one.ids].sum() <= limit for one in some)
+    assert all(not one.ids for one in search.translate(SOURCES[:1], LIMIT, max_chars=[0])[0])
+
+
+def test_a_score_with_a_cost_is_that_of_the_tokens_and_the_costs(model):
+    chars = torch.ones(model.config.vocab_size)
+    chars[model.config.eos_token_id] = 0
+    search = MarianBeams(model, 4, chars)
+    [[best, *_]] = search.translate(SOURCES[:1], LIMIT, char_costs=[0.01])
+    [[free, *_]] = search.translate(SOURCES[:1], LIMIT)
+    assert best.ids == free.ids
+    assert search.mean_log_prob(best, 0.01) == pytest.approx(free.score, abs=1e-4)
+
+
 def test_only_marian_models():
     with pytest.raises(ValueError, match="Marian models; got BartForConditionalGeneration"):
         MarianBeams(tiny("bart", range(60)), 4)

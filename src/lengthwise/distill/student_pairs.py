@@ -2,16 +2,24 @@
 
 Sequence-level knowledge distillation (Kim & Rush 2016). For a student that receives a length, some sentences are
 translated with a cost per character: their translations are shorter. Of the other beams, the shortest is kept as well
-if it is clearly shorter than the best and nearly as probable. Rows are written batch by batch: an interrupted run can
-be resumed. Sentences without a finished translation are counted, not written.
+if it is clearly shorter than the best and nearly as probable.
 
-    out.jsonl            {"id", "source", "target", "cost"}; the id of a second translation ends in ".short"
+With ratios, each sentence is translated without a cost, and within these multiples of its own length with each cost: a
+limit alone is mostly met by leaving out the end. A reverse model chooses among all beams. One that says much less than
+the translation without a limit, as a whole or at its end, is not kept.
+
+Rows are written batch by batch: an interrupted run can be resumed. Sentences without a finished translation are
+counted, not written.
+
+    out.jsonl            {"id", "source", "target", "cost"}; the id of a shorter translation ends in ".short", that of
+                         one within a ratio in ".0.9x"
     out.settings.json    how they were made
 """
 
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +28,9 @@ import torch
 from ..corpora.document import DataError
 from ..engines.marian_beams import Hypothesis, MarianBeams
 from ..length.meter import Meter
+from ..length.units import measure
+from ..scoring.reverse import ReverseModel
+from .candidates import malformed, whole_and_tail
 from .prompts import Prompt
 from .row_files import RowFiles, append
 
@@ -33,8 +44,10 @@ class Settings:
     """How sentences are translated."""
 
     beams: int = 4
-    char_costs: tuple[float, ...] = (0.0,)  # nats per character, drawn for each sentence
+    char_costs: tuple[float, ...] = (0.0,)  # nats per character: one drawn for each sentence; with ratios, all
     margin: float = 0.1  # nats per token that a shorter beam may be less probable than the best
+    ratios: tuple[float, ...] = ()  # of the source's characters: limits for further translations
+    reverse_margin: float = 0.75  # nats that such a translation may lose in mean log P(source | translation)
     seed: int = 0
 
 
@@ -54,13 +67,17 @@ def gather(
     out: Path,
     settings: Settings,
     *,
+    reverse: ReverseModel | None = None,
     batch_tokens: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Report:
-    """Append the translations of the sentences that `out` does not have yet. `batch_tokens`: of padded sources."""
+    """Append the translations of the sentences that `out` does not have yet. `batch_tokens`: of padded sources.
+
+    `reverse`: the target-to-source model that chooses among translations within `settings.ratios`.
+    """
     _check_ids(sentences)
     files = RowFiles(out, "translations")
-    files.begin({"model": writer.name} | asdict(settings), {})
+    files.begin({"model": writer.name, "reverse": reverse.name if reverse else None} | asdict(settings), {})
     done = {row["id"] for row in files.resume(out, _FIELDS)}
     tokenizer, report = writer.tokenizer, Report()
     search = MarianBeams(writer.model, settings.beams, torch.from_numpy(Meter(tokenizer, "chars").cost).float())
@@ -68,17 +85,22 @@ def gather(
     progress(len(sentences) - len(todo))
     with out.open("ab") as stream:
         for group, width in _groups(tokenizer, todo, batch_tokens, settings.seed, report):
-            costs = [random.Random(one.seed(settings.seed)).choice(settings.char_costs) for one, _ in group]
+            drawn = (0.0,) if reverse else settings.char_costs
+            costs = [random.Random(one.seed(settings.seed)).choice(drawn) for one, _ in group]
             rows = (
                 batch_tokens // width if writer.model.device.type == "cuda" else 0
             )  # batches of one shape share a graph
-            found = search.translate([ids for _, ids in group], width * 3 // 2 + 16, costs, rows)
+            sources, limit = [ids for _, ids in group], width * 3 // 2 + 16
+            found = search.translate(sources, limit, costs, rows=rows)
             kept = [_chosen(beams, cost, settings.margin, tokenizer) for beams, cost in zip(found, costs, strict=True)]
             written = [
                 {"id": sentence.id + end, "source": sentence.text, "target": text, "cost": cost}
                 for (sentence, _), texts, cost in zip(group, kept, costs, strict=True)
                 for end, text in zip(("", _SHORT), texts, strict=False)
             ]
+            if reverse:
+                shorter = _shorter(search, group, limit, settings, rows)
+                written += _within(group, kept, shorter, reverse, settings, tokenizer)
             append(stream, written)
             report.sentences += len(group)
             report.written += len(written)
@@ -119,15 +141,68 @@ def _groups(
     yield from groups
 
 
+def _shorter(
+    search: MarianBeams, group: list[tuple[Prompt, list[int]]], limit: int, settings: Settings, rows: int
+) -> list[list[Hypothesis]]:
+    """Return the translations of each sentence within every ratio with every cost; scores are mean log P of tokens."""
+    found: list[list[Hypothesis]] = [[] for _ in group]
+    for ratio, cost in product(settings.ratios, sorted(set(settings.char_costs))):
+        limits = [int(ratio * measure(sentence.text, "chars")) for sentence, _ in group]
+        beams = search.translate([ids for _, ids in group], limit, [cost] * len(group), limits, rows)
+        for some, more in zip(found, beams, strict=True):
+            some += [Hypothesis(one.ids, search.mean_log_prob(one, cost)) for one in more]
+    return found
+
+
+def _within(
+    group: list[tuple[Prompt, list[int]]],
+    usual: list[list[str]],
+    shorter: list[list[Hypothesis]],
+    reverse: ReverseModel,
+    settings: Settings,
+    tokenizer: Any,
+) -> list[dict[str, Any]]:
+    """Return a row for the best translation within each ratio, if the usual one exceeds it and another is good enough.
+
+    The best has the highest sum of log P(translation | source), log P(source | translation) and the same for the last
+    quarter of the source, all means over tokens.
+    """
+    pairs: dict[tuple[int, str], float] = {}  # number of a sentence, translation: log P; usual translations first
+    pairs |= {(number, texts[0]): 0.0 for number, texts in enumerate(usual) if texts}
+    for number, ((sentence, _), texts, found) in enumerate(zip(group, usual, shorter, strict=True)):
+        for text, one in zip(_decoded(found, tokenizer), found, strict=True):
+            if texts and (number, text) not in pairs and not malformed(sentence.text, text):
+                pairs[number, text] = one.score
+    keys = [*pairs]
+    scored = reverse.log_probs([group[number][0].text for number, _ in keys], [text for _, text in keys])
+    back = {keys[row]: whole_and_tail(tokens[:-1]) for row, tokens in scored if len(tokens) > 1}
+    good: list[list[tuple[float, str]]] = [[] for _ in group]
+    for (number, text), understood in back.items():
+        reference = back.get((number, usual[number][0]))
+        if reference and all(a >= b - settings.reverse_margin for a, b in zip(understood, reference, strict=True)):
+            good[number].append((pairs[number, text] + sum(understood), text))
+    rows = []
+    for (sentence, _), texts, some in zip(group, usual, good, strict=True):
+        taken = set(texts)
+        for ratio in sorted(settings.ratios):
+            most = int(ratio * measure(sentence.text, "chars"))
+            _, best = max((one for one in some if measure(one[1], "chars") <= most), default=(0.0, ""))
+            if best and best not in taken and measure(texts[0], "chars") > most:
+                taken.add(best)
+                rows.append({"id": f"{sentence.id}.{ratio}x", "source": sentence.text, "target": best, "cost": 0.0})
+    return rows
+
+
+def _decoded(found: list[Hypothesis], tokenizer: Any) -> list[str]:
+    ids = [one.ids for one in found]
+    texts = tokenizer.batch_decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False) if ids else []
+    return [text.strip() for text in texts]
+
+
 def _chosen(found: list[Hypothesis], cost: float, margin: float, tokenizer: Any) -> list[str]:
     """Return the best translation and, without a cost, a shorter one that is nearly as probable."""
     near = [found[0], *(one for one in found[1:] if not cost and one.score >= found[0].score - margin)] if found else []
-    texts = [
-        text.strip()
-        for text in tokenizer.batch_decode(
-            [one.ids for one in near], skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-    ]
+    texts = _decoded(near, tokenizer)
     if not texts or not texts[0]:
         return []
     shortest = min(texts, key=len)

@@ -1,9 +1,10 @@
-"""Beam search with Marian for millions of sentences: no budget, no controls, one CUDA graph per shape of batch.
+"""Beam search with Marian for millions of sentences: no controls, one CUDA graph per shape of batch.
 
 The beams of a sentence are query positions over one cache of all its beams. A mask says which keys are a beam's own
 history, so no cache is copied when beams are reordered. No shape changes from step to step, nothing waits for the GPU,
 and scores, reordering and finished translations stay on it. Same translations as `generate` of transformers, up to
-rounding. `engines/transformers.py` is the engine for budgets, controls and other models.
+rounding. The only budget is a maximum of characters.
+`engines/transformers.py` is the engine for other budgets, controls and models.
 """
 
 import math
@@ -48,18 +49,24 @@ class MarianBeams:
         self.chars = torch.zeros(size, device=model.device)
         if chars is not None:
             self.chars[: len(chars)] = chars[:size].to(self.chars)
+        self._char_counts = self.chars.cpu().numpy()
         self.batches: dict[tuple[int, int, int], _Batch] = {}
         self.pool: Any = None  # graphs are replayed one after the other, so they share memory
         self.buffers: dict[str, Tensor] = {}  # and so do batches of different shapes
 
     @torch.inference_mode()
     def translate(
-        self, sources: Sequence[Sequence[int]], limit: int, char_costs: Sequence[float] | None = None, rows: int = 0
+        self,
+        sources: Sequence[Sequence[int]],
+        limit: int,
+        char_costs: Sequence[float] | None = None,
+        max_chars: Sequence[int] | None = None,
+        rows: int = 0,
     ) -> list[list[Hypothesis]]:
         """Return the finished translations of each source, best first; none if no beam ends within `limit` tokens.
 
-        `char_costs`: nats that each character costs, per source. `rows` and a width that is a multiple of 16 make
-        batches of one shape, which share a graph.
+        `char_costs`: nats that each character costs, per source. `max_chars`: characters that a translation may have,
+        per source. `rows` and a width that is a multiple of 16 make batches of one shape, which share a graph.
         """
         config = self.model.config
         rows, width = max(rows, len(sources)), -(-max(map(len, sources)) // 16) * 16
@@ -72,13 +79,22 @@ class MarianBeams:
         costs = torch.zeros(rows)
         if char_costs is not None:
             costs[: len(sources)] = torch.tensor(char_costs, dtype=torch.float32)
+        room = torch.full((rows,), torch.inf)
+        if max_chars is not None:
+            room[: len(sources)] = torch.tensor(max_chars, dtype=torch.float32)
         limit = min(-(-limit // 16) * 16, config.max_position_embeddings)
         shape = (rows, width, limit)
         if shape not in self.batches:
             self.batches[shape] = _Batch(self, *shape)
         batch = self.batches[shape]
-        batch.begin(ids, mask, costs, len(sources))
+        batch.begin(ids, mask, costs, room, len(sources))
         return batch.run()[: len(sources)]
+
+    def mean_log_prob(self, found: Hypothesis, char_cost: float) -> float:
+        """Return the mean log-probability of the tokens of a translation that was found with this cost."""
+        if not char_cost:
+            return found.score
+        return (found.score + char_cost * float(self._char_counts[found.ids].sum())) / (len(found.ids) + 1)
 
     def buffer(self, name: str, *shape: int) -> Tensor:
         """Return memory that batches share, with the finite values of others; a batch that needs more takes new."""
@@ -131,10 +147,11 @@ class _Batch:
         self.ended_score = torch.zeros(rows, beams, device=device)
         self.ended_size = torch.zeros(rows, beams, dtype=torch.long, device=device)
         self.costs = torch.zeros(rows, 1, 1, device=device)
+        self.room = torch.zeros(rows, beams, device=device)  # characters that a beam may still have
         self.beam = torch.arange(beams, device=device)
         self.graph: Any = None
 
-    def begin(self, ids: Tensor, mask: Tensor, costs: Tensor, used: int) -> None:
+    def begin(self, ids: Tensor, mask: Tensor, costs: Tensor, room: Tensor, used: int) -> None:
         """Encode the sources and reset the beams; rows from `used` on hold no sentence."""
         model, device = self.search.model, self.token.device
         ids, mask = ids.to(device), mask.to(device)
@@ -154,6 +171,7 @@ class _Batch:
         self.done.copy_(torch.arange(self.rows, device=device) >= used)
         self.ended_score.fill_(_NEVER)
         self.costs.copy_(costs.to(device)[:, None, None])
+        self.room.copy_(room.to(device)[:, None])
 
     def run(self) -> list[list[Hypothesis]]:
         with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
@@ -176,7 +194,7 @@ class _Batch:
 
     def _capture(self) -> None:
         """Capture a step. Steps before it let CUDA libraries initialise; the state is restored after them."""
-        state = [self.step, self.token, self.score, self.history, self.done, self.own]
+        state = [self.step, self.token, self.score, self.history, self.done, self.own, self.room]
         state += [self.ended, self.ended_score, self.ended_size]
         before = [tensor.clone() for tensor in state]
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -200,8 +218,10 @@ class _Batch:
         self.own.index_copy_(2, slots, torch.eye(beams, dtype=torch.bool, device=slots.device).expand(rows, -1, -1))
         logits = self._logits(slots)  # (rows, beams, vocabulary)
         best, tokens = largest(logits, NEAREST * beams)  # of each beam, then of all
-        best = best.float() - logits.float().logsumexp(-1, keepdim=True) - self.costs * self.search.chars[tokens]
-        best, places = (best + self.score[:, :, None]).flatten(1).topk(2 * beams)
+        chars = self.search.chars[tokens]
+        best = best.float() - logits.float().logsumexp(-1, keepdim=True) - self.costs * chars + self.score[:, :, None]
+        best = best.masked_fill(chars > self.room[:, :, None], _NEVER)
+        best, places = best.flatten(1).topk(2 * beams)
         tokens = tokens.flatten(1).gather(1, places)
         parents = places // (NEAREST * beams)
         ends = tokens == self.search.eos
@@ -209,6 +229,7 @@ class _Batch:
         going = (self._order(2 * beams) + ends * (2 * beams)).topk(beams, largest=False).indices.sort().values
         parents = parents.gather(1, going)
         self.token.copy_(tokens.gather(1, going))
+        self.room.copy_(self.room.gather(1, parents) - self.search.chars[self.token])
         self.score.copy_(best.gather(1, going))
         self.own.copy_(self.own.gather(1, parents[:, :, None].expand_as(self.own)))
         self.history.copy_(self.history.gather(1, parents[:, :, None].expand_as(self.history)))
@@ -216,7 +237,7 @@ class _Batch:
         self.step += 1
         # As in transformers: finished if no beam can become better than the worst translation, at its present length.
         self.done |= self.ended_score.amin(1) >= self.score[:, 0] / self._divisor(self.step)[:, 0]
-        self.done |= self.step >= self.limit
+        self.done |= (self.score[:, 0] < _NEVER / 2) | (self.step >= self.limit)  # no beam fits any more; too long
 
     def _divisor(self, size: Tensor) -> Tensor:
         """Return what the summed scores of texts of `size` tokens are divided by: (rows, 1)."""
@@ -228,7 +249,8 @@ class _Batch:
     def _keep_ended(self, best: Tensor, parents: Tensor, ends: Tensor) -> None:
         """Keep the best finished translations, old and new."""
         beams, size = self.search.beams, self.step.expand(self.rows, self.search.beams)
-        new = torch.where(ends & ~self.done[:, None], best / self._divisor(self.step + 1), _NEVER)
+        alive = ends & ~self.done[:, None] & (best > _NEVER / 2)
+        new = torch.where(alive, best / self._divisor(self.step + 1), _NEVER)
         texts = torch.cat([self.ended, self.history.gather(1, parents[:, :, None].expand_as(self.history))], 1)
         scores, kept = torch.cat([self.ended_score, new], 1).topk(beams)
         self.ended_score.copy_(scores)
