@@ -62,6 +62,7 @@ COLUMNS = {
     "repeated": ".0f",
     "cpu": ".1f",
 }
+_GROUP = ("model", "engine", "language", "method", "system")  # the texts of a journal that are compared with no others
 
 
 # ---- LIFEBench's measures
@@ -224,17 +225,17 @@ def fill(options: argparse.Namespace) -> None:
 
 
 def table(journal: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each language, method, length and system, and the means over lengths (`length`: "mean").
+    """Return a row for each model, language, method, length and system, and the means over lengths (`length`: "mean").
 
     As in LIFEBench, a text of at most one word is a refusal: it counts for no measure and is in `refused`.
     """
     cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     order = [*SYSTEMS], [*METHODS], ["en", "cn"]
     for row in journal:
-        cells.setdefault((row["language"], row["method"], row["system"], row["length"]), []).append(row)
-    found = [summary(cells[place]) for place in sorted(cells, key=lambda p: (*places(p[:3], order), p[3]))]
+        cells.setdefault(tuple(row[name] for name in (*_GROUP, "length")), []).append(row)
+    found = [summary(cells[place]) for place in sorted(cells, key=lambda p: (*p[:2], *places(p[2:5], order), p[5]))]
     result = []
-    for _, group in itertools.groupby(found, key=lambda row: (row["language"], row["method"], row["system"])):
+    for _, group in itertools.groupby(found, key=lambda row: [row[name] for name in _GROUP]):
         own = list(group)
         result += own
         means = {name: mean([one[name] for one in own]) for name, form in COLUMNS.items() if form}
@@ -260,7 +261,7 @@ def summary(texts: list[dict[str, Any]]) -> dict[str, Any]:
     method, length = first["method"], first["length"]
     budget = Budget.parse(f"{METHODS[method]['budget']} {length} {UNIT}")
     return {
-        **{name: first[name] for name in ("language", "method", "length", "system")},
+        **{name: first[name] for name in (*_GROUP, "length")},
         "texts": len(counted),
         "refused": len(texts) - len(counted),
         "deviation": mean([100 * abs(deviation(row["words"], length)) for row in counted]),
@@ -296,10 +297,12 @@ def main() -> None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         fill(options)
     found = table(read_journal(options.out))
-    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-    for row in found:
-        cells = ("" if row[name] is None else format(row[name], form) for name, form in COLUMNS.items())
-        print(f"| {' | '.join(cells)} |")
+    for (model, engine), rows in itertools.groupby(found, key=lambda row: (row["model"], row["engine"])):
+        print(f"\n{model}{f' ({engine})' if engine else ''}\n")
+        print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+        for row in rows:
+            cells = ("" if row[name] is None else format(row[name], form) for name, form in COLUMNS.items())
+            print(f"| {' | '.join(cells)} |")
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

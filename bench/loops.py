@@ -1,15 +1,15 @@
 """How many texts repeat themselves, and what does that cost? The loop guard beside plain decoding under hard budgets.
 
-    python bench/loops.py [--prompts FILE] [--skip 40] [--count 80] [--budget "at most 280 chars"] [--json OUT]
+    python bench/loops.py [--prompts FILE …] [--skip 40] [--count 80] [--budget "at most 280 chars"] [--json OUT]
 
-FILE has a prompt per line, or is JSON Lines (.jsonl, .jsonl.gz) with `prompt`; equal prompts are used once. The default
-is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One candidate, greedy. `off`:
-`no_repeat_ngram_size=0`, which switches the guard off.
+FILE has a prompt per line (in a .tsv file the last column), or is JSON Lines (.jsonl, .jsonl.gz) with `prompt`; equal
+prompts are used once. The default is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One
+candidate, greedy. `off`: `no_repeat_ngram_size=0`, which switches the guard off.
 
 The columns: texts within the budget, complete texts, looping texts (over half of the 16-character sequences of a text
 occurred in it before, in any script; the guard does not use this measure), repeated 4-grams of words over all texts,
-forward passes (a row of a batch counts as one in each step; scoring of endings is not counted) and seconds of CPU time
-for each text.
+and for each text its tokens, forward passes (a row of a batch counts as one in each step; scoring of endings is not
+counted) and seconds of CPU time.
 """
 
 import argparse
@@ -31,21 +31,22 @@ PROMPTS = Path(__file__).with_name("prompts.txt")
 BUDGETS = ["at most 280 chars", "exactly 50 words", "60-80 words"]
 SYSTEMS: dict[str, dict[str, Any]] = {"off": {"no_repeat_ngram_size": 0}, "guard": {}}
 WINDOW = 16  # characters
-COLUMNS = ("budget", "system", "within", "complete", "looping", "repeated", "passes", "cpu")
+COLUMNS = ("budget", "system", "within", "complete", "looping", "repeated", "tokens", "passes", "cpu")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--engine", default="onnx")
-    parser.add_argument("--prompts", type=Path, default=PROMPTS)
+    parser.add_argument("--prompts", type=Path, action="append", help="can be repeated")
     parser.add_argument("--skip", type=int, default=0, help="leave out the first so many prompts")
     parser.add_argument("--count", type=int, help="use so many prompts")
     parser.add_argument("--budget", action="append", help="can be repeated")
     parser.add_argument("--only", choices=list(SYSTEMS), action="append", help="only this system; can be repeated")
     parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
     options = parser.parse_args()
-    prompts = read(options.prompts)[options.skip :][: options.count]
+    found = [prompt for file in options.prompts or [PROMPTS] for prompt in read(file)]
+    prompts = list(dict.fromkeys(found))[options.skip :][: options.count]
     writer = lengthwise.load(options.model, engine=options.engine)
     passes = count_passes(writer.engine)
     print(f"lengthwise {lengthwise.__version__}, {options.model}, {options.engine}, {len(prompts)} prompts")
@@ -63,6 +64,7 @@ def main() -> None:
                 "complete": sum(one.complete for one in written),
                 "looping": sum(map(loops, texts)),
                 "repeated": round(as_score("repetition", repetition(Texts(texts)), 0).value, 4),
+                "tokens": round(sum(one.tokens for one in written) / len(prompts), 1),
                 "passes": round(passes[0] / len(prompts)),
                 "cpu": round(cpu, 2),
             }
@@ -75,13 +77,13 @@ def main() -> None:
 
 
 def read(path: Path) -> list[str]:
-    """Return the prompts of a file, each once."""
+    """Return the prompts of a file."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as file:
         lines = [line.rstrip("\n") for line in file if line.strip()]
     if ".jsonl" in path.name:
         lines = [json.loads(line)["prompt"] for line in lines]
-    return list(dict.fromkeys(lines))
+    return [line.rpartition("\t")[2] for line in lines] if path.suffix == ".tsv" else lines
 
 
 def repeated(text: str) -> float:

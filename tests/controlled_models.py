@@ -10,7 +10,7 @@ from torch import Tensor
 from families import ENCODER_DECODERS, tiny
 from lengthwise.controls import Control
 from lengthwise.controls.attach import attach, length_control
-from lengthwise.length.meter import pieces
+from lengthwise.length.vocabulary import pieces
 
 TEXTS = ["The quick brown fox", "A title, a caption, a button on a small screen", "Où est-il ?"]
 LENGTHS = [7, 31, 18]

@@ -38,12 +38,17 @@ class ModelNotFound(LookupError, ValueError):
         return f"{self.before}{self.problem}{tried}\nWhat to do: {self.advice}{self.after}"
 
 
+def how_to_install(extra: str) -> str:
+    """Return how to install the packages of one of Lengthwise's extras, such as torch."""
+    return f"run pip install '.[{extra}]' in a clone of Lengthwise"
+
+
 def without_torch(error: ImportError) -> ImportError | None:
     """Return an error that says how to install PyTorch, if its absence is the cause of `error`; else None."""
     package = (error.name or "").partition(".")[0]
     if package not in ("torch", "transformers", "peft", "accelerate"):
         return None
-    return ImportError(f"this needs {package}, which is not installed; run pip install 'lengthwise[torch]'")
+    return ImportError(f"this needs {package}, which is not installed; {how_to_install('torch')}")
 
 
 def needing_torch(function: Callable[P, R]) -> Callable[P, R]:

@@ -45,7 +45,7 @@ def test_ratios_are_those_of_the_rounds():
 
 def test_a_missing_peer_is_named_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setattr(peers, "find_spec", lambda package: None)
-    assert peers.why_missing("transformers") == "not installed; pip install 'lengthwise[torch]'"
+    assert peers.why_missing("transformers") == "not installed; run pip install '.[torch]' in a clone of Lengthwise"
     found = peers.load_peers("en-it", ("transformers", "gguf"))
     assert list(found.writers) == ["onnx"]
     assert set(found.missing) == {"transformers", "llama.cpp"}
@@ -118,7 +118,7 @@ def test_all_figures_without_torch(monkeypatch):
     shown = report(found)
     assert "tokens/s" in shown
     assert "1 whole texts of `at most 280 chars`" in shown
-    assert "missing: transformers: not installed; pip install 'lengthwise[torch]'" in shown
+    assert "missing: transformers: not installed; run pip install '.[torch]'" in shown
 
 
 @pytest.mark.parametrize("peer", [True, False])

@@ -103,3 +103,13 @@ def test_the_score_is_that_of_the_benchmark(lifebench, method, words, expected):
 @pytest.mark.parametrize("text", [*TEXTS, "It's 1,000.5 km — “far-off” and/or 2024年 in 北京."])
 def test_the_unit_counts_as_the_benchmark(lifebench, text):
     assert measure(text, "words-cjk") == lifebench["count_words"](text)
+
+
+def test_models_of_one_journal_are_compared_apart(run, capsys):
+    asked = ["--length", "4", "--count", "1", "--only", "hard", "--method", "at most", "--language", "en"]
+    run(*asked, "--model", "first")
+    found = run(*asked, "--model", "second")
+    assert [(row["model"], row["length"], row["texts"] + row.get("refused", 0)) for row in found] == [
+        (model, length, 1) for model in ("first", "second") for length in (4, "mean")
+    ]
+    assert "\nfirst (bigrams)\n" in capsys.readouterr().out

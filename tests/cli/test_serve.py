@@ -50,4 +50,4 @@ def test_without_its_packages_it_says_what_to_install(cli, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     code, _, err = cli("serve")
     assert code == 2
-    assert "pip install 'lengthwise[serve]'" in err
+    assert "pip install '.[serve]'" in err

@@ -57,7 +57,8 @@ def test_what_it_refuses(cli, tiny, monkeypatch):
     code, _, err = cli("serve", "--replicas", "2", "--model", tiny)
     assert (code, err) == (
         2,
-        "lengthwise: several replicas need Ray Serve, which is not installed; run pip install 'lengthwise[replicas]'\n",
+        "lengthwise: several replicas need Ray Serve, which is not installed; run pip install '.[replicas]' in a clone "
+        "of Lengthwise\n",
     )
 
 
@@ -67,7 +68,7 @@ def test_what_it_refuses(cli, tiny, monkeypatch):
 @pytest.fixture
 def server(tiny):
     """Yield a process with two replicas, and its address."""
-    pytest.importorskip("ray.serve", reason="Ray Serve is not installed: pip install 'lengthwise[replicas]'")
+    pytest.importorskip("ray.serve", reason="Ray Serve is not installed: pip install '.[replicas]'")
     command = [sys.executable, "-m", "lengthwise", "serve", "--model", tiny, "--engine", "transformers"]
     process = subprocess.Popen(
         [*command, "--replicas", "2", "--port", "0", "--json", "--device", "cpu"], stdout=subprocess.PIPE, text=True

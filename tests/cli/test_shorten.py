@@ -78,12 +78,12 @@ def test_explain_compares_each_length_with_the_shortest_texts(cli, monkeypatch, 
     monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path))
     add("toy", "shorten", "shortest", [("x" * len(TEXT), "x" * (20 + n)) for n in range(30)])
     code, out, _ = cli("shorten", TEXT, "--length", "15,35", "--model", "toy", "--explain")
-    measured = "the shortest that toy finds for such a source (21 to 48 chars, 30 texts measured)"
+    measured = "toy shortened 30 texts like this one as far as it could; 90 % of the results have 21 to 48 chars"
     assert (code, out.splitlines()) == (
         0,
         [
-            f"at most 15 chars: below the 5th percentile of {measured}; the shortest found is 20",
-            f"at most 35 chars: about 55 % of {measured} is within it; the shortest found is 20",
+            f"at most 15 chars: {measured}; this budget is below that; the shortest has 20",
+            f"at most 35 chars: {measured}; about 55 % are within this budget; the shortest has 20",
         ],
     )
 

@@ -234,6 +234,38 @@ def test_rows_are_selected_and_forked(byte_bpe):
             one.update(tokens[n : n + 1])
 
 
+@pytest.mark.parametrize("unit", ["chars", "words", "tokens", "bytes"])
+def test_a_full_stop_after_a_closing_token_gives_the_exact_length(byte_bpe, unit):
+    meter, generator = Meter(byte_bpe, unit), torch.Generator().manual_seed(3)
+    written = byte_bpe("The dog has the fox. It is a cold", add_special_tokens=False)["input_ids"]
+    _, before = text_and_length(byte_bpe, unit, np.array(written))
+    lengths = []
+    for length in range(before + 1, before + 9):
+        for scores in (noise(generator, 1, len(byte_bpe)), noise(generator, 1, len(byte_bpe)).numpy()):
+            limits = {"low": [length], "high": [length], "eos": [2], "limit": [99]}
+            constraint = LengthConstraint(meter, **limits, written=[written])
+            rows, tokens = constraint.closings(scores, constraint.apply(scores), -99.0, 5)
+            assert set(rows) <= {0}
+            assert len(tokens) <= 5
+            assert sorted(tokens, key=lambda token: -scores[0, token]) == tokens
+            for token in tokens:
+                closed = LengthConstraint(meter, **limits, written=[[*written, token]])
+                [stop] = closed.stops(closed.apply(scores)).tolist()
+                text, found = text_and_length(byte_bpe, unit, np.array([*written, token, stop]))
+                assert (found, text[-1] in ".!?") == (length, True)
+            lengths += [length] * len(tokens)
+    assert lengths
+    assert unit != "chars" or len(set(lengths)) > 3
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 36), (1, 500), (500, 500)])
+def test_only_a_narrow_window_near_its_end_has_closing_tokens(byte_bpe, low, high):
+    written = byte_bpe("The dog has the fox. It is a cold", add_special_tokens=False)["input_ids"]
+    constraint = LengthConstraint(Meter(byte_bpe, "chars"), [low], [high], eos=[2], written=[written])
+    scores = noise(torch.Generator().manual_seed(3), 1, len(byte_bpe))
+    assert constraint.closings(scores, constraint.apply(scores), -99.0, 5) == ([], [])
+
+
 def test_torch_is_not_imported():
     code = "import sys, lengthwise.constraint.mask; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -63,7 +63,7 @@ def onnx_engine(model, tokenizer, name):
 
 def gguf_engine(model, tokenizer, name):
     """The gguf engine with the weights of a tiny model."""
-    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install '.[gguf]'")
     with tempfile.TemporaryDirectory() as folder:
         llama = LlamaModel(write_gguf(Path(folder) / "tiny.gguf", model, tokenizer))
         return GgufEngine(GgufModel(llama, GgufTokenizer(llama), _control(model)), name)

@@ -16,7 +16,7 @@ from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.errors import ModelNotFound
 from lengthwise.generation.load import default_engine
-from lengthwise.length.meter import pieces
+from lengthwise.length.vocabulary import pieces
 from lengthwise.models import llama_cpp_model
 from lengthwise.models.gguf_model import find_gguf, load_gguf
 from tiny_gguf import TEMPLATE, write_encoder_decoder, write_gguf
@@ -32,7 +32,7 @@ def pair(family, tokenizer, control=None):
 
 @pytest.fixture
 def file(byte_bpe, tmp_path):
-    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install '.[gguf]'")
     return write_gguf(tmp_path / "tiny.gguf", tiny("llama", byte_bpe), byte_bpe)
 
 
@@ -158,7 +158,7 @@ def test_the_tokenizer_is_that_of_the_file(byte_bpe, file):
 @pytest.mark.parametrize("start", ["", "{{ bos_token }}"])
 def test_a_conversation_begins_once(byte_bpe, tmp_path, start):
     """Some files ask llama.cpp for the start token and have templates that write it, others have templates without."""
-    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install '.[gguf]'")
     model = tiny("llama", byte_bpe)
     tokenizer = load_gguf(
         str(write_gguf(tmp_path / "a.gguf", model, byte_bpe, start + TEMPLATE, add_bos=True))
@@ -168,7 +168,7 @@ def test_a_conversation_begins_once(byte_bpe, tmp_path, start):
 
 
 def test_the_end_of_an_answer_comes_first(byte_bpe, tmp_path):
-    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install '.[gguf]'")
     template = TEMPLATE.replace("</s>", "<s>")
     path = write_gguf(tmp_path / "a.gguf", tiny("llama", byte_bpe), byte_bpe, template, eot=1)
     assert load_gguf(str(path)).tokenizer.eos_token_ids == [1, 2]
@@ -212,7 +212,7 @@ def test_without_llama_cpp(monkeypatch):
     llama_cpp_model.library.cache_clear()
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
     assert default_engine("Any.GGUF") == "gguf"
-    with pytest.raises(ImportError, match=r"run pip install 'lengthwise\[gguf\]'"):
+    with pytest.raises(ImportError, match=r"run pip install '\.\[gguf\]'"):
         lengthwise.load("any.gguf")
 
 
@@ -221,7 +221,7 @@ def test_without_llama_cpp(monkeypatch):
 
 @pytest.mark.real
 def test_smollm2():
-    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install 'lengthwise[gguf]'")
+    pytest.importorskip("llama_cpp", reason="the gguf engine needs llama-cpp-python: pip install '.[gguf]'")
     plain, headed = (lengthwise.load(name, engine="gguf") for name in ("smollm2-plain", "smollm2"))
     onnx = lengthwise.load("smollm2-plain", engine="onnx")
     chat = [{"role": "user", "content": "List 3 colours:\n\n1. naïve  red\n22"}]

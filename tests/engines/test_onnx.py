@@ -9,6 +9,7 @@ from lengthwise import CountdownHead, EncodingControl, Writer, attach
 from lengthwise.engines import kv_cache
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.errors import ModelNotFound
 from lengthwise.generation.load import load
 
 
@@ -119,6 +120,13 @@ def test_what_it_refuses(byte_bpe, tmp_path):
     tiny("llama", byte_bpe).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="has not been converted"):
         load(str(tmp_path), engine="onnx")
+
+
+def test_a_model_of_the_hub_that_is_not_converted_is_not_fetched(monkeypatch):
+    monkeypatch.setattr("lengthwise.models.onnx_model.hub_config", lambda _: {"model_type": "llama"})
+    monkeypatch.setattr("lengthwise.models.registry.from_hub", lambda *_: pytest.fail("it was fetched"))
+    with pytest.raises(ModelNotFound, match="'owner/name' has not been converted"):
+        load("owner/name", engine="onnx")
 
 
 def test_a_control_that_it_does_not_have(byte_bpe, tmp_path):

@@ -62,5 +62,5 @@ def test_gettext_forms():
 
 def test_without_babel_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "babel", None)
-    with pytest.raises(ValueError, match=r"pip install 'lengthwise\[files\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[files\]'"):
         gettext_forms("sv")

@@ -10,10 +10,13 @@ import torch
 from families import tiny
 from lengthwise import CountdownHead, Writer, attach
 from lengthwise.engines.transformers import TransformersEngine
+from lengthwise.generation import token_choice
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.options import decoding_options
-from lengthwise.generation.token_choice import TokenChoice
+from lengthwise.generation.token_choice import FORKS, KEPT_FORKS, TokenChoice
+from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
+from lengthwise.length.units import measure
 from lengthwise.scoring.reverse import ReverseModel
 
 
@@ -70,7 +73,9 @@ BUDGET = "exactly 12 words"
 
 @pytest.mark.parametrize("how", [{}, {"candidates": 3}, {"temperature": 1.5}])
 @pytest.mark.parametrize("only", [{"max_time": 3600.0}, {"cache_implementation": "static"}, {"stop_strings": ["\0"]}])
-def test_the_same_texts_inside_generate(engine, byte_bpe, only, how):
+def test_the_same_texts_inside_generate(engine, byte_bpe, monkeypatch, only, how):
+    """Except for forks: `generate` adds no rows."""
+    monkeypatch.setattr(token_choice, "FORKS", 0)
     if "stop_strings" in only:
         only = only | {"tokenizer": byte_bpe}
     writer = Writer(engine)
@@ -207,7 +212,7 @@ def test_each_row_of_a_batch_has_its_own_listener(engine):
 
 
 def test_rows_that_have_ended_are_dropped(engine):
-    """A batch of short and long texts takes fewer rows with every half that ends, and each text is its own."""
+    """A batch of short and long texts takes fewer rows with every quarter that ends, and each text is its own."""
     writer, seen = Writer(engine), []
     prefill = engine.prefill
 
@@ -226,3 +231,64 @@ def test_rows_that_have_ended_are_dropped(engine):
     assert all(one.fits for one in together)
     alone = [writer.write("The dog.", budget, finish=False)[0] for budget in budgets]
     assert [one.text for one in together] == [one.text for one in alone]
+
+
+# ---- forks that close a text of an exact length
+
+
+def first_drafts(engine, budget, **options):
+    """The drafts of one text, and how many rows were decoded over all steps."""
+    writer, rows_stepped = Writer(engine), []
+    prefill = engine.prefill
+
+    def watched(*args, **more):
+        rows = prefill(*args, **more)
+        step = rows.step
+        rows.step = lambda tokens: rows_stepped.append(len(tokens)) or step(tokens)
+        return rows
+
+    engine.prefill = watched
+    request = writer.requests.make(0, "The dog.", budget)
+    [drafts] = writer.decoder.drafts([request], 1, decoding_options(1, 0, {}), **options).values()
+    del engine.prefill
+    return drafts, rows_stepped
+
+
+@pytest.mark.parametrize("budget", ["exactly 40 chars", "exactly 12 words", "exactly 20 tokens", "38-41 chars"])
+def test_a_fork_ends_with_a_full_stop_inside_the_limits(engine, budget):
+    (first, *forks), _ = first_drafts(engine, budget)
+    assert 0 < len(forks) <= KEPT_FORKS
+    wanted = Budget.parse(budget)
+    for fork in forks:
+        same = len(fork.ids) - 2  # all but the token that was tried, and the full stop
+        assert fork.ids[:same] == first.ids[:same]
+        assert fork.ids[same] != first.ids[same]
+        assert fork.text[-1] in ".!?。！？۔؟।"
+        assert wanted.fits(len(fork.ids) if wanted.unit == "tokens" else measure(fork.text, wanted.unit))
+        assert (len(fork.reach), len(fork.agreement)) == (len(fork.ids), len(fork.ids))
+        assert fork.agreement[:same] == first.agreement[:same]
+        assert fork.end_ratio == 0.0  # its end was not scored, so only the full stop makes it complete
+
+
+@pytest.mark.parametrize("budget", ["at most 40 chars", "20-90 chars", "at least 10 words"])
+def test_a_limit_and_a_wide_window_have_no_forks(engine, budget):
+    assert len(first_drafts(engine, budget)[0]) == 1
+
+
+def test_no_forks_where_no_sentence_end_is_looked_for(engine):
+    assert len(first_drafts(engine, "exactly 40 chars", finish=False)[0]) == 1
+
+
+def test_a_fork_takes_one_pass(engine, monkeypatch):
+    _, rows = first_drafts(engine, "exactly 20 tokens")
+    monkeypatch.setattr(token_choice, "FORKS", 0)
+    (first,), rows_without = first_drafts(engine, "exactly 20 tokens")
+    assert set(rows_without) == {1}
+    assert len(first.ids) == 20
+    assert sum(rows) - sum(rows_without) in range(1, FORKS + 1)  # only the last token but one can be another
+
+
+def test_a_long_text_has_no_forks(engine, monkeypatch):
+    monkeypatch.setattr(token_choice, "FORK_TOKENS", 30)
+    assert len(first_drafts(engine, "exactly 40 tokens")[0]) == 1
+    assert len(first_drafts(engine, "exactly 8 tokens")[0]) > 1

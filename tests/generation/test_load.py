@@ -71,9 +71,11 @@ for name in ("torch", "transformers", "peft", "accelerate"):
 def test_an_installation_without_torch_says_how_to_install_it() -> None:
     code = WITHOUT_TORCH + "import lengthwise\nlengthwise.attach"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stderr.strip().endswith("torch, which is not installed; run pip install 'lengthwise[torch]'")
+    assert done.stderr.strip().endswith(
+        "torch, which is not installed; run pip install '.[torch]' in a clone of Lengthwise"
+    )
     code = WITHOUT_TORCH + "from lengthwise.cli import main\nsys.exit(main(['train', 'recipes/toy.yaml']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "run pip install 'lengthwise[torch]'" in done.stderr
+    assert "run pip install '.[torch]'" in done.stderr
     assert "Traceback" not in done.stderr

@@ -12,11 +12,11 @@ from length_cases import KINDS, meters
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
 from lengthwise.controls import Control, Signal
 from lengthwise.engines import transformers as transformers_engine
-from lengthwise.generation import decoding, generator, repair, requests
+from lengthwise.generation import decoding, generator, repair, requests, token_choice
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.endings import Draft, unforced_ends
 from lengthwise.generation.options import decoding_options
-from lengthwise.generation.repair import TAILS, without_tail
+from lengthwise.generation.repair import ROUNDS, without_tail
 from lengthwise.generation.streaming import SentenceStreamer
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
@@ -115,11 +115,11 @@ def test_a_complete_text_is_not_written_again_and_a_torn_one_is(writer, monkeypa
     [ended] = writer.write("A dog.", "exactly 30 tokens")
     assert (ended.complete, ended.length) == (True, 30)
     _, width = widths[2]
-    assert width >= widths[1][1] + 30 - TAILS[0]  # it goes on from where 12 tokens are taken back
+    assert width >= widths[1][1] + 30 - next(iter(ROUNDS))  # it goes on from where 12 tokens are taken back
     monkeypatch.setattr(generator, "repair", lambda *parts, **more: None)
     [torn] = writer.write("A dog.", "exactly 30 tokens")
     assert not torn.complete
-    assert torn.text[:40] == ended.text[:40] != ended.text
+    assert torn.text[:18] == ended.text[:18] != ended.text
 
 
 @pytest.mark.parametrize("how", [{"finish": False}, {"num_beams": 2}])
@@ -275,7 +275,7 @@ def test_a_stream_of_a_model_that_was_told_a_length_is_the_text(byte_bpe):
 
 
 def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
-    """A text may be taken back by 12 tokens, end there, be taken back by 24 and then by 48."""
+    """A text may be taken back by 12 tokens, end there, be taken back by 20 and then by 48."""
     meter = Meter(byte_bpe, "chars")
     ids = byte_bpe(" ".join([SAID] * 3))["input_ids"]
     exactly = Budget.parse("exactly 4000 chars")
@@ -286,7 +286,7 @@ def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
     for n in range(1, len(ids) + 1):
         streamer.put(ids[: n - 1], [1.0] * (n - 1))
         draft = drafted(meter, ids[:n])
-        for tail in TAILS:
+        for tail in ROUNDS:
             draft = without_tail(draft, tail, meter.pieces)
         assert streamer.shown <= max(draft.reach, default=0)
         shown.add(streamer.shown)
@@ -339,6 +339,7 @@ def test_prompts_read_once_make_the_same_texts(byte_bpe, monkeypatch, control):
         drawn = writer.write(PROMPTS[:2], "exactly 20 chars", candidates=3, seed=1)
         return texts(drawn) + texts(writer.write(PROMPTS[:2], "exactly 20 chars"))
 
+    monkeypatch.setattr(token_choice, "FORKS", 0)  # rows that cannot be forked have none
     once = both()
     monkeypatch.setattr(type(writer.engine), "prompt_cache", lambda *parts: None)
     monkeypatch.setattr(transformers_engine._Prepared, "can_fork", False)
@@ -396,6 +397,7 @@ def forgetful(tokenizer: Any) -> Any:
 def test_a_model_whose_memory_cannot_be_shared(byte_bpe, monkeypatch, make):
     writer = Writer(talking(make(byte_bpe), byte_bpe, own=1.0), byte_bpe)
     widths = listened(monkeypatch, writer)
+    monkeypatch.setattr(token_choice, "FORKS", 0)  # rows that cannot be forked have none
     greedy, drawn = (writer.write(PROMPTS[:2], "exactly 20 chars", **how) for how in ({}, {"candidates": 3, "seed": 1}))
     assert len(widths) > 2
     assert all(w.fits for w in greedy + drawn)

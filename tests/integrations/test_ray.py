@@ -112,14 +112,14 @@ def test_workers_with_another_version():
 
 def test_without_ray(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"pip install 'lengthwise\[ray\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[ray\]'"):
         next(spread(lambda device: str.upper, BATCHES))
 
 
 @pytest.fixture
 def two_machines():
     """Yield a cluster of two machines with a core each, and the second of them. They run on this machine."""
-    ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'lengthwise[ray]'")
+    ray = pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
     from ray.cluster_utils import Cluster
 
     memory = 80_000_000  # bytes, the least that Ray accepts

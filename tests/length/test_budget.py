@@ -293,3 +293,9 @@ def test_any_other_text_is_refused(text):
     with pytest.raises(ValueError, match="cannot read") as error:
         Budget.parse(text)
     assert repr(text) in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["free", "None", " any length "])
+def test_no_limit_is_no_budget(text):
+    with pytest.raises(ValueError, match="leave out --length"):
+        Budget.parse(text)

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 
 from length_cases import KINDS, TEXTS, everything, meters
 from lengthwise.length import utf8
-from lengthwise.length.meter import Meter, _composing, _expanding, pieces
+from lengthwise.length.meter import Meter, _composing, _expanding
 from lengthwise.length.units import UNITS, unit_named
+from lengthwise.length.vocabulary import pieces
 
 COUNTED = [name for name in UNITS if name != "tokens"]
 

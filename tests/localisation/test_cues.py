@@ -382,3 +382,14 @@ def assert_nothing_is_lost(name, text, style):
     outcome, _ = run(file, lambda request: request.text.swapcase(), Task("it", style=style))
     after = read(name, data=splice(file, outcome.texts))
     assert [dark(entry.shown) for entry in after.entries] == [dark(entry.shown) for entry in file.entries]
+
+
+@pytest.mark.parametrize(
+    ("new", "text"),
+    [
+        ("Non lo so.", "MARY:\nNon lo so."),  # it fits below the label
+        ("Non so che cosa tu voglia dire.", "MARY: Non so che\ncosa tu voglia dire."),
+    ],
+)
+def test_a_label_alone_on_its_line_takes_no_line_that_the_text_needs(new, text):
+    assert translated(srt("MARY:\nI do not know."), {"I do not know.": new}, Style(line=20, lines=2)) == [text]

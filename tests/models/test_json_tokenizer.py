@@ -3,7 +3,7 @@
 import pytest
 from transformers import AutoTokenizer
 
-from lengthwise.length.meter import pieces
+from lengthwise.length.vocabulary import pieces
 from lengthwise.models.json_tokenizer import JsonTokenizer
 
 TEMPLATE = "{% for m in messages %}{{ '<s>' + m['role'] + ': ' + m['content'] + '</s>\\n' }}{% endfor %}" + (

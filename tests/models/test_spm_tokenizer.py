@@ -3,7 +3,7 @@
 import pytest
 from transformers import MarianTokenizer
 
-from lengthwise.length.meter import pieces
+from lengthwise.length.vocabulary import pieces
 from lengthwise.models.spm_tokenizer import SpmTokenizer
 from marian_tokenizer import save_marian_tokenizer
 

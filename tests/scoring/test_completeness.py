@@ -16,6 +16,7 @@ from lengthwise.scoring.completeness import (
     judged_without_length,
     neutral_lengths,
     score_tokens,
+    without_bent_words,
 )
 
 
@@ -79,3 +80,9 @@ def test_lengths_that_do_not_limit_the_text(family, control, can, expected, byte
     if can:
         found = neutral_lengths(engine, LengthInputs([30], [0], [False], [0]))
         assert (found and (found.length, found.at_most)) == expected
+
+
+def test_unlikely_tokens_inside_a_word_count_as_forced():
+    score = np.array([[-9.0, -9.0, -0.5]])
+    found = without_bent_words(TokenScores(np.exp(score), score, score), np.array([[False, True, True]]))
+    assert found.agreement.tolist() == [[math.exp(-9.0), 0.0, math.exp(-0.5)]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lengthwise.shortening.content import coverage, dropped, invented, stem
+from lengthwise.shortening.content import coverage, dropped, invented, is_format, stem
 from lengthwise.shortening.pieces import split_pieces
 from lengthwise.translation.placeholders import changed_placeholders
 
@@ -63,3 +63,9 @@ def test_coverage_weighs_information_and_the_last_quarter():
     assert coverage(sentence, nats, "Deltas") == pytest.approx(2 / 7)
     assert coverage(sentence, nats, "") == 0
     assert coverage([[]], [[]], "x") == 1
+
+
+def test_a_program_needs_formats_but_no_addresses():
+    formats = ["%s", "{name}", "%1$@", "<b>", "\\n"]
+    others = ["/usr/share/doc", "C:\\new\\%temp", "https://a.org", "me@a.org", "★"]
+    assert [is_format(one) for one in (*formats, *others)] == [True] * len(formats) + [False] * len(others)

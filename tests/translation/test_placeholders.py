@@ -99,3 +99,8 @@ def test_the_note_names_lost_placeholders(translator):
     assert (row.text, row.intact, row.fits) == ("Salut", False, True)
     assert row.note == "not as in the source: {name}"
     assert row.as_json()["note"] == row.note
+
+
+def test_a_long_text_without_spaces_takes_linear_time():
+    assert not count_placeholders("a" * 200_000)  # it took a minute
+    assert list(count_placeholders("长" * 100 + " me@a.org")) == ["me@a.org"]

@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
+from ..errors import how_to_install
 from ..generation.generator import Writer
 from ..generation.load import load
 
 OURS = "onnx"
-_INSTALL = {  # peer: its package as Python imports it, as pip installs it
-    "transformers": ("transformers", "'lengthwise[torch]'"),
-    "gguf": ("llama_cpp", "'lengthwise[gguf]'"),
-    "ctranslate2": ("ctranslate2", "ctranslate2"),
+_INSTALL = {  # peer: its package as Python imports it, how it is installed
+    "transformers": ("transformers", how_to_install("torch")),
+    "gguf": ("llama_cpp", how_to_install("gguf")),
+    "ctranslate2": ("ctranslate2", "run pip install ctranslate2"),
 }
 NAMES = {"gguf": "llama.cpp"}  # of engines whose name is not that of the program
 
@@ -29,7 +30,7 @@ def why_missing(peer: str) -> str | None:
     """Return why the peer cannot run here; None if it can."""
     package, install = _INSTALL[peer]
     if find_spec(package) is None:
-        return f"not installed; pip install {install}"
+        return f"not installed; {install}"
     return None
 
 

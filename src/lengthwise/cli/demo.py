@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from . import options
 from .loading import load
 from .options import argument, option
-from .terminal import console, print_json
+from .terminal import print_json, status
 
 if TYPE_CHECKING:
     from ..generation.generator import Writer, Written
@@ -36,7 +36,7 @@ def demo(
     lengthwise demo "How do bees make honey?"
     """
     writer = load(model, device, engine=engine)
-    with console().status("writing"):
+    with status("writing"):
         asked = _without_budget(writer, f"{prompt} Use {_ASKED}.", _ASKED)
         answers = [asked, *writer.write([prompt] * len(DEMO_BUDGETS), DEMO_BUDGETS)]
     found: list[tuple[str, str, Sequence[Written]]] = [(prompt, f"prompt: {_ASKED}", answers)]
@@ -63,7 +63,7 @@ def _translations(device: str | None) -> "Sequence[Written]":
     from ..translation import Translator
 
     translator = Translator(load("en-fr", device, engine=None), "en", "fr")
-    with console().status("translating"):
+    with status("translating"):
         free, within = translator.translate([SENTENCE] * 2, [None, "at most 1.0x"])
     return [replace(free, fits=free.length <= len(SENTENCE)), within]
 

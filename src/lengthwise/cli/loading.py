@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..gc_paused import gc_paused
 from . import options
-from .terminal import UsageError, console
+from .terminal import UsageError, status
 
 if TYPE_CHECKING:
     from ..endpoints.writer import EndpointWriter
@@ -33,7 +33,7 @@ def load(
 
     # Before torch is imported, and before the status line, which would hide a download's progress.
     engine = prepare(name, device, dtype=dtype, engine=engine)
-    with console().status("loading the model"), gc_paused():
+    with status("loading the model"), gc_paused():
         given: dict[str, Any] = {"dtype": dtype} if dtype else {}
         if engine == "transformers":
             silence_libraries()

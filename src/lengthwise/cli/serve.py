@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ..errors import how_to_install
 from . import options, terminal
 from .loading import load, prepare
 from .options import integer, option
@@ -58,7 +59,7 @@ def serve(
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        missing = f"the server needs {error.name}; install it: pip install 'lengthwise[serve]'"
+        missing = f"the server needs {error.name}, which is not installed; {how_to_install('serve')}"
         raise ImportError(missing) from None
     keys = _keys(api_keys)
     from ..server.limits import Limits
@@ -108,7 +109,7 @@ def _service(
     from ..server.service import Service
     from ..translation import Translator
 
-    with terminal.console().status("preparing"):
+    with terminal.status("preparing"):
         for unit in UNITS:
             writer.meter(unit)  # takes a second each, which the first request would wait for
     return Service(writer, {pair: Translator(one, *pair) for pair, one in loaded.items()}, limits)

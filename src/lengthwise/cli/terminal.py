@@ -104,6 +104,16 @@ def console() -> "Console":
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
+@contextmanager
+def status(message: str) -> Iterator[Callable[[str], None]]:
+    """Show a message on stderr during the block, if it is a terminal; yield a function that changes the message."""
+    if sys.stderr.isatty():
+        with console().status(message) as shown:
+            yield shown.update
+    else:
+        yield lambda message: None
+
+
 def progress_bar(disable: bool = False) -> "Progress":
     """Return a progress bar on stderr that disappears at the end. Without a terminal, nothing is shown."""
     from rich.progress import Progress

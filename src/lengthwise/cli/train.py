@@ -9,7 +9,7 @@ from typing import Annotated
 from . import options
 from .loading import silence_libraries
 from .options import argument, flag, option
-from .terminal import console, print_json, print_message
+from .terminal import print_json, print_message, status
 
 
 def train(
@@ -34,14 +34,14 @@ def train(
 
     overrides = [*(set_ or []), *([f"out={json.dumps(str(out))}"] if out else [])]
     asked = load_recipe(recipe, overrides)
-    with console().status("loading"):
+    with status("loading"):
         silence_libraries()
         from ..training import TrainingError, plan
         from ..training import train as run
 
     try:
         if dry_run:
-            with console().status("taking a few steps"):
+            with status("taking a few steps"):
                 cost = plan(asked)
             text, values = str(cost), asdict(cost)
         else:

@@ -187,10 +187,10 @@ def translate(
 
 def _default_model(source: str, target: str) -> str:
     """Return the short name of a model for these languages, such as en-it."""
-    from ..models.registry import known
+    from ..models.registry import has_short_name
 
     name = f"{source}-{target}"
-    if any(one.name == name for one in known()):
+    if has_short_name(name):
         return name
     for language in (source, target):
         if not 2 <= len(language) <= 3:
@@ -261,7 +261,7 @@ class _Printer:
 def _translate_one(translated: "_Translate", text: str, budget: "Budget | None", printer: _Printer) -> None:
     from ..translation.line_input import InputLine
 
-    with terminal.console().status("translating"):
+    with terminal.status("translating"):
         [(_, [one])] = translated([[InputLine(text, budget)]])
     if one.error is None or printer.as_json:
         printer.show(one)

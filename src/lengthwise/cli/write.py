@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..endpoints.client import is_endpoint
 from ..generation.options import is_sampling
 from . import bulk, options, terminal
 from .input_lines import StdinLines
@@ -60,6 +59,7 @@ def write(
     With --explain, nothing is written: one sentence says how the length compares with the model's own texts.
     Exit code 3: a text does not fit; the best one is printed nevertheless.
     """
+    from ..endpoints.client import is_endpoint
     from ..length.budget import as_budget
 
     if not length:
@@ -129,16 +129,16 @@ def _warn_of_window(writer: "Writer", budget: "Budget") -> None:
         terminal.print_message(f"'{budget}' is more than the model can write: its context window has {window:,} tokens")
 
 
-def _token_count(model: Any, status: Any) -> Any:
-    """Return a context in which `status` shows the tokens so far on a terminal: a long text may take minutes."""
+def _token_count(model: Any, show: Callable[[str], None]) -> Any:
+    """Return a context in which `show` receives the tokens so far on a terminal: a long text may take minutes."""
     if not sys.stderr.isatty() or model is None:  # an engine without a module of torch
         return nullcontext()
     steps = count(1)
-    return model.register_forward_hook(lambda *_: status.update(f"writing: {next(steps):,} tokens"))
+    return model.register_forward_hook(lambda *_: show(f"writing: {next(steps):,} tokens"))
 
 
 def _write_one(prompt: str, call: Write, model: Any, as_json: bool) -> bool:
-    with terminal.console().status("writing") as status, _token_count(model, status):
+    with terminal.status("writing") as show, _token_count(model, show):
         [written] = call([prompt])
     if as_json:
         terminal.print_json({"prompt": prompt, **written.as_json()})

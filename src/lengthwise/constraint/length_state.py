@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ..length.meter import Booleans, Integers, Meter, ends_in_ascii
+from ..length.meter import Booleans, Integers, Meter
+from ..length.vocabulary import ends_in_ascii
 
 Rows = Sequence[int] | Integers | slice
 ALL = slice(None)

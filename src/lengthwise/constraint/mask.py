@@ -30,6 +30,7 @@ _LANDING = {"tokens": (16, 6), "words": (12, 4), "words-cjk": (12, 4)}  # others
 _FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
 _DISFAVOUR = 12.0  # nats subtracted from a full stop after which the text may not end and no whole sentence would fit
 _LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete
+_LAST_UNITS = 16  # with more units left, a row is not closed by a single token and a full stop
 _LIKELY_END = math.log(0.1)  # an end is allowed if it has at least this share of the likeliest token's probability
 _LIKELY_PIECE = math.log(0.5)  # the same for a token that continues the last word that fits
 
@@ -120,6 +121,38 @@ class LengthConstraint:
         """Return which of these tokens are full stops, as an array of the same library and shape."""
         known = self._costs.is_full_stop
         return converter(tokens)(known)[tokens.clip(max=len(known) - 1)]  # a model may have ids beyond its tokenizer's
+
+    # ---- closing a row
+
+    def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
+        """Return rows and tokens after each of which a full stop ends the row inside its limits, the likeliest first.
+
+        Only for rows whose limits are close together. `kept`: what `apply` returned for the `scores`. `least`: the
+        log of a token's probability over that of the likeliest one. `most`: the number of tokens for each row.
+        """
+        at, state = self.state, self._costs.state(self.state)
+        left, missing = self.high - at.used, self.low - at.used
+        near = (self.low > 0) & (self.high - self.low < self._landing) & (left > 0) & (left <= _LAST_UNITS)
+        rows: list[int] = []
+        tokens: list[int] = []
+        for row in (near & self.finish & at.begun & (at.utf8_state == 0)).nonzero()[0].tolist():
+            own, allowed = to_numpy(scores[row]), to_numpy(kept[row])
+            cost = _widened(self._costs.by_state[state[row]][None], len(own), BANNED)[0]  # with the full stop's
+            ends_word = _widened(self._costs.ends_word[None], len(own), False)[0]
+            closes = (cost <= left[row]) & (cost >= missing[row]) & ends_word
+            found = (closes & (allowed > -math.inf) & (own >= own.max() + least)).nonzero()[0]
+            found = found[np.argsort(-own[found], kind="stable")[:most]]
+            rows += [row] * len(found)
+            tokens += found.tolist()
+        return rows, tokens
+
+    def stops(self, kept: Array) -> Array:
+        """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""
+        tables = self._tables_for(kept)
+        scores = kept[:, tables.plain_stops]
+        found = tables.plain_stops[scores.argmax(1)]
+        allowed = tables.lib.amax(scores, 1) > -math.inf
+        return tables.lib.where(allowed, found, tables.lib.full_like(found, int(self.eos[0])))
 
     # ---- parts of a step
 

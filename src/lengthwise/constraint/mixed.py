@@ -47,6 +47,20 @@ class MixedConstraint:
                 parts.append((kept, part))
         self._parts = parts
 
+    def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
+        """Return rows and tokens after each of which a full stop ends the row; see `LengthConstraint.closings`."""
+        rows: list[int] = []
+        tokens: list[int] = []
+        for own, part in self._parts:
+            some, found = part.closings(scores[own], kept[own], least, most)
+            rows += [own[row] for row in some]
+            tokens += found
+        return rows, tokens
+
+    def stops(self, kept: Array) -> Array:
+        """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""
+        return self._parts[0][1].stops(kept)  # depends on the tokenizer only
+
     def full_stops(self, tokens: Array) -> Array:
         """Return which of these tokens are full stops, as an array of the same library and shape."""
         return self._parts[0][1].full_stops(tokens)  # depends on the tokenizer only

@@ -33,13 +33,14 @@ class TokenCosts:
     """The cost tables of one meter. With `finish`, a token that cannot end the text reserves a unit for a full stop."""
 
     def __init__(self, meter: Meter, finish: bool) -> None:
-        texts = [piece.decode("utf-8", "replace") for piece in meter.pieces]
+        texts = meter.vocabulary.texts
         self.meter = meter
         # Most tokens end in a letter, and the first test is ten times as fast as the second.
         self.is_full_stop = np.array([not t[-1:].isalnum() and bool(_FULL_STOP.fullmatch(t)) for t in texts])
         self.plain_stops = np.array(
             [i for i in self.is_full_stop.nonzero()[0] if _PLAIN_STOP.fullmatch(texts[i])], np.int64
         )
+        self.ends_word = np.array([t[-1:].isalnum() for t in texts])  # a sentence may end after it with a full stop
         self.by_state = self._by_state(texts, finish)  # (states, vocabulary)
         self.stop_costs = self.by_state[State.IN_WORD, self.plain_stops].astype(np.int64)
         self.largest = int(self.by_state[self.by_state < BANNED].max())

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
+from ..errors import how_to_install
 from .forced import forced_ends
 
 DEFAULT_URL = "https://api.openai.com/v1"
@@ -73,7 +73,9 @@ class Endpoint:
         try:
             import httpx2
         except ImportError:
-            raise ImportError("models behind an API need httpx2; install it: pip install 'lengthwise[api]'") from None
+            raise ImportError(
+                f"models behind an API need httpx2, which is not installed; {how_to_install('api')}"
+            ) from None
         self.model, self.url, self.timeout = model, _base(url), timeout
         self.renamed: dict[str, str | None] = {}  # parameters that this endpoint refused
         self._key = (_key_for(self.url) if key is None else key).strip()
@@ -256,6 +258,8 @@ def _message(text: str) -> str:
 def _retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds of the header Retry-After, a number or a date; `BACKOFF` at least, and without one."""
     given = headers.get("retry-after", "")
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(BACKOFF, float(given))
     except ValueError:

@@ -82,7 +82,7 @@ class BeamCache:
         """Keep these rows in this order; return the sources that are kept if some are dropped."""
         self.source, self._seen = self.source[rows], self._seen[rows]
         kept: Integers | None = None
-        found = np.unique(self.source)
+        found = np.flatnonzero(np.bincount(self.source))  # np.unique imports numpy.ma
         if 4 * len(found) <= 3 * self.sources:  # a copy for every source that ends would cost more than it saves
             kept, self.source = found, np.searchsorted(found, self.source)
             # Indexing with an array can return another memory layout, which onnxruntime would copy.

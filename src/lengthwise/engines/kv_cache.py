@@ -17,6 +17,8 @@ _GROWTH = 160
 class KVCache:
     """Keys and values of a batch: `buffers` (2 · layers, rows, heads, capacity, size), `used` (rows,) tokens."""
 
+    can_fork = True
+
     def __init__(self, layers: int, rows: int, heads: int, size: int) -> None:
         self.buffers: NDArray[np.float32] = np.zeros((2 * layers, rows, heads, 0, size), np.float32)
         self.used = np.zeros(rows, np.int64)
@@ -38,8 +40,13 @@ class KVCache:
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep these rows in this order. A row that is named twice is forked."""
-        # Indexing with an array can return another memory layout, which onnxruntime would copy instead of updating it.
-        self.buffers, self.used = np.ascontiguousarray(self.buffers[:, rows]), self.used[rows]
+        # Only what is filled is copied. Indexing with an array could return another memory layout, which onnxruntime
+        # would copy instead of updating it.
+        layers, _, *shape = self.buffers.shape
+        filled, old = int(self.used[rows].max(initial=0)), self.buffers
+        self.buffers, self.used = np.zeros((layers, len(rows), *shape), np.float32), self.used[rows]
+        for place, row in enumerate(rows):
+            self.buffers[:, place, :, :filled] = old[:, row, :, :filled]
         self.binding = None
 
     def row(self, row: int) -> "KVCache":

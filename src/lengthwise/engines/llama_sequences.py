@@ -26,6 +26,8 @@ _GROWTH = 160  # tokens that fit into a new context beyond those that are needed
 class Sequences:
     """Rows of tokens that llama.cpp has read: `ids` of each."""
 
+    can_fork = False  # a context with more rows would read all tokens again
+
     def __init__(self, model: LlamaModel, rows: int, tokens: int = 0, spare: int = 0) -> None:
         """Make empty rows, with room for `spare` more, and for `tokens` tokens in each; room for tokens grows."""
         self._model, self.ids = model, [[] for _ in range(rows)]  # type: LlamaModel, list[list[int]]

@@ -30,7 +30,7 @@ class Decoder(Protocol):
 
 
 class NumpyRows:
-    """Unfinished texts; see `engines.rows.Rows`. `cache`: the KV cache, with a `select` like that of rows."""
+    """Unfinished texts; see `engines.rows.Rows`. `cache`: the KV cache, with `select` and `can_fork` as rows have."""
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class NumpyRows:
     ) -> None:
         """Read the prompts. `least`: the minimum number of tokens."""
         self._engine, self._cache, self._lengths = engine, cache, lengths
+        self.can_fork: bool = cache.can_fork
         self._least, self._keeps_hidden, self._steps = least, hidden, 0
         self._counts: UnitCounts | None = None
         if lengths is not None:

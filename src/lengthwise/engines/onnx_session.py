@@ -41,7 +41,8 @@ def _open(graph: Path) -> Any:
     # of the nodes. Without it, steps are as fast and peak memory is the same.
     options.enable_mem_reuse = False
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it slows down busy machines
-    # Without VNNI, products of 8-bit numbers overflow on x86; this takes a slower, exact kernel there.
+    # Without VNNI, products with signed 8-bit weights overflow on x86. There this makes the weights unsigned; if the
+    # model was converted on such a CPU, they already are.
     options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 

@@ -33,4 +33,8 @@ class Rows(Protocol):
         """Append one token to each row, (rows,), and compute the next scores."""
 
     def select(self, rows: Array) -> None:
-        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
+        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped.
+
+        Two attributes are optional. `can_select` false: rows cannot be selected. `can_fork` true: rows are cheap to
+        add, so that decoding tries several tokens.
+        """

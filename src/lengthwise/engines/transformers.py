@@ -367,6 +367,7 @@ class TransformersRows:
 
     def __init__(self, model: Any, prepared: _Prepared, hidden: bool) -> None:
         self._model, self._processors, self._inputs = model, prepared.processors, prepared.inputs
+        self.can_fork = self.can_select = prepared.can_fork
         self.ids, self.scores = prepared.ids, torch.empty(0)
         self.hidden: Tensor | None = torch.empty(0) if hidden else None
         self._forward(None, first=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from ..errors import how_to_install
 from .base import CATEGORIES
 
 # A form that only large numbers have, such as `many` of Italian for 1,000,000, is not asked for: few files have it, and
@@ -21,7 +22,7 @@ def _locale(language: str) -> Any:
     try:
         from babel import Locale, UnknownLocaleError
     except ImportError:
-        raise ValueError("plural forms need Babel: pip install 'lengthwise[files]'") from None
+        raise ValueError(f"plural forms need Babel, which is not installed; {how_to_install('files')}") from None
     try:
         return Locale.parse(language.replace("-", "_"))
     except (UnknownLocaleError, ValueError):

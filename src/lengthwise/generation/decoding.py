@@ -25,6 +25,7 @@ from ..scoring.completeness import (
     judged_without_length,
     neutral_lengths,
     score_tokens,
+    without_bent_words,
 )
 from .endings import Draft
 from .loops import LoopGuard, loop_tables_of
@@ -80,7 +81,7 @@ class Decoder:
         return _Batch(requests, meters, self.requests.length_inputs(requests))
 
     def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
-        """Return `each` drafts of every request. `finish`: near the maximum, favour sentence ends.
+        """Return `each` drafts of every request, then their forks. `finish`: near the maximum, favour sentence ends.
 
         Listeners receive the tokens only if there is one draft. A closed one ends its rows.
         """
@@ -91,17 +92,23 @@ class Decoder:
             seeds = [(one.seed + SEED_STEP * n) % 2**63 for one in requests for n in range(each)]
             sampler = SeededSampler(seeds, steps, **options.sampling)
         scores: TokenScores | None = None
+        owners = [n for n in range(len(requests)) for _ in range(each)]  # the request of each row
         if options.one_by_one:
             listeners = [one.listener for one in rows.requests]
             constraint, guard = rows.constraint(self.engine.eos, finish), self._guard(rows, options)
             choice = TokenChoice(self.engine, constraint, sampler, listeners, each == 1, guard)
             texts = self._steps(batch, rows, options, steps, choice)
             scores = choice.token_scores
+            owners += [owners[fork.origin] for fork in choice.forks]
+            rows = self._batch([requests[n] for n in owners])
         else:
             texts = self._search(batch, rows, options, steps, finish, sampler)
-        scores = self._judged(batch, rows, options, texts, scores)
+        scores = self._judged(rows, owners, options, texts, scores)
         made = _drafts(texts, rows.requests, scores, batch.meter, set(self.engine.eos))
-        return {one.place: made[n * each :][:each] for n, one in enumerate(requests)}
+        found: Drafts = {one.place: [] for one in requests}
+        for n, draft in zip(owners, made, strict=True):
+            found[requests[n].place].append(draft)
+        return found
 
     def _guard(self, rows: _Batch, options: DecodingOptions) -> LoopGuard | None:
         """Return the loop guard of the rows. A translation has none: it repeats what its source repeats."""
@@ -117,10 +124,13 @@ class Decoder:
             return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids
         each = len(rows.requests) // len(batch.requests)
         found = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
+        can_select = getattr(found, "can_select", True)
+        if can_select and not self.engine.encoder_decoder and getattr(found, "can_fork", False):
+            choice.starts = [one.start for one in rows.requests]
         choice(found.scores)
         while not choice.done and choice.steps < steps:
-            if (rows_left := choice.drop_ended()) is not None:
-                found.select(rows_left)
+            if can_select and (changed := choice.rearranged()) is not None:
+                found.select(changed)
             found.step(choice.last)
             choice(found.scores)
         return choice.texts
@@ -147,23 +157,52 @@ class Decoder:
     # ---- completeness
 
     def _judged(
-        self, batch: _Batch, rows: _Batch, options: DecodingOptions, texts: Texts, scores: TokenScores | None
+        self, rows: _Batch, owners: list[int], options: DecodingOptions, texts: Texts, scores: TokenScores | None
     ) -> TokenScores:
-        """Return the scores of the generated tokens; those of full stops and ends without length inputs if possible."""
+        """Return the scores of the generated tokens; those of full stops and ends without length inputs if possible.
+
+        `owners`: rows with the same number have the same prompt.
+        """
         engine = self.engine
         if scores is None:
             scores = score_tokens(engine, rows.prompts, texts, rows.lengths)
-        if rows.lengths is None or not can_judge_without_length(engine, batch.meter.unit.name):
-            return scores
+        if rows.lengths is not None and can_judge_without_length(engine, rows.meter.unit.name):
+            scores = self._without_length(rows, owners, options, texts, scores)
+        if engine.encoder_decoder:
+            scores = without_bent_words(scores, rows.meter.vocabulary.inside_words(np.array(texts)))
+        return scores
+
+    def _without_length(
+        self, rows: _Batch, owners: list[int], options: DecodingOptions, texts: Texts, scores: TokenScores
+    ) -> TokenScores:
+        """Return the scores, those of full stops and ends from a pass without length inputs."""
+        engine = self.engine
+        assert rows.lengths is not None
         # A model whose hidden states depend on the length inputs reads the prompt again.
-        shared, each = engine.plain_without_length, len(rows.requests) // len(batch.requests)
-        cache = engine.prompt_cache(batch.prompts, each, options.engine) if shared else None
-        own = score_tokens(engine, rows.prompts, texts, neutral_lengths(engine, rows.lengths), cache)
-        scores = judged_without_length(scores, own, self._full_stops(batch, texts))
-        if shared or engine.encoder_decoder:
+        if engine.plain_without_length:
+            own = self._plain_scores(rows, owners, options, texts)
+        else:
+            own = score_tokens(engine, rows.prompts, texts, neutral_lengths(engine, rows.lengths))
+        scores = judged_without_length(scores, own, self._full_stops(rows, texts))
+        if engine.plain_without_length or engine.encoder_decoder:
             return scores
         # The end token of such a model depends on the length, so it does not show that the text is complete.
         return replace(scores, end_ratio=np.zeros_like(scores.end_ratio))
+
+    def _plain_scores(self, rows: _Batch, owners: list[int], options: DecodingOptions, texts: Texts) -> TokenScores:
+        """Return the scores of the texts without length inputs. Rows with the same prompt share its KV cache."""
+        engine, prompts = self.engine, rows.prompts
+        together: dict[int, list[list[int]]] = {}  # by their number, the rows of each owner
+        for n in dict.fromkeys(owners):
+            own = [row for row, owner in enumerate(owners) if owner == n]
+            together.setdefault(len(own), []).append(own)
+        found = np.zeros((3, len(texts), len(texts[0])), np.float32)
+        for each, groups in together.items():
+            cache = engine.prompt_cache([prompts[own[0]] for own in groups], each, options.engine)
+            some = [row for own in groups for row in own]
+            scored = score_tokens(engine, [prompts[row] for row in some], [texts[row] for row in some], None, cache)
+            found[:, some] = scored.agreement, scored.end_ratio, scored.score
+        return TokenScores(*found)
 
     def stream_judge(self, request: Request, options: DecodingOptions) -> Judge:
         """Return a function that computes the final agreement of the tokens so far, as `drafts` does at the end."""

@@ -8,10 +8,9 @@ Scores are lowered, not banned: if the budget leaves no other token, the text st
 Depends on token ids and their bytes only, not on a unit, a budget or an engine.
 """
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import regex
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array, converter
 from ..length.meter import Booleans, Integers, Meter
+from ..length.vocabulary import Vocabulary
 
 LONGEST = 96  # tokens of the longest period
 _PERIODS = np.arange(1, LONGEST + 1)
@@ -29,7 +29,6 @@ _LEAST = int(_NEEDED.min())
 _LONGEST_WORD = 80  # letters and hyphens
 _LOWERED = 1000.0  # nats: such a token is chosen only if no other is allowed
 
-_PLAIN_WORD = re.compile(rb"[ \n]?[A-Za-z]+")  # most tokens of a vocabulary
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}\p{Balinese}"
 _BEGINS_WORD = regex.compile(rf"\s|[{_UNSPACED}]")
 _LETTER = regex.compile(r"\p{L}")
@@ -66,14 +65,23 @@ class LoopTables:
     opens_letter: Booleans
     in_character: Booleans
 
-    def __init__(self, pieces: Sequence[bytes]) -> None:
-        known, kinds, names = [], [], dict[str | bytes, int]()
-        for piece in pieces:
-            name, token = _described(piece)
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        spaced, sizes = vocabulary.spaced, vocabulary.sizes
+        words = vocabulary.plain & np.array([text.lstrip().isalpha() for text in vocabulary.texts])
+        # Words of ASCII letters, which are most tokens, are described all at once.
+        columns: dict[str, Any] = {"lettered": words, "begins_word": words & spaced, "ends_in_word": words}
+        columns |= {"joins": words & ~spaced, "letters": (sizes - spaced) * words, "all_letters": words & ~spaced}
+        for field, none in _Token()._asdict().items():
+            setattr(self, field, np.append(columns.get(field, np.full(len(words), none)), none))
+        kinds, names = [], dict[str | bytes, int]()
+        for n, is_word in enumerate(words.tolist()):
+            if is_word:
+                name: str | bytes = vocabulary.texts[n].lstrip().lower()
+            else:
+                name, token = _described(vocabulary.pieces[n])
+                for field, value in zip(_Token._fields, token, strict=True):
+                    getattr(self, field)[n] = value
             kinds.append(names.setdefault(name, len(names)))
-            known.append(token)
-        for field, column in zip(_Token._fields, zip(*known, _Token(), strict=True), strict=True):
-            setattr(self, field, np.array(column))
         self.kind = np.array([*kinds, -1])
 
     def alike(self, tokens: Sequence[int]) -> Integers:
@@ -84,9 +92,6 @@ class LoopTables:
 
 def _described(piece: bytes) -> tuple[str | bytes, _Token]:
     """Return the name of the token's kind, and its properties."""
-    if _PLAIN_WORD.fullmatch(piece):
-        spaced, bare = piece[:1].isspace(), piece.strip()
-        return bare.decode().lower(), _Token(False, True, spaced, True, not spaced, len(bare), not spaced)
     try:
         text = piece.decode()
     except UnicodeDecodeError:
@@ -117,10 +122,15 @@ def _part_of_character(piece: bytes) -> _Token:
     return _Token(ends_in_word=True, opens_letter=b"\xc3" <= first < b"\xf0" and first != b"\xe2")
 
 
-@lru_cache(maxsize=8)
 def loop_tables_of(meter: Meter) -> LoopTables:
-    """Return the tables of the meter's tokenizer. Cached: reading a vocabulary takes a tenth of a second."""
-    return LoopTables(meter.pieces)
+    """Return the tables of the meter's tokenizer, whatever its unit."""
+    return _tables(meter.vocabulary)
+
+
+@lru_cache(maxsize=8)
+def _tables(vocabulary: Vocabulary) -> LoopTables:
+    """Return the tables. Cached: reading a vocabulary takes a tenth of a second."""
+    return LoopTables(vocabulary)
 
 
 class LoopGuard:

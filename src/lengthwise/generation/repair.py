@@ -2,7 +2,8 @@
 
 The mask can force a full stop in the middle of a clause to meet an exact length. But most beginnings have a probable
 continuation that ends in time, and sampling a few short continuations takes less time than sampling as many whole
-texts. If no continuation is complete, more tokens are removed.
+texts. A third of them are complete (exact words), so the first round has few; if none is complete, more tokens are
+removed and more continuations are sampled.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
@@ -10,14 +11,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ..length.blocks import in_code
 from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
 from .requests import BATCH_TOKENS, Listener, Request
 
-TAILS = (12, 24, 48)  # tokens that are removed, in this order
-CONTINUATIONS = 16  # samples for each
+ROUNDS = {12: 4, 20: 6, 48: 8}  # tokens that are removed, in this order: samples for each text
 MAX_GROWTH = 3  # maximum of new tokens, as a multiple of those removed
-DEEPEST = sum(TAILS)  # the most tokens of a first draft that all rounds together can remove
+DEEPEST = sum(ROUNDS)  # the most tokens of a first draft that all rounds together can remove
 SEED_STEP = 7_919  # between the seeds of a text's candidates
 
 Drafts = dict[int, list[Draft]]  # by the place of the request
@@ -57,7 +58,7 @@ def repair(
     yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
-    for tail in TAILS:
+    for tail, continuations in ROUNDS.items():
         incomplete, again = [], []
         for request in requests:
             ending, draft = best(request, drafts[request.place])
@@ -65,6 +66,9 @@ def repair(
                 continue
             if len(draft.ids) >= request.limit and ending.length < request.budget.low:
                 continue  # the limit of tokens excludes the minimum, for other endings too
+            incomplete.append(request)
+            if tail < max(ROUNDS) and in_code(draft.text):
+                continue  # another end of a line does not complete a block of code
             kept = without_tail(draft, tail, pieces, request.shown)
             again.append(
                 replace(
@@ -78,14 +82,13 @@ def repair(
                     seed=(request.seed if options.sampling else 0) + tail,
                 )
             )
-            incomplete.append(request)
         requests = incomplete
         longest = max((one.start for one in again), default=1)
-        each = max(1, min(CONTINUATIONS, batch_size, BATCH_TOKENS // longest))
+        each = max(1, min(continuations, batch_size, BATCH_TOKENS // longest))
         for batch in batches(again, each):
-            for first in range(0, CONTINUATIONS, each):
+            for first in range(0, continuations, each):
                 some = [replace(one, seed=one.seed + SEED_STEP * first) for one in batch]
-                for place, more in decode(some, min(each, CONTINUATIONS - first), sampled).items():
+                for place, more in decode(some, min(each, continuations - first), sampled).items():
                     drafts[place] += more
 
 

@@ -1,10 +1,15 @@
 """Token choice: the next token of each row within the hard budget, and what the model's scores say of it.
 
-Rows that have ended are dropped when they are half of all. A listener receives the tokens of its row, and can end it.
+Rows that have ended are dropped when they are a quarter of all. A listener receives the tokens of its row, and can end
+it. If a text must have an exact length, the few tokens after which a full stop would give it that length are tried
+beside the chosen one: each in a fork of the row, which ends with the full stop. A fork costs one forward pass.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +20,14 @@ from ..constraint.mixed import MixedConstraint
 from ..engines.base import Engine
 from ..engines.sampling import SeededSampler
 from ..scoring.completeness import TokenScores, agreement
+from .endings import MIN_AGREEMENT
 from .loops import LoopGuard
 from .requests import Listener
+
+FORKS = 4  # of a row in each step, at most
+FORK_TOKENS = 2048  # of a row and its forks together, at most: a text that long seldom needs them, and they take memory
+KEPT_FORKS = 2  # of a row in all: reading a text once more, to judge its ending, takes longer than a fork
+_LEAST = math.log(MIN_AGREEMENT)
 
 
 class TokenChoice:
@@ -35,13 +46,17 @@ class TokenChoice:
         guard: LoopGuard | None = None,
     ) -> None:
         self.constraint, self.sampler, self.guard = constraint, sampler, guard
+        self.starts: Sequence[int] = ()  # how many tokens are before the first one of each row; none: no forks
         self._listeners = {place: one for place, one in enumerate(listeners) if one is not None}
         self._tell = tell  # whether listeners receive the tokens
         self._eos, self._pad = engine.eos, engine.pad
         self._ends: Array = None  # (ends,)
         self._rows: Array = None  # (rows,) 0, 1, 2, ...
         self._going: Array = None  # (rows,) whether the row has not ended
+        self._closing: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row ends with its next token
         self._spans: list[_Span] = []
+        self._forks: list[_Fork] = []
+        self._sources: NDArray[np.int64] | None = None  # (rows,) if rows were added: which row each of them continues
         self._told: dict[int, tuple[list[int], list[float]]] = {place: ([], []) for place in self._listeners}
         self.steps = 0
         self.done = False  # every row has ended
@@ -56,16 +71,23 @@ class TokenChoice:
             scores = self.guard.apply(scores)
         kept = self.constraint.apply(scores)
         token = kept.argmax(1) if self.sampler is None else self.sampler(kept, self.steps)
+        closing = converter(scores)(self._closing)
+        if self._closing.any():
+            token = lib.where(closing, self.constraint.stops(kept), token)
         if self.done:  # the engine's search is still running
             token = lib.full_like(token, self._eos[0])
         if closed:
             token[closed] = self._eos[0]
         token = lib.where(self._going, token, self._pad)
-        own, made = scores[self._rows, token], kept[self._rows, token]
+        own, best, top = scores[self._rows, token], lib.amax(scores, 1), lib.amax(kept, 1)
+        made = lib.where(closing, top, kept[self._rows, token])  # the full stop of a fork was not chosen by its score
         end = lib.amax(scores[:, self._ends], 1)
-        self._spans[-1].add(token, (own, made, lib.amax(scores, 1), lib.amax(kept, 1), end))
+        self._spans[-1].add(token, (own, made, best, top, end))
         self._remember()
-        self._going = self._going & ~lib.isin(token, self._ends)
+        before = self._going & ~closing
+        self._going = before & ~lib.isin(token, self._ends)
+        if self.starts:
+            token = self._fork(token, scores, kept, to_numpy(before))
         self.steps += 1
         self.done = not self._going.any()
         self.constraint.update(token)
@@ -78,24 +100,62 @@ class TokenChoice:
         """The tokens of the last step, (rows,)."""
         return self._spans[-1].tokens[-1]
 
-    def drop_ended(self) -> NDArray[np.int64] | None:
-        """Drop the rows that have ended, if they are half of all, and return those that are left; else None.
+    def rearranged(self) -> NDArray[np.int64] | None:
+        """Return which rows of the last step are continued, forks among them; None if they are the same rows.
 
-        A row that has ended costs as much as another, but `Rows.select` copies the KV cache of those that are left.
+        Rows that have ended are dropped if they are a quarter of all, or if there are forks. Such a row costs as much
+        as another, but `Rows.select` copies the KV cache of those that are left.
         """
+        sources, self._sources = self._sources, None
         going = to_numpy(self._going)
-        if 2 * going.sum() > len(going):
-            return None
+        if going.all() or (sources is None and 4 * going.sum() > 3 * len(going)):
+            return sources
         rows, convert = going.nonzero()[0], converter(self._going)
+        self._select(rows)
+        span = self._spans[-1]
+        self._spans.append(_Span(span.places[rows], [span.tokens[-1][convert(rows)]], []))
+        self._going, self._rows = self._going[convert(rows)], self._rows[: len(rows)]
+        return rows if sources is None else sources[rows]
+
+    def _select(self, rows: NDArray[np.int64]) -> None:
+        """Keep these rows of the state in this order; a row that is given twice is forked."""
         self.constraint.select(rows)
         if self.sampler is not None:
             self.sampler.select(rows)
         if self.guard is not None:
             self.guard.select(rows)
-        span = self._spans[-1]
-        self._spans.append(_Span(span.places[rows], [span.tokens[-1][convert(rows)]], []))
-        self._going, self._rows = self._going[convert(rows)], self._rows[: len(rows)]
-        return rows
+        self._closing = self._closing[rows]
+
+    def _fork(self, token: Array, scores: Array, kept: Array, going: NDArray[np.bool_]) -> Array:
+        """Add a row for each other token after which a full stop may end a row; return the tokens of all rows."""
+        chosen, places = token.tolist(), self._spans[-1].places
+        rows, tokens = self.constraint.closings(scores, kept, _LEAST, FORKS)
+        tried: list[tuple[int, int]] = []
+        taken = Counter[int]()
+        for row, other in zip(rows, tokens, strict=True):
+            if not going[row] or other == chosen[row]:
+                continue
+            taken[row] += 1
+            if (1 + taken[row]) * (self.starts[places[row]] + self.steps) <= FORK_TOKENS:
+                tried.append((row, other))
+        if not tried:
+            return token
+        convert, lib, span = converter(scores), library(scores), self._spans[-1]
+        sources, others = np.array(tried).T
+        first = len(self._spans[0].places) + len(self._forks)
+        for place, (row, other) in enumerate(tried, first):
+            _, _, best, top, end = (float(column[row]) for column in span.scores[-1])
+            known = float(scores[row, other]), top, best, top, end
+            self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known))
+        self._sources = np.concatenate([np.arange(len(going)), sources])
+        self._select(self._sources)
+        self._closing = np.arange(len(self._sources)) >= len(going)
+        token = lib.concatenate([token, convert(others)])
+        places = np.concatenate([span.places, np.arange(first, first + len(tried))])
+        self._spans.append(_Span(places, [token], []))
+        self._rows = convert(np.arange(len(places)))
+        self._going = lib.concatenate([self._going, convert(np.ones(len(tried), np.bool_))])
+        return token
 
     def _closed(self) -> list[int]:
         """Give the listeners their tokens, and return the rows that they end."""
@@ -128,35 +188,61 @@ class TokenChoice:
         """Make the state of the rows in the library and on the device of the scores."""
         convert, rows = converter(scores), len(scores)
         self._spans.append(_Span(np.arange(rows), [], []))
+        self._closing = np.zeros(rows, np.bool_)
         self._ends, self._rows, self._going = (
             convert(array) for array in (np.array(self._eos), np.arange(rows), np.ones(rows, np.bool_))
         )
 
+    # ---- what was chosen
+
     @property
     def texts(self) -> list[list[int]]:
-        """The tokens that were chosen, of all rows, padded after their ends."""
-        found = np.full((len(self._spans[0].places), self.steps), self._pad)
-        for columns, span in self._columns():
-            tokens = span.tokens[-len(span.scores) :]
-            found[span.places, columns] = to_numpy(library(tokens[0]).stack(tokens, 1))
-        texts: list[list[int]] = found.tolist()
+        """The tokens that were chosen, of all rows and then of `forks`, padded after their ends."""
+        texts: list[list[int]] = self._recorded[0][self._places].tolist()
         return texts
 
     @property
     def token_scores(self) -> TokenScores:
         """The scores of the tokens that were chosen; 0 where a row has been dropped."""
-        found = np.zeros((5, len(self._spans[0].places), self.steps), np.float32)
-        for columns, span in self._columns():
-            for kind, column in enumerate(zip(*span.scores, strict=True)):
-                found[kind, span.places, columns] = to_numpy(library(column[0]).stack(column, 1))
-        own, made, best, top, end = found
+        own, made, best, top, end = self._recorded[1][:, self._places]
         return TokenScores(agreement(own, made, best, top), np.exp(end - best), own - best)
 
-    def _columns(self) -> Iterator[tuple[slice, "_Span"]]:
-        """Yield the steps of each span, and the span."""
+    @cached_property
+    def forks(self) -> list["_Fork"]:
+        """The forks whose full stop the model accepts, the likeliest first, at most `KEPT_FORKS` of a row."""
+        tokens, (own, _, best, *_) = self._recorded
+        stopped = ~np.isin(tokens, self._eos)
+        closed = [fork for fork in self._forks if stopped[fork.place, fork.step + 1 : fork.step + 2].any()]
+        accepted = {fork.place: (own - best)[fork.place, fork.step + 1] for fork in closed}
+        kept, taken = [], Counter[int]()
+        for fork in sorted(closed, key=lambda fork: -accepted[fork.place]):
+            if accepted[fork.place] >= _LEAST and taken[fork.origin] < KEPT_FORKS:
+                taken[fork.origin] += 1
+                kept.append(fork)
+        return kept
+
+    @property
+    def _places(self) -> list[int]:
+        """The places of all rows and then of `forks`."""
+        return [*range(len(self._spans[0].places)), *(fork.place for fork in self.forks)]
+
+    @cached_property
+    def _recorded(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The tokens of all places, (places, steps), and their scores, (5, places, steps)."""
+        shape = len(self._spans[0].places) + len(self._forks), self.steps
+        tokens, scores = np.full(shape, self._pad), np.zeros((5, *shape), np.float32)
         at = 0
-        for span in self._spans:
-            yield slice(at, at := at + len(span.scores)), span
+        for span in filter(lambda span: span.scores, self._spans):
+            columns, lib = slice(at, at := at + len(span.scores)), library(span.tokens[0])
+            tokens[span.places, columns] = to_numpy(lib.stack(span.tokens[-len(span.scores) :], 1))
+            for kind, column in enumerate(zip(*span.scores, strict=True)):
+                scores[kind, span.places, columns] = to_numpy(lib.stack(column, 1))
+        for fork in self._forks:  # it ends after its full stop
+            place, step = fork.place, fork.step
+            tokens[place, :step], scores[:, place, :step] = tokens[fork.origin, :step], scores[:, fork.origin, :step]
+            tokens[place, step], scores[:, place, step] = fork.token, fork.scores
+            tokens[place, step + 2 :], scores[4, place, step + 2 :] = self._eos[0], -np.inf
+        return tokens, scores
 
 
 @dataclass
@@ -170,6 +256,17 @@ class _Span:
     def add(self, token: Array, scores: tuple[Array, ...]) -> None:
         self.tokens.append(token)
         self.scores.append(scores)
+
+
+@dataclass(frozen=True)
+class _Fork:
+    """A row that continues `origin` with another token in this step. Both are places among all rows."""
+
+    place: int
+    origin: int
+    step: int
+    token: int
+    scores: tuple[float, ...]  # of the token, as in a span
 
 
 def only(token: Array, scores: Array) -> Array:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..errors import how_to_install
 from ..version import __version__
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ def spread(
     try:
         ray = quiet_ray()
     except ImportError:
-        raise ImportError("this needs ray, which is not installed; run pip install 'lengthwise[ray]'") from None
+        raise ImportError(f"this needs ray, which is not installed; {how_to_install('ray')}") from None
     own = not ray.is_initialized()
     if own:
         connect(ray, address or os.environ.get("RAY_ADDRESS") or "local")

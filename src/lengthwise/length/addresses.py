@@ -3,7 +3,7 @@
 import regex
 
 URL = r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']"
-EMAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+EMAIL = r"[\w.+-]{1,64}+@[\w-]+(?:\.[\w-]+)+"  # without a limit, a long text without spaces takes quadratic time
 WINDOWS_PATH = r"(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"
 UNIX_PATH = r"(?<![\w./~<>-])(?:~|\.{1,2})?(?:/[\w.+-]*[\w+-]){2,}/?|(?<![\w./~<>-])(?:~|\.{1,2})/[\w.+-]*[\w+-]/?"
 _VERSION = r"(?<![\w.$€£])v?\d+(?:\.\d+)+\w*"

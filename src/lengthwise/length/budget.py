@@ -58,6 +58,9 @@ class Budget:
         """Return the budget that `text` describes: 'at most 75 chars', '40–60 words', '~100 tokens', '1.0x', ..."""
         found = _PHRASE.fullmatch(" ".join(text.split()).lower())
         if found is None or found["word"] not in (_WORDS if found["high"] is None else _WINDOW_WORDS):
+            if text.strip().lower() in _NO_LIMIT:
+                advice = "for a translation of any length, give no length: leave out --length"
+                raise ValueError(f"cannot read {text!r} as a budget; {advice}")
             meant = _meant(text)
             raise ValueError(f"cannot read {text!r} as a budget; " + (f"did you mean {meant!r}?" if meant else _FORMS))
         try:
@@ -238,6 +241,7 @@ _FORMS = (
     "write for example 'at most 75 chars', 'at least 20 words', 'exactly 50 words', '40-60 words', '~100 tokens', or, "
     "relative to the source, '1.0x', '0.9-1.1x words', 'at most 1.1x'; or 'at most 3.5 seconds of it', for speech"
 )
+_NO_LIMIT = frozenset({"free", "any", "any length", "none", "no limit", "unlimited"})
 _WINDOW_WORDS = (None, "between", "from")
 _WORDS: dict[str | None, Callable[..., Budget]] = {
     None: about,  # "1.0x"; a bare count is refused

@@ -7,7 +7,6 @@ split over three tokens. Only the rows that contain such tokens are decoded and 
 
 import re
 import unicodedata
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -18,77 +17,20 @@ from numpy.typing import NDArray
 from ..protocols import Tokenizer
 from . import utf8
 from .units import Unit, unit_named
+from .vocabulary import vocabulary_of
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 
-_METASPACE = "▁"
-# Most tokens of a vocabulary are such words. In these units each of their characters counts 1, whatever follows.
-_PLAIN_WORD = re.compile(rb" ?[A-Za-z0-9]+")
-_EACH_COUNTS = frozenset({"chars", "graphemes", "cells", "bytes", "tweet"})
+# In these units each character of a plain word counts 1, whatever follows; in others, a plain word counts 1.
+_EACH_COUNTS = frozenset({"chars", "chars-nospace", "graphemes", "cells", "bytes", "tweet"})
 _LETTERS_JOIN = re.compile(r"[A-Za-z0-9]+(?![\w'-])")  # at the start of a token: it continues a word of ASCII letters
 _LETTER_ENDS = re.compile(r"[A-Za-z0-9]\Z")
 _HAN_LEAD = range(0xE4, 0xEA)  # first bytes of the characters that `words-cjk` counts
-_BYTE_FALLBACK = regex.compile(r"<0x([0-9A-F]{2})>")
 # Grapheme clusters grow through these; any other character starts a cluster of its own.
 _CLUSTERING = regex.compile(
     r"[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}\p{GCB=Prepend}\p{GCB=RI}\p{GCB=L}\p{GCB=V}\p{GCB=T}\r]"
 )
-
-
-def pieces(tokenizer: Tokenizer) -> list[bytes]:
-    """Return the bytes that each token adds in the middle of a text, by id; special tokens add none.
-
-    >>> pieces(gpt2)[284], pieces(marian)[77]
-    (b' to', b' de')
-    """
-    if (own := getattr(tokenizer, "pieces", None)) is not None:  # a tokenizer that spells its tokens itself
-        return list(own())
-    special, decoder = set(tokenizer.all_special_ids), tokenizer.added_tokens_decoder  # slow properties: read once
-    spell = _speller(tokenizer)
-    table = []
-    for i, token in enumerate(tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))):
-        added = decoder.get(i)
-        if token is None or i in special or (added is not None and added.special):
-            table.append(b"")
-        else:
-            table.append(spell(token) if added is None else added.content.encode())
-    return table
-
-
-def _speller(tokenizer: Tokenizer) -> Callable[[str], bytes]:
-    """Return the function with which this tokenizer's decoder turns a token into bytes."""
-    backend = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
-    decoder = "" if backend is None else backend.__getstate__().decode()  # JSON; that of the whole tokenizer is slow
-    if '"ByteLevel"' in decoder:
-        return _spell_byte_level
-    if '"WordPiece"' in decoder:
-        return lambda token: (token[2:] if token.startswith("##") else " " + token).encode()
-    if '"BPEDecoder"' in decoder:
-        return lambda token: token.replace("</w>", " ").encode()
-    return _spell_sentencepiece
-
-
-def _spell_sentencepiece(token: str) -> bytes:
-    if match := _BYTE_FALLBACK.fullmatch(token):
-        return bytes([int(match[1], 16)])
-    return token.replace(_METASPACE, " ").encode("utf-8", "surrogatepass")
-
-
-def _spell_byte_level(token: str) -> bytes:
-    alphabet = _byte_alphabet()
-    try:
-        return token.translate(alphabet).encode("latin-1")
-    except UnicodeEncodeError:  # a user-defined token with characters outside the byte alphabet
-        return b"".join(bytes([alphabet[ord(c)]]) if ord(c) in alphabet else c.encode() for c in token)
-
-
-@lru_cache
-def _byte_alphabet() -> dict[int, int]:
-    """Return the byte for each code point of GPT-2's byte alphabet: 'Ġ' is a space, 'Ċ' a line break."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    hidden = [b for b in range(256) if b not in plain]
-    return {b: b for b in plain} | {256 + n: b for n, b in enumerate(hidden)}
 
 
 @lru_cache
@@ -137,11 +79,6 @@ def _prefixes(characters: frozenset[str]) -> frozenset[bytes]:
 _WIDE_SPACES = frozenset(c for c in map(chr, range(0x80, 0x3001)) if c.isspace())
 
 
-def ends_in_ascii(written: bytes) -> bool:
-    """Return whether the last character is ASCII and not white space."""
-    return b" " < written[-1:] < b"\x7f"
-
-
 class Meter:
     """The running length of a text in `unit`, computed from token ids.
 
@@ -150,32 +87,26 @@ class Meter:
       lead      units of white space at its start, which are not counted at the start of a text
       trail     units of white space at its end, which are not counted at the end of a text
       blank     whether it costs nothing at both ends of a text: empty or, unless tokens are counted, white space
-      white     whether it is empty or white space
-      spaced    whether it starts with a space
       solid     whether its last character is ASCII and not white space, and a space after it changes no count
       joins     (words, words-cjk) whether it starts inside a word if the token before ends inside one
       opens     (words, words-cjk) whether it ends inside a word
-      utf8      (states, vocabulary) the UTF-8 state after it; -1 where its bytes cannot follow
       context_dependent  whether its cost may depend on its neighbours
+    and `pieces`, `white`, `spaced` and `utf8` of its `Vocabulary`.
     """
 
-    def __init__(self, tokenizer: Tokenizer, unit: str, vocabulary: int = 0) -> None:
+    def __init__(self, tokenizer: Tokenizer, unit: str, size: int = 0) -> None:
+        """Read the vocabulary. `size`: the rows of the model's embedding, if it has more than the tokenizer."""
         self.tokenizer = tokenizer
         self.unit: Unit = unit_named(unit)
         self.signature = self.unit.signature
         if self.unit.name == "tokens":
             self.signature += f"|tokenizer:{getattr(tokenizer, 'name_or_path', '') or type(tokenizer).__name__}"
-        self.pieces = pieces(tokenizer)
-        self.pieces += [b""] * (vocabulary - len(self.pieces))  # a model's embedding may be larger than its tokenizer
-        columns = list(zip(*(self._costs_of(piece) for piece in self.pieces), strict=True))
-        self.cost, self.lead, self.trail = (np.array(column, np.int64) for column in columns[:3])
-        self.blank, self.context_dependent = (np.array(column, np.bool_) for column in columns[3:])
-        texts = [piece.decode("utf-8", "replace") for piece in self.pieces]
-        self.white = np.array([not text.strip() for text in texts])
-        self.spaced = np.array([piece[:1] == b" " for piece in self.pieces])
-        self.solid = np.array([ends_in_ascii(piece) for piece in self.pieces])
-        self.utf8 = utf8.transitions(self.pieces)
+        self.vocabulary = vocabulary = vocabulary_of(tokenizer, max(size, len(tokenizer)))
+        self.pieces, texts = vocabulary.pieces, vocabulary.texts
+        self.white, self.spaced, self.utf8 = vocabulary.white, vocabulary.spaced, vocabulary.utf8
+        self.solid = vocabulary.solid
         self.splits_characters = bool((self.utf8 > 0).any())
+        self._read_costs()
         self.joins: Booleans | None = None
         self.opens: Booleans | None = None
         if self.unit.name == "words":
@@ -184,12 +115,28 @@ class Meter:
         elif self.unit.name == "words-cjk":
             self.joins = np.array([bool(_LETTERS_JOIN.match(t)) for t in texts]) & (self.cost > 0)
             self.opens = np.array([bool(_LETTER_ENDS.search(t)) for t in texts])
-            self.solid &= np.array([t[-1:] not in ("'", "-") for t in texts])  # a space after these changes the count
+            # A space after these changes the count.
+            self.solid = self.solid & np.array([t[-1:] not in ("'", "-") for t in texts])
+
+    def _read_costs(self) -> None:
+        """Make the tables of costs: of plain words, which are most tokens, all at once."""
+        plain, spaced = self.vocabulary.plain, self.spaced
+        self.cost, self.lead, self.trail = (np.zeros(len(plain), np.int64) for _ in range(3))
+        self.blank, self.context_dependent = np.zeros(len(plain), np.bool_), np.zeros(len(plain), np.bool_)
+        tables = (self.cost, self.lead, self.trail, self.blank, self.context_dependent)
+        self.cost[plain] = 1
+        if self.unit.name in _EACH_COUNTS:
+            self.cost[plain] = self.vocabulary.sizes[plain]
+            if self.unit.name == "chars-nospace":
+                self.cost[plain & spaced] -= 1
+            else:
+                self.lead[plain & spaced] = 1
+        for n in (~plain).nonzero()[0].tolist():
+            for table, value in zip(tables, self._costs_of(self.pieces[n]), strict=True):
+                table[n] = value
 
     def _costs_of(self, piece: bytes) -> tuple[int, int, int, bool, bool]:
         """Return (cost, lead, trail, blank, context_dependent) of one token."""
-        if self.unit.name in _EACH_COUNTS and _PLAIN_WORD.fullmatch(piece):
-            return len(piece), int(piece[0] == ord(" ")), 0, False, False
         head, whole, split = utf8.split(piece)
         if self.unit.name == "tokens":
             return (1 if piece else 0), 0, 0, not piece, False

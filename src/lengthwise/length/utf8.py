@@ -45,14 +45,14 @@ def width(lead: int) -> int:
 
 def transitions(pieces: list[bytes]) -> NDArray[np.int64]:
     """Return the state after each token, or -1: (states, tokens)."""
-    table = [[-1] * len(pieces) for _ in STATES]
-    for token, piece in enumerate(pieces):
-        if piece.isascii():
-            table[0][token] = 0
-            continue
+    table = np.full((len(STATES), len(pieces)), -1, np.int64)
+    ascii_only = np.array([piece.isascii() for piece in pieces])
+    table[0, ascii_only] = 0
+    for token in (~ascii_only).nonzero()[0].tolist():
+        piece = pieces[token]
         for state in range(len(STATES)) if 0x80 <= piece[0] < 0xC0 else (0,):
-            table[state][token] = reduce(step, piece, state)
-    return np.array(table, np.int64)
+            table[state, token] = reduce(step, piece, state)
+    return table
 
 
 def split(piece: bytes) -> tuple[int, bytes, bytes]:

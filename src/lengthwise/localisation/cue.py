@@ -4,6 +4,7 @@ Tags around the cue, dashes, labels and brackets stay where they are; the new te
 """
 
 import html
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from .line_breaks import break_lines, fits_in_lines
 from .sharing import Room
 from .styled import Span, Styled, read_tags
 
+_LABEL_BREAK = re.compile(r"(?<=:)\n\Z")  # at the end of a part that stays
 _NO_BREAK = "\u00a0\u202f"  # spaces that may indent a line
 LINE_LOSS = 4  # characters that are not used in a line, because words are not divided; set by hand
 
@@ -99,10 +101,16 @@ class Cue:
         return Room(source[n], chars, style.line if alone else None, lines if alone else None, before, after)
 
     def with_speech(self, texts: Mapping[int, Styled], style: Style, line: int | None, language: str) -> Styled:
-        """Return the cue with new texts for its speech, and with new line breaks."""
+        """Return the cue with new texts for its speech, and with new line breaks.
+
+        A label alone on its line stays there if the rest fits below it.
+        """
         text, starts, spans = "", [], []
+        breaks = []  # line breaks after labels
         for n, part in enumerate(self.parts):
             starts.append(len(text))
+            if n not in texts and (alone := _LABEL_BREAK.search(self.fixed(n))):
+                breaks.append(len(text) + alone.start())
             if n in texts:
                 spans += [_moved(span, len(text)) for span in texts[n].spans]
                 text += texts[n].text
@@ -116,7 +124,11 @@ class Cue:
             return len(text)
 
         around = [replace(span, start=moved(span.start), end=moved(span.end)) for span in self.outer]
-        return _broken(Styled(text, (*around, *spans)), style, line, language)
+        found = _broken(Styled(text, (*around, *spans)), style, line, language)
+        if not breaks or _fits(found.text, style, line):
+            return found
+        joined = "".join(" " if place in breaks else character for place, character in enumerate(text))
+        return _broken(Styled(joined, (*around, *spans)), style, line, language)
 
     def written(self, styled: Styled) -> str:
         """Return a text of this cue as its entry has it, with tags."""
@@ -200,6 +212,13 @@ def _broken(cue: Styled, style: Style, line: int | None, language: str) -> Style
         if span.is_point or start < end:
             spans.append(replace(span, start=start, end=end))
     return Styled(text, tuple(spans))
+
+
+def _fits(text: str, style: Style, line: int | None) -> bool:
+    """Return whether a cue has not too many lines, and none that is too long."""
+    rows = text.split("\n")
+    few = style.lines is None or len(rows) <= style.lines
+    return few and (line is None or all(width(row) <= line for row in rows))
 
 
 def _row_in(text: str, row: str, at: int) -> tuple[int, int]:

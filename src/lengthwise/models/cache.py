@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from platformdirs import user_cache_dir
 
 from .. import atomic
@@ -55,6 +54,8 @@ def built_once(name: str, place: Path, build: Build, say: Say) -> Path:
 
 def _locked(name: str, place: Path, say: Say) -> AbstractContextManager[object]:
     """Acquire the lock of `place` and return it; it is released at the end of a `with` block."""
+    from filelock import FileLock, Timeout  # here: a complete model needs no lock
+
     lock = FileLock(place.parent / f".{place.name}.lock")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,9 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ..errors import ModelNotFound
 from .cache import Say
@@ -35,6 +37,18 @@ def from_hub(name: str, tried: list[tuple[str, str]], say: Say) -> Path:
             "without a network, copy the model's folder to this machine and give its path as the model."
         )
         raise ModelNotFound(name, f"cannot get the model {name!r}.", advice, tried) from error
+
+
+def hub_config(name: str) -> dict[str, Any] | None:
+    """Return the config.json of the hub model `name`, from the hub's cache or fetched alone; None if neither works."""
+    from huggingface_hub import hf_hub_download
+
+    for local in (True, False):
+        with suppress(Exception):  # as in `from_hub`, which reports them
+            return dict(
+                json.loads(Path(hf_hub_download(name, "config.json", local_files_only=local)).read_text("utf-8"))
+            )
+    return None
 
 
 def _snapshot(name: str, *, local: bool) -> Path:

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..errors import how_to_install
+
 _ALL_F32 = "0"  # general.file_type
 _ERROR = 4  # a level of llama.cpp's log
 
@@ -77,8 +79,8 @@ def library() -> Any:
         from llama_cpp import llama_cpp
     except ImportError as error:
         raise ImportError(
-            "a GGUF file needs llama-cpp-python, which is not installed; run pip install 'lengthwise[gguf]' (a C++ "
-            "compiler builds it, which takes minutes)"
+            f"a GGUF file needs llama-cpp-python, which is not installed; {how_to_install('gguf')} (a C++ compiler "
+            "builds it, which takes minutes)"
         ) from error
 
     def log(level: int, text: bytes, _: Any) -> None:

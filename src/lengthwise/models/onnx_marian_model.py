@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..protocols import Tokenizer
-from .conversion.folder import EMBEDDINGS, SETTINGS
-from .conversion.marian import Shape
-from .conversion.marian_graphs import DECODER, ENCODER
+from .conversion.file_names import DECODER, EMBEDDINGS, ENCODER, SETTINGS
+from .conversion.marian_shape import Shape
 
 Control = tuple[dict[str, Any], dict[str, Any]]  # the options of a control, and its weights
 

@@ -16,14 +16,14 @@ from ..protocols import Tokenizer
 from . import registry
 from .cache import Say, built_once, cache_dir, is_complete
 from .conversion.decoder import DecoderShape
-from .conversion.decoder_graph import GRAPH
-from .conversion.folder import SETTINGS
+from .conversion.file_names import GRAPH, SETTINGS
 from .description import DESCRIPTION, WEIGHTS, bundled_for, describe
+from .hub import hub_config
 from .json_tokenizer import JsonTokenizer
 from .onnx_marian_model import Control, OnnxMarian, read_marian
 from .spm_tokenizer import SpmTokenizer
 
-_EDITION = 1  # part of the name of a cached folder: raise it when the conversion of Marian changes
+_EDITION = 2  # part of the name of a cached folder: raise it when the conversion of Marian changes
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def resolve_onnx(name: str, *, say: Say = registry.say) -> tuple[Path, Path | No
     """Return the folder of the converted model called `name`, and the folder of its controls, if it has any."""
     if (known := registry.converted(name)) is not None:
         return known, None
+    if registry.is_on_hub(name) and (config := hub_config(name)) is not None and config.get("model_type") != "marian":
+        raise _not_converted(name)  # before its weights are fetched
     folder = registry.resolve(name)
     description = describe(folder)
     controls = folder if description["controls"] else None
@@ -76,11 +78,15 @@ def resolve_onnx(name: str, *, say: Say = registry.say) -> tuple[Path, Path | No
     if _is_marian(folder):
         return _converted_once(name, folder, say), controls
     if any((folder / file).exists() for file in ("config.json", "adapter_config.json")):
-        advice = f"convert it, `lengthwise export {name} FOLDER`, and name that folder; or use the engine transformers."
-        raise ModelNotFound(name, f"{name!r} has not been converted for the onnx engine.", advice)
+        raise _not_converted(name)
     if (base := str(description["base_model"])) == name:
         raise ValueError(f"{folder} names itself as its base model; write the path of the base in {DESCRIPTION}")
     return resolve_onnx(base, say=say)[0], controls
+
+
+def _not_converted(name: str) -> ModelNotFound:
+    advice = f"convert it, `lengthwise export {name} FOLDER`, and name that folder; or use the engine transformers."
+    return ModelNotFound(name, f"{name!r} has not been converted for the onnx engine.", advice)
 
 
 def is_convertible(name: str) -> bool:

@@ -60,6 +60,11 @@ def known() -> list[Known]:
     return rows
 
 
+def has_short_name(name: str) -> bool:
+    """Return whether `known` lists a model of this name. No file of a model is read."""
+    return name in _bundled() or name in KNOWN
+
+
 def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
@@ -150,8 +155,10 @@ def _bundled() -> list[str]:
 
 def good_for(name: str) -> str | None:
     """Return what the bundled model called `name` is good for, if its card says so."""
-    found = _about(BUNDLED / name.lower())[0].get("good_for") if name.lower() in _bundled() else None
-    return None if found is None else str(found)
+    card = BUNDLED / name.lower() / "README.md"
+    if name.lower() not in _bundled() or "\ngood_for:" not in card.read_text(encoding="utf-8"):  # parsing takes time
+        return None
+    return str(_about(card.parent)[0]["good_for"])
 
 
 def _card(folder: Path) -> tuple[str, str]:

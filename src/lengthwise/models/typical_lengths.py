@@ -80,15 +80,37 @@ def explain(model: str, task: Task, budget: Budget, source: str) -> Verdict:
 def _sentence(known: Verdict, budget: Budget, task: Task) -> str:
     assert known.usual is not None
     low, high = known.usual
-    what = f"the shortest that {known.model} finds" if task == "shorten" else f"what {known.model} writes"
-    what += f" for such a source ({low} to {high} {known.unit}, {known.texts} texts measured)"
+    if task == "shorten":
+        return _of_shortened(known, budget)
+    what = f"what {known.model} writes for such a source ({low} to {high} {known.unit}, {known.texts} texts measured)"
     if budget.high is not None and budget.high < low:
         said = f"below the 5th percentile of {what}"
     elif budget.low > high:
         said = f"above the 95th percentile of {what}"
-    else:  # to the nearest five percent: a hundred texts say no more
-        said = f"about {5 * round((known.share or 0) / 5)} % of {what} is within it"
+    else:
+        said = f"about {_rounded(known)} % of {what} is within it"
     return said if known.shortest is None else f"{said}; the shortest found is {known.shortest}"
+
+
+def _of_shortened(known: Verdict, budget: Budget) -> str:
+    """Return the sentence for a shortener, whose usual lengths are the shortest that it found."""
+    assert known.usual is not None
+    low, high = known.usual
+    if budget.high is not None and budget.high < low:
+        said = "this budget is below that"
+    elif budget.low > high:
+        said = "this budget is above that"
+    else:
+        said = f"about {_rounded(known)} % are within this budget"
+    measured = f"{known.model} shortened {known.texts} texts like this one as far as it could"
+    return (
+        f"{measured}; 90 % of the results have {low} to {high} {known.unit}; {said}; the shortest has {known.shortest}"
+    )
+
+
+def _rounded(known: Verdict) -> int:
+    """Return the share of texts to the nearest five percent: a hundred texts say no more."""
+    return 5 * round((known.share or 0) / 5)
 
 
 def _lengths(pairs: list[Pair], source: int | None) -> list[int]:

@@ -16,6 +16,8 @@ from ..engines.base import Engine, Ids, LengthInputs
 
 Floats = NDArray[np.float32]
 
+MAX_GAP_INSIDE = 2.0  # nats below the best token; chosen on invented words of two translators, see docs/LOG.md
+
 
 @dataclass(frozen=True)
 class TokenScores:
@@ -60,6 +62,17 @@ def judged_without_length(scores: TokenScores, own: TokenScores, full_stops: NDA
     """
     lower = np.minimum(scores.agreement, own.agreement)
     return TokenScores(np.where(full_stops, lower, scores.agreement), own.end_ratio, own.score)
+
+
+def without_bent_words(scores: TokenScores, inside_words: NDArray[np.bool_]) -> TokenScores:
+    """Return `scores` in which unlikely tokens inside a word count as forced: "horizal" in place of "horizontal".
+
+    Under a tight limit, a search finds shorter texts by ending a long word in another way. A word's first token may be
+    unlikely, because another word is more usual; a later one is unlikely if the word does not exist.
+    `inside_words` (rows, time): the tokens that go on with a word.
+    """
+    bent = inside_words & (scores.score < -MAX_GAP_INSIDE)
+    return replace(scores, agreement=np.where(bent, 0, scores.agreement))
 
 
 def can_judge_without_length(engine: Engine, unit: str) -> bool:

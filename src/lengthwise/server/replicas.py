@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 from ..engines.threads import threads
+from ..errors import how_to_install
 from ..integrations.ray import Placement, connect, placement, quiet_ray
 from .app import make_app
 from .metrics import joined_page
@@ -147,7 +148,7 @@ def ray_serve() -> tuple[Any, Any]:
         ray = quiet_ray()
         from ray import serve
     except ImportError:
-        missing = "several replicas need Ray Serve, which is not installed; run pip install 'lengthwise[replicas]'"
+        missing = f"several replicas need Ray Serve, which is not installed; {how_to_install('replicas')}"
         raise ImportError(missing) from None
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     return ray, serve

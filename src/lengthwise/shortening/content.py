@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import regex
 
+from ..length.addresses import WINDOWS_PATH
 from . import words
 from .pieces import Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
@@ -111,6 +112,8 @@ def _is_gone(piece: Piece, there: set[str]) -> bool:
 def is_format(placeholder: str) -> bool:
     """Return whether a program needs the placeholder: it is no address and no symbol."""
     if placeholder.startswith(("/", "~/", "./", "../")) or not any(map(str.isascii, placeholder)):
+        return False
+    if regex.match(WINDOWS_PATH, placeholder):
         return False
     return "://" not in placeholder and "@" not in placeholder.strip("%@")
 

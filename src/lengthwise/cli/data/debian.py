@@ -5,7 +5,7 @@ from typing import Annotated
 
 from .. import options
 from ..options import argument, flag, option
-from ..terminal import console, print_json, print_message
+from ..terminal import print_json, print_message, status
 
 
 def debian(
@@ -30,9 +30,9 @@ def debian(
         if message.startswith(("E:", "W:")):  # errors and warnings of apt
             print_message(message)
         else:
-            status.update(message)
+            change(message)
 
-    with console().status("reading") as status:
+    with status("reading") as change:
         report = build(pair, out, progress=show, rebuild=rebuild, indices=indices)
     if as_json:
         print_json(report)

@@ -15,10 +15,9 @@ import numpy as np
 
 from .countdown_head import countdown_head
 from .decoder import DecoderShape
+from .file_names import GRAPH
 from .graph_builder import FLOAT, INT32, INT64, OURS, Graph
 from .weights import Weight
-
-GRAPH = "model.onnx"
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from . import gpt2_graph, llama_graph
+from .file_names import EMBEDDINGS, ENCODER, SETTINGS
 from .gpt2 import Gpt2
 from .llama import Llama
 from .marian import Marian
-from .marian_graphs import ENCODER, save_decoder, save_encoder
+from .marian_graphs import save_decoder, save_encoder
 from .weights import Channels8, dense
-
-SETTINGS = "onnx.json"
-EMBEDDINGS = "embeddings.safetensors"
 
 
 def save_converted(model: Llama | Gpt2, folder: Path, *, eos: list[int], pad: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .overflow import signed_weights_overflow
 from .weights import BLOCK, Blocks8, Channels8, Dense, Floats, Linear, Weight
 
 OURS = "com.microsoft"  # operators of onnxruntime
@@ -103,8 +104,10 @@ class Graph:
         largest = self.node("Max", largest, self.constant(np.float32(1e-12)))
         step, zero = self.constant(np.float32(1 / _LEVELS)), self.constant(np.uint8(_ZERO))
         q = self.node("QuantizeLinear", self.node("Div", x, largest), step, zero)
-        scale, signed = self.constant(weight.scale), self.constant(np.int8(0))
-        inputs = (q, self.constant(weight.q.T), step, scale, zero, signed)
+        weights, weight_zero = weight.q.T, self.constant(np.int8(0))
+        if signed_weights_overflow():  # onnxruntime would convert them, which takes most of the time of its start
+            weights, weight_zero = weights.view(np.uint8) ^ 128, zero  # numbers from -128 become numbers from 0
+        inputs = (q, self.constant(weights), step, self.constant(weight.scale), zero, weight_zero)
         return self.node("Mul", self.node("MatMulIntegerToFloat", *inputs, domain=OURS), largest)
 
     def affine(self, x: str, layer: Linear) -> str:

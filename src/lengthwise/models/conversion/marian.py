@@ -6,25 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .marian_shape import Shape
 from .weights import Dense, Floats, Linear, Norm, Weight, stacked
 
 _ACTIVATIONS = ("relu", "swish", "silu", "gelu")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The sizes of an encoder-decoder."""
-
-    vocabulary: int
-    width: int
-    layers: int  # of the decoder
-    heads: int  # of the decoder
-    window: int  # positions
-    activation: str
-
-    @property
-    def head_size(self) -> int:
-        return self.width // self.heads
 
 
 @dataclass(frozen=True)

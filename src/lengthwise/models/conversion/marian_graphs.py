@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from .countdown_head import countdown_head
+from .file_names import DECODER, ENCODER
 from .graph_builder import FLOAT, INT64, OURS, Graph
-from .marian import DecoderLayer, EncoderLayer, Marian, Shape
+from .marian import DecoderLayer, EncoderLayer, Marian
+from .marian_shape import Shape
 from .weights import Linear, Norm
 
-ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 _EPSILON = 1e-5  # of the layer norms
 
 
