@@ -93,6 +93,8 @@ def measured(decoder: DocumentDecoder, documents: Documents, refs: Documents, me
         "right_count": 1 - len(wrong) / len(documents),
         "repaired_sentences": sum(len(draft.alone) for draft in drafts) / len(hyps),
         "windows": sum(draft.windows for draft in drafts),
+        # the sentences of each piece, and how many of them were in a window with a wrong number
+        "pieces": [(len(part), len(draft.alone)) for (_, part), draft in zip(places, drafts, strict=True)],
         "seconds": seconds,
         "scores": {
             one.name: {"value": one.value, "interval": one.interval, "signature": one.signature} for one in scores
