@@ -214,6 +214,7 @@ def test_rows_that_were_translated_without_a_length_have_no_budget(cli, files):
 
 
 def test_a_reverse_model_that_is_not_there_is_one_short_line(cli, files):
-    code, out, err = cli(*ask(files), "--reverse", "nosuch")
-    assert (code, out) == (2, "")
-    assert err.startswith("lengthwise: no model called 'nosuch'. What to do: use one of")
+    for metrics in ([], ["--metrics", "coverage"]):  # --reverse gives its model to the metrics that need one
+        code, out, err = cli(*ask(files), "--reverse", "nosuch", *metrics)
+        assert (code, out) == (2, "")
+        assert err.startswith("lengthwise: no model called 'nosuch'. What to do: use one of")

@@ -52,7 +52,7 @@ def evaluate(
     mode = DecodingMode(system, beams, candidates, soft, truncate, length_penalty, rerank)
     names = options.field_names(fields)
     check_inputs(data, asked, names, against)
-    settings: dict[str, Any] = {"limit": limit, "fields": names, "metrics": options.metric_names(metrics)}
+    settings: dict[str, Any] = {"limit": limit, "fields": names, "metrics": options.metric_names(metrics, reverse)}
     settings |= {"reverse": reverse, "against": against, "weights": fingerprint(folder(model))}
     writer = load(model, device)
     with progress_bar() as bar:

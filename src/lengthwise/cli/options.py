@@ -69,12 +69,17 @@ def _jsonl(path: Path) -> Path:
 JsonlOut = Annotated[Path, typer.Argument(help="The .jsonl file to write, or to resume.", callback=_jsonl)]
 
 
-def metric_names(text: str | None) -> list[str] | None:
-    """'bleu,chrf' → ['bleu', 'chrf']"""
-    names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    if text is not None and not names:
+def metric_names(text: str | None, reverse: str | None = None) -> list[str] | None:
+    """'bleu,chrf' → ['bleu', 'chrf']; without the metrics that a model given by --reverse adds."""
+    from ..metrics.likelihood import reverse_metrics
+
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
         raise UsageError(f"--metrics takes names such as bleu,mae; got {text!r}")
-    return names or None
+    added = {name.partition(":")[0] for name in reverse_metrics(reverse)}
+    return [name for name in names if name.lower() not in added]
 
 
 def field_names(text: str | None) -> tuple[str, str] | None:

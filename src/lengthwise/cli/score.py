@@ -49,9 +49,9 @@ def score(
     system = systems[0]
     if bins and system.texts.budgets is None:
         raise UsageError("--bins needs target lengths: give --length, or JSON Lines with budgets")
-    named, also = options.metric_names(metrics), reverse_metrics(reverse)
+    named, also = options.metric_names(metrics, reverse), reverse_metrics(reverse)
     verdicts = [one.verdicts(named) for one in systems]
-    named = [name for name in named if name not in verdicts[0]] if named else None
+    named = None if named is None else [name for name in named if name not in verdicts[0]]
     _translate_back([*(named or ()), *also], [one.texts for one in systems])
     title = system.title(src or next(iter(ref or []), None), asked)
     given: dict[str, Any] = {"metrics": named, "also": also, "more": verdicts[0], "bins": bins, "title": title}
