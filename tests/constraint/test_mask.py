@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
 
 from length_cases import KINDS, byte_words, limits, noise, text_and_length
 from lengthwise.constraint.mask import UNLIMITED, LengthConstraint
@@ -258,11 +260,23 @@ def test_a_full_stop_after_a_closing_token_gives_the_exact_length(byte_bpe, unit
     assert unit != "chars" or len(set(lengths)) > 3
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 36), (1, 500), (500, 500)])
-def test_only_a_narrow_window_near_its_end_has_closing_tokens(byte_bpe, low, high):
+@pytest.mark.parametrize(("low", "high"), [(0, 36), (34, 37), (1, 500), (500, 500)])
+def test_only_an_exact_length_near_its_end_has_closing_tokens(byte_bpe, low, high):
     written = byte_bpe("The dog has the fox. It is a cold", add_special_tokens=False)["input_ids"]
     constraint = LengthConstraint(Meter(byte_bpe, "chars"), [low], [high], eos=[2], written=[written])
     scores = noise(torch.Generator().manual_seed(3), 1, len(byte_bpe))
+    assert constraint.closings(scores, constraint.apply(scores), -99.0, 5) == ([], [])
+
+
+def test_a_tokenizer_without_a_bare_full_stop_has_no_closing_tokens():
+    words = ["[UNK]", "[PAD]", "[SEP]", "the", "dog", ".", "##s", "a"]  # WordPiece: "." is decoded as " ."
+    pieces = Tokenizer(models.WordPiece({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    pieces.decoder = decoders.WordPiece(cleanup=False)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=pieces, unk_token="[UNK]", pad_token="[PAD]", eos_token="[SEP]"
+    )
+    constraint = LengthConstraint(Meter(tokenizer, "chars"), [9], [9], eos=[2], written=[[3]])
+    scores = torch.zeros(1, len(words))
     assert constraint.closings(scores, constraint.apply(scores), -99.0, 5) == ([], [])
 
 

@@ -297,5 +297,5 @@ def test_any_other_text_is_refused(text):
 
 @pytest.mark.parametrize("text", ["free", "None", " any length "])
 def test_no_limit_is_no_budget(text):
-    with pytest.raises(ValueError, match="leave out --length"):
+    with pytest.raises(ValueError, match="give it no length"):
         Budget.parse(text)

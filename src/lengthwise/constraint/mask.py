@@ -127,15 +127,15 @@ class LengthConstraint:
     def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
         """Return rows and tokens after each of which a full stop ends the row inside its limits, the likeliest first.
 
-        Only for rows whose limits are close together. `kept`: what `apply` returned for the `scores`. `least`: the
-        log of a token's probability over that of the likeliest one. `most`: the number of tokens for each row.
+        Only for rows of an exact length. `kept`: what `apply` returned for the `scores`. `least`: the log of a token's
+        probability over that of the likeliest one. `most`: the number of tokens for each row.
         """
-        at, state = self.state, self._costs.state(self.state)
-        left, missing = self.high - at.used, self.low - at.used
-        near = (self.low > 0) & (self.high - self.low < self._landing) & (left > 0) & (left <= _LAST_UNITS)
         rows: list[int] = []
         tokens: list[int] = []
-        for row in (near & self.finish & at.begun & (at.utf8_state == 0)).nonzero()[0].tolist():
+        if not len(near := self.near_exact_end()):
+            return rows, tokens
+        state, left, missing = self._costs.state(self.state), self.high - self.state.used, self.low - self.state.used
+        for row in near.tolist():
             own, allowed = to_numpy(scores[row]), to_numpy(kept[row])
             cost = _widened(self._costs.by_state[state[row]][None], len(own), BANNED)[0]  # with the full stop's
             ends_word = _widened(self._costs.ends_word[None], len(own), False)[0]
@@ -145,6 +145,17 @@ class LengthConstraint:
             rows += [row] * len(found)
             tokens += found.tolist()
         return rows, tokens
+
+    def near_exact_end(self) -> Integers:
+        """Return the rows of an exact length that a full stop could soon end; none if the tokenizer has no full stop.
+
+        Rows with a window are left out: a stream may have released a sentence end in it already.
+        """
+        if not len(self._costs.plain_stops):
+            return np.zeros(0, np.int64)
+        at, left = self.state, self.high - self.state.used
+        near = (self.low == self.high) & (left > 0) & (left <= _LAST_UNITS)
+        return (near & self.finish & at.begun & (at.utf8_state == 0)).nonzero()[0]
 
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""

@@ -52,6 +52,8 @@ class MixedConstraint:
         rows: list[int] = []
         tokens: list[int] = []
         for own, part in self._parts:
+            if not len(part.near_exact_end()):
+                continue  # before the scores of its rows are copied
             some, found = part.closings(scores[own], kept[own], least, most)
             rows += [own[row] for row in some]
             tokens += found

@@ -5,8 +5,8 @@ translated with a cost per character: their translations are shorter. Of the oth
 if it is clearly shorter than the best and nearly as probable.
 
 With ratios, each sentence is translated without a cost, and within these multiples of its own length with each cost: a
-limit alone is mostly met by leaving out the end. A reverse model chooses among all beams. One that says much less than
-the translation without a limit, as a whole or at its end, is not kept.
+limit alone is mostly met by leaving out the end. A reverse model chooses among all beams. A translation is dropped if
+that model recovers much less of the source from it, as a whole or at its end, than from the one without a limit.
 
 Rows are written batch by batch: an interrupted run can be resumed. Sentences without a finished translation are
 counted, not written.
@@ -32,7 +32,7 @@ from ..length.units import measure
 from ..scoring.reverse import ReverseModel
 from .candidates import malformed, whole_and_tail
 from .prompts import Prompt
-from .row_files import RowFiles, append
+from .row_files import Row, RowFiles, append
 
 _FIELDS = ("id", "source", "target")
 _SHORT = ".short"
@@ -75,12 +75,16 @@ def gather(
 
     `reverse`: the target-to-source model that chooses among translations within `settings.ratios`.
     """
-    _check_ids(sentences)
+    if bool(reverse) != bool(settings.ratios):
+        raise ValueError("translations within ratios need a reverse model, which has no other use here")
+    _check_ids(sentences, [_SHORT, *(f".{ratio}x" for ratio in settings.ratios)])
     files = RowFiles(out, "translations")
     files.begin({"model": writer.name, "reverse": reverse.name if reverse else None} | asdict(settings), {})
     done = {row["id"] for row in files.resume(out, _FIELDS)}
     tokenizer, report = writer.tokenizer, Report()
-    search = MarianBeams(writer.model, settings.beams, torch.from_numpy(Meter(tokenizer, "chars").cost).float())
+    chars = Meter(tokenizer, "chars").cost
+    search = MarianBeams(writer.model, settings.beams, torch.from_numpy(chars).float())
+    space = int(chars[tokenizer(text_target="a")["input_ids"]].sum()) - 1  # 1 if a first word begins with a space
     todo = [sentence for sentence in sentences if sentence.id not in done]
     progress(len(sentences) - len(todo))
     with out.open("ab") as stream:
@@ -93,14 +97,16 @@ def gather(
             sources, limit = [ids for _, ids in group], width * 3 // 2 + 16
             found = search.translate(sources, limit, costs, rows=rows)
             kept = [_chosen(beams, cost, settings.margin, tokenizer) for beams, cost in zip(found, costs, strict=True)]
-            written = [
+            written: list[Row] = [
                 {"id": sentence.id + end, "source": sentence.text, "target": text, "cost": cost}
                 for (sentence, _), texts, cost in zip(group, kept, costs, strict=True)
                 for end, text in zip(("", _SHORT), texts, strict=False)
             ]
             if reverse:
-                shorter = _shorter(search, group, limit, settings, rows)
+                shorter = _shorter(search, group, limit, settings, rows, space)
                 written += _within(group, kept, shorter, reverse, settings, tokenizer)
+            place = {sentence.text: number for number, (sentence, _) in enumerate(group)}
+            written.sort(key=lambda row: place[row["source"]])  # an interrupted write loses rows of one sentence only
             append(stream, written)
             report.sentences += len(group)
             report.written += len(written)
@@ -109,12 +115,13 @@ def gather(
     return report
 
 
-def _check_ids(sentences: list[Prompt]) -> None:
-    """Raise if a sentence has the id that the second translation of another one would have."""
+def _check_ids(sentences: list[Prompt], ends: list[str]) -> None:
+    """Raise if a sentence has the id that a further translation of another one would have. `ends`: of such ids."""
     ids = {sentence.id for sentence in sentences}
-    if taken := next((id_ for id_ in sorted(ids) if id_ + _SHORT in ids), None):
-        reason = f"the second would be that of a shorter translation of {taken!r}"
-        raise DataError(f"two sentences have the ids {taken!r} and {taken + _SHORT!r}, but {reason}; rename it")
+    for end in ends:
+        if taken := next((id_ for id_ in sorted(ids) if id_ + end in ids), None):
+            reason = f"the second would be that of a shorter translation of {taken!r}"
+            raise DataError(f"two sentences have the ids {taken!r} and {taken + end!r}, but {reason}; rename it")
 
 
 def _groups(
@@ -142,16 +149,24 @@ def _groups(
 
 
 def _shorter(
-    search: MarianBeams, group: list[tuple[Prompt, list[int]]], limit: int, settings: Settings, rows: int
+    search: MarianBeams, group: list[tuple[Prompt, list[int]]], limit: int, settings: Settings, rows: int, space: int
 ) -> list[list[Hypothesis]]:
-    """Return the translations of each sentence within every ratio with every cost; scores are mean log P of tokens."""
+    """Return the translations of each sentence within every ratio with every cost; scores are mean log P of tokens.
+
+    `space`: characters that the tokens of a translation have before its first word.
+    """
     found: list[list[Hypothesis]] = [[] for _ in group]
     for ratio, cost in product(settings.ratios, sorted(set(settings.char_costs))):
-        limits = [int(ratio * measure(sentence.text, "chars")) for sentence, _ in group]
+        limits = [_most(ratio, sentence) + space for sentence, _ in group]
         beams = search.translate([ids for _, ids in group], limit, [cost] * len(group), limits, rows)
         for some, more in zip(found, beams, strict=True):
             some += [Hypothesis(one.ids, search.mean_log_prob(one, cost)) for one in more]
     return found
+
+
+def _most(ratio: float, sentence: Prompt) -> int:
+    """Return the characters that a translation of the sentence within this ratio may have."""
+    return int(ratio * measure(sentence.text, "chars") + 1e-9)
 
 
 def _within(
@@ -185,7 +200,7 @@ def _within(
     for (sentence, _), texts, some in zip(group, usual, good, strict=True):
         taken = set(texts)
         for ratio in sorted(settings.ratios):
-            most = int(ratio * measure(sentence.text, "chars"))
+            most = _most(ratio, sentence)
             _, best = max((one for one in some if measure(one[1], "chars") <= most), default=(0.0, ""))
             if best and best not in taken and measure(texts[0], "chars") > most:
                 taken.add(best)

@@ -66,7 +66,8 @@ class MarianBeams:
         """Return the finished translations of each source, best first; none if no beam ends within `limit` tokens.
 
         `char_costs`: nats that each character costs, per source. `max_chars`: characters that a translation may have,
-        per source. `rows` and a width that is a multiple of 16 make batches of one shape, which share a graph.
+        per source, with the space before its first word. `rows` and a width that is a multiple of 16 make batches of
+        one shape, which share a graph.
         """
         config = self.model.config
         rows, width = max(rows, len(sources)), -(-max(map(len, sources)) // 16) * 16
@@ -237,7 +238,7 @@ class _Batch:
         self.step += 1
         # As in transformers: finished if no beam can become better than the worst translation, at its present length.
         self.done |= self.ended_score.amin(1) >= self.score[:, 0] / self._divisor(self.step)[:, 0]
-        self.done |= (self.score[:, 0] < _NEVER / 2) | (self.step >= self.limit)  # no beam fits any more; too long
+        self.done |= (self.score[:, 0] < _NEVER / 2) | (self.step >= self.limit)  # or if no likely token fits
 
     def _divisor(self, size: Tensor) -> Tensor:
         """Return what the summed scores of texts of `size` tokens are divided by: (rows, 1)."""

@@ -16,9 +16,9 @@ from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
 from .requests import BATCH_TOKENS, Listener, Request
 
-ROUNDS = {12: 4, 20: 6, 48: 8}  # tokens that are removed, in this order: samples for each text
+ROUNDS = {12: 4, 20: 6, 48: 8}  # tokens that are removed: samples of each text; in this order
 MAX_GROWTH = 3  # maximum of new tokens, as a multiple of those removed
-DEEPEST = sum(ROUNDS)  # the most tokens of a first draft that all rounds together can remove
+DEEPEST = sum(ROUNDS.keys())  # the most tokens of a first draft that all rounds together can remove
 SEED_STEP = 7_919  # between the seeds of a text's candidates
 
 Drafts = dict[int, list[Draft]]  # by the place of the request

@@ -128,8 +128,10 @@ class TokenChoice:
 
     def _fork(self, token: Array, scores: Array, kept: Array, going: NDArray[np.bool_]) -> Array:
         """Add a row for each other token after which a full stop may end a row; return the tokens of all rows."""
-        chosen, places = token.tolist(), self._spans[-1].places
         rows, tokens = self.constraint.closings(scores, kept, _LEAST, FORKS)
+        if not rows:
+            return token
+        chosen, places = token.tolist(), self._spans[-1].places
         tried: list[tuple[int, int]] = []
         taken = Counter[int]()
         for row, other in zip(rows, tokens, strict=True):

@@ -59,7 +59,7 @@ class Budget:
         found = _PHRASE.fullmatch(" ".join(text.split()).lower())
         if found is None or found["word"] not in (_WORDS if found["high"] is None else _WINDOW_WORDS):
             if text.strip().lower() in _NO_LIMIT:
-                advice = "for a translation of any length, give no length: leave out --length"
+                advice = "it sets no limit; only a translation can do without one: give it no length"
                 raise ValueError(f"cannot read {text!r} as a budget; {advice}")
             meant = _meant(text)
             raise ValueError(f"cannot read {text!r} as a budget; " + (f"did you mean {meant!r}?" if meant else _FORMS))

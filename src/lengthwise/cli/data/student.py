@@ -16,13 +16,11 @@ def student(
     out: options.JsonlOut,
     model: Annotated[str, option("The teacher: a Marian translator, by name, folder or hub id.")],
     beams: Annotated[int, integer("Beam size.")] = 4,
-    char_cost: Annotated[
-        str, option("Costs in nats per character: one per sentence; with --ratios, each.", "LIST")
-    ] = "0",
+    char_cost: Annotated[str, option("Costs in nats per character: one a sentence; with --ratios, all.", "LIST")] = "0",
     margin: Annotated[float, option("How much less probable a shorter beam may be, per token.", "NATS", min=0)] = 0.1,
     ratios: Annotated[str, option("Also translate within these multiples of the source's length.", "LIST")] = "",
-    reverse: Annotated[str, option("The target-to-source model that chooses among these.", "MODEL")] = "",
-    reverse_margin: Annotated[float, option("Their loss in mean log P(source | translation).", "NATS", min=0)] = 0.75,
+    reverse: Annotated[str, option("Target-to-source model that chooses what --ratios adds.", "MODEL")] = "",
+    reverse_margin: Annotated[float, option("Its loss, per token, compared with no limit.", "NATS", min=0)] = 0.75,
     batch_tokens: Annotated[int | None, integer("Source tokens per batch. [default: GPU 32768, else 1024]")] = None,
     seed: options.Seed = 0,
     device: options.Device = None,
