@@ -148,8 +148,9 @@ def command(*args: str, data: bytes = b"") -> dict[str, Any]:
             code: Any = main(args)
         except Exception as error:  # a bug: a user would see a traceback
             code = repr(error)
-    # Progress bars of libraries go to stderr and have carriage returns in them.
-    said = "".join(line for line in err.getvalue().splitlines(True) if "\r" not in line)
+    # Progress bars of libraries go to stderr and have carriage returns in them; a conversion is announced once.
+    lines = err.getvalue().splitlines(True)
+    said = "".join(line for line in lines if "\r" not in line and not line.startswith("converting "))
     return {"code": code, "out": _parsed(_masked(out.getvalue())), "err": _masked(said)}
 
 
