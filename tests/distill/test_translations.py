@@ -199,7 +199,7 @@ def ask(tmp_path):
 def test_the_command(ask, book, monkeypatch, tmp_path, capfd):
     asked = []
     command = sys.modules["lengthwise.cli.data.translations"]
-    monkeypatch.setattr(command, "load", lambda name, device: asked.append(name) or book.writer)
+    monkeypatch.setattr(command, "load_in_bfloat16", lambda name, device: asked.append(name) or book.writer)
     monkeypatch.setattr("lengthwise.distill.sampler.Sampler", lambda writer, **options: book)
     monkeypatch.setattr("lengthwise.scoring.reverse.ReverseModel", Judge)
     ask += ["--model", "there", "--reverse", "back", "--reference-model", "plain", "--ratios", "0.9,1,1.2"]

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -211,10 +212,10 @@ def test_each_row_of_a_batch_has_its_own_listener(engine):
     assert written[1].text == writer.write("The dog.", "at most 60 words")[0].text
 
 
-def test_rows_that_have_ended_are_dropped(engine):
-    """A batch of short and long texts takes fewer rows with every quarter that ends, and each text is its own."""
-    writer, seen = Writer(engine), []
-    prefill = engine.prefill
+@contextmanager
+def rows_of_steps(engine):
+    """Yield a list that receives the number of rows of each decoding step."""
+    seen, prefill = [], engine.prefill
 
     def watched(*args, **options):
         rows = prefill(*args, **options)
@@ -223,9 +224,16 @@ def test_rows_that_have_ended_are_dropped(engine):
         return rows
 
     engine.prefill = watched
-    budgets = ["at most 10 chars", "exactly 12 chars", "at most 3 words", "exactly 60 words"]
-    together = writer.write(["The dog."] * 4, budgets, finish=False)
+    yield seen
     del engine.prefill
+
+
+def test_rows_that_have_ended_are_dropped(engine):
+    """A batch of short and long texts takes fewer rows with every quarter that ends, and each text is its own."""
+    writer = Writer(engine)
+    budgets = ["at most 10 chars", "exactly 12 chars", "at most 3 words", "exactly 60 words"]
+    with rows_of_steps(engine) as seen:
+        together = writer.write(["The dog."] * 4, budgets, finish=False)
     assert set(seen) >= {4, 1}
     assert seen == sorted(seen, reverse=True)
     assert all(one.fits for one in together)
@@ -238,20 +246,11 @@ def test_rows_that_have_ended_are_dropped(engine):
 
 def first_drafts(engine, budget, **options):
     """The drafts of one text, and how many rows were decoded over all steps."""
-    writer, rows_stepped = Writer(engine), []
-    prefill = engine.prefill
-
-    def watched(*args, **more):
-        rows = prefill(*args, **more)
-        step = rows.step
-        rows.step = lambda tokens: rows_stepped.append(len(tokens)) or step(tokens)
-        return rows
-
-    engine.prefill = watched
+    writer = Writer(engine)
     request = writer.requests.make(0, "The dog.", budget)
-    [drafts] = writer.decoder.drafts([request], 1, decoding_options(1, 0, {}), **options).values()
-    del engine.prefill
-    return drafts, rows_stepped
+    with rows_of_steps(engine) as seen:
+        [drafts] = writer.decoder.drafts([request], 1, decoding_options(1, 0, {}), **options).values()
+    return drafts, seen
 
 
 @pytest.mark.parametrize("budget", ["exactly 40 chars", "exactly 12 words", "exactly 20 tokens"])

@@ -60,6 +60,14 @@ def prepare(name: str, device: str | None, *, dtype: str | None = None, engine: 
     return engine
 
 
+def load_in_bfloat16(name: str, device: str | None) -> "Writer":
+    """Return a writer of transformers. On a GPU the model is converted to bfloat16, unless it is stored as float16."""
+    writer = load(name, device)
+    if writer.model.device.type == "cuda" and str(writer.model.dtype) != "torch.float16":
+        writer.model.bfloat16()
+    return writer
+
+
 def load_endpoint(name: str, max_calls: int | None) -> "EndpointWriter":
     """Return a writer for the model behind an API that is called openai:NAME@URL."""
     from ..endpoints.client import Endpoint

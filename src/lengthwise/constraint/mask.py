@@ -125,7 +125,7 @@ class LengthConstraint:
     # ---- closing a row
 
     def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
-        """Return rows and tokens after each of which a full stop ends the row inside its limits, the likeliest first.
+        """Return rows and tokens after each of which a full stop gives the row its length, the likeliest first.
 
         Only for rows of an exact length. `kept`: what `apply` returned for the `scores`. `least`: the log of a token's
         probability over that of the likeliest one. `most`: the number of tokens for each row.
@@ -134,12 +134,12 @@ class LengthConstraint:
         tokens: list[int] = []
         if not len(near := self.near_exact_end()):
             return rows, tokens
-        state, left, missing = self._costs.state(self.state), self.high - self.state.used, self.low - self.state.used
+        state, left = self._costs.state(self.state), self.high - self.state.used
         for row in near.tolist():
             own, allowed = to_numpy(scores[row]), to_numpy(kept[row])
             cost = _widened(self._costs.by_state[state[row]][None], len(own), BANNED)[0]  # with the full stop's
             ends_word = _widened(self._costs.ends_word[None], len(own), False)[0]
-            closes = (cost <= left[row]) & (cost >= missing[row]) & ends_word
+            closes = (cost == left[row]) & ends_word
             found = (closes & (allowed > -math.inf) & (own >= own.max() + least)).nonzero()[0]
             found = found[np.argsort(-own[found], kind="stable")[:most]]
             rows += [row] * len(found)

@@ -81,7 +81,7 @@ def gather(
     files = RowFiles(out, "translations")
     files.begin({"model": writer.name, "reverse": reverse.name if reverse else None} | asdict(settings), {})
     done = {row["id"] for row in files.resume(out, _FIELDS)}
-    tokenizer, report = writer.tokenizer, Report()
+    tokenizer, report, on_gpu = writer.tokenizer, Report(), writer.model.device.type == "cuda"
     chars = Meter(tokenizer, "chars").cost
     search = MarianBeams(writer.model, settings.beams, torch.from_numpy(chars).float())
     space = int(chars[tokenizer(text_target="a")["input_ids"]].sum()) - 1  # 1 if a first word begins with a space
@@ -91,9 +91,7 @@ def gather(
         for group, width in _groups(tokenizer, todo, batch_tokens, settings.seed, report):
             drawn = (0.0,) if reverse else settings.char_costs
             costs = [random.Random(one.seed(settings.seed)).choice(drawn) for one, _ in group]
-            rows = (
-                batch_tokens // width if writer.model.device.type == "cuda" else 0
-            )  # batches of one shape share a graph
+            rows = batch_tokens // width if on_gpu else 0  # batches of one shape share a graph
             sources, limit = [ids for _, ids in group], width * 3 // 2 + 16
             found = search.translate(sources, limit, costs, rows=rows)
             kept = [_chosen(beams, cost, settings.margin, tokenizer) for beams, cost in zip(found, costs, strict=True)]

@@ -19,7 +19,11 @@ class SearchResult:
 
 
 class Rows(Protocol):
-    """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes."""
+    """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes.
+
+    Two attributes are optional. `can_select` false: rows cannot be selected. `can_fork` true: they can, and are cheap
+    to add, so that decoding tries several tokens.
+    """
 
     @property
     def scores(self) -> Array:
@@ -33,8 +37,4 @@ class Rows(Protocol):
         """Append one token to each row, (rows,), and compute the next scores."""
 
     def select(self, rows: Array) -> None:
-        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped.
-
-        Two attributes are optional. `can_select` false: rows cannot be selected. `can_fork` true: rows are cheap to
-        add, so that decoding tries several tokens.
-        """
+        """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""

@@ -125,7 +125,7 @@ class Decoder:
         each = len(rows.requests) // len(batch.requests)
         found = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
         can_select = getattr(found, "can_select", True)
-        if can_select and not self.engine.encoder_decoder and getattr(found, "can_fork", False):
+        if not self.engine.encoder_decoder and getattr(found, "can_fork", False):
             choice.starts = [one.start for one in rows.requests]
         choice(found.scores)
         while not choice.done and choice.steps < steps:

@@ -71,8 +71,8 @@ class TokenChoice:
             scores = self.guard.apply(scores)
         kept = self.constraint.apply(scores)
         token = kept.argmax(1) if self.sampler is None else self.sampler(kept, self.steps)
-        closing = converter(scores)(self._closing)
-        if self._closing.any():
+        closing = converter(scores)(self._closing) if self._closing.any() else None  # seldom: it is copied to a GPU
+        if closing is not None:
             token = lib.where(closing, self.constraint.stops(kept), token)
         if self.done:  # the engine's search is still running
             token = lib.full_like(token, self._eos[0])
@@ -80,14 +80,18 @@ class TokenChoice:
             token[closed] = self._eos[0]
         token = lib.where(self._going, token, self._pad)
         own, best, top = scores[self._rows, token], lib.amax(scores, 1), lib.amax(kept, 1)
-        made = lib.where(closing, top, kept[self._rows, token])  # the full stop of a fork was not chosen by its score
+        made, before = kept[self._rows, token], self._going
+        if closing is not None:
+            made, before = (
+                lib.where(closing, top, made),
+                before & ~closing,
+            )  # a fork's full stop was not chosen by score
         end = lib.amax(scores[:, self._ends], 1)
         self._spans[-1].add(token, (own, made, best, top, end))
         self._remember()
-        before = self._going & ~closing
         self._going = before & ~lib.isin(token, self._ends)
         if self.starts:
-            token = self._fork(token, scores, kept, to_numpy(before))
+            token = self._fork(token, scores, kept, before)
         self.steps += 1
         self.done = not self._going.any()
         self.constraint.update(token)
@@ -126,12 +130,15 @@ class TokenChoice:
             self.guard.select(rows)
         self._closing = self._closing[rows]
 
-    def _fork(self, token: Array, scores: Array, kept: Array, going: NDArray[np.bool_]) -> Array:
-        """Add a row for each other token after which a full stop may end a row; return the tokens of all rows."""
+    def _fork(self, token: Array, scores: Array, kept: Array, before: Array) -> Array:
+        """Add a row for each other token after which a full stop may end a row; return the tokens of all rows.
+
+        `before`: whether each row had not ended before this step.
+        """
         rows, tokens = self.constraint.closings(scores, kept, _LEAST, FORKS)
         if not rows:
             return token
-        chosen, places = token.tolist(), self._spans[-1].places
+        chosen, going, places = token.tolist(), to_numpy(before), self._spans[-1].places
         tried: list[tuple[int, int]] = []
         taken = Counter[int]()
         for row, other in zip(rows, tokens, strict=True):
@@ -230,7 +237,7 @@ class TokenChoice:
 
     @cached_property
     def _recorded(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The tokens of all places, (places, steps), and their scores, (5, places, steps)."""
+        """The tokens of all places, (places, steps), and their scores, (5, places, steps). Read after the last step."""
         shape = len(self._spans[0].places) + len(self._forks), self.steps
         tokens, scores = np.full(shape, self._pad), np.zeros((5, *shape), np.float32)
         at = 0

@@ -70,7 +70,7 @@ class DocumentDecoder:
     count    mask the logits so that a window gets as many sentences as its source has, none of them empty
     repair   translate the sentences of a window alone if their number is wrong; if False, missing sentences are empty
              and surplus ones belong to the last, to measure what the model does by itself
-    alone    known translations of single sentences, which repair reads and adds to; default: none are kept
+    alone    translations of single sentences, which repair reads and adds to; several decoders may share them
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class DocumentDecoder:
         alone: dict[str, Ids] | None = None,
     ) -> None:
         trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
-        self.engine, self.beams, self.count, self.repair, self.alone = engine, beams, count, repair, alone
+        self.engine, self.beams, self.count, self.repair = engine, beams, count, repair
+        self.alone: dict[str, Ids] = {} if alone is None else alone
         self.window, self.separator, self._mark = 0, " ", -1
         if trained is not None:
             self.window, self.separator = trained.maximum // 2 if window is None else window, trained.separator
@@ -166,11 +167,10 @@ class DocumentDecoder:
 
     def translate_alone(self, sources: Sequence[str]) -> dict[str, Ids]:
         """Return the translations of single sentences, from `alone` as far as they are there."""
-        known = {} if self.alone is None else self.alone
-        missing = [source for source in dict.fromkeys(sources) if source not in known]
+        missing = [source for source in dict.fromkeys(sources) if source not in self.alone]
         found = self._search([Window([source]) for source in missing], 1) if missing else []
-        known.update((source, _flat(options[0])) for source, options in zip(missing, found, strict=True))
-        return known
+        self.alone.update((source, _flat(options[0])) for source, options in zip(missing, found, strict=True))
+        return self.alone
 
     # ---- windows
 

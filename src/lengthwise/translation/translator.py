@@ -124,7 +124,7 @@ class Translator:
     def _document_decoder(self) -> "DocumentDecoder":
         from .sliding import DocumentDecoder  # here: controls import torch
 
-        decoder = DocumentDecoder(self._engine, beams=self._beams, alone={})
+        decoder = DocumentDecoder(self._engine, beams=self._beams)
         if not decoder.window or self.search.prefix or self.search.hypotheses.needs_length:
             raise ValueError(
                 f"{self.name} was not trained on documents; translate without context, or train such a model"

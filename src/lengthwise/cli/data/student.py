@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from .. import options
-from ..loading import load
+from ..loading import load_in_bfloat16
 from ..options import argument, integer, option
 from ..terminal import UsageError, print_json, progress_bar
 
@@ -51,8 +51,8 @@ def student(
     from ...distill.student_pairs import MAX_SOURCE, Settings, gather
     from ...scoring.reverse import ReverseModel
 
-    writer = _load(model, device)
-    reverse_model = ReverseModel(_load(reverse, device).engine) if reverse else None
+    writer = load_in_bfloat16(model, device)
+    reverse_model = ReverseModel(load_in_bfloat16(reverse, device).engine) if reverse else None
     gpu = writer.model.device.type == "cuda"
     more: dict[str, Any] = {"ratios": limits, "reverse_margin": reverse_margin, "seed": seed}
     settings = Settings(beams=beams, char_costs=costs, margin=margin, **more)
@@ -66,11 +66,3 @@ def student(
     print(f"{out}: {report.written:,} translations of {report.sentences:,} sentences in this run")
     if report.unfinished or report.too_long:
         print(f"left out: {report.unfinished:,} that did not end, {report.too_long:,} of more than {MAX_SOURCE} tokens")
-
-
-def _load(name: str, device: str | None) -> Any:
-    """Return a writer. A model on a GPU is converted to bfloat16, unless it is stored as float16."""
-    writer = load(name, device, engine="transformers")
-    if writer.model.device.type == "cuda" and str(writer.model.dtype) == "torch.float32":
-        writer.model.bfloat16()
-    return writer

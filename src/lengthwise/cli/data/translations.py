@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from .. import options
-from ..loading import load
+from ..loading import load_in_bfloat16
 from ..options import argument, integer, option
 from ..terminal import UsageError, print_json, progress_bar
 
@@ -58,13 +58,13 @@ def translations(
     margins: dict[str, Any] = {"margin": reverse_margin, "tail_margin": tail_margin, "word_margin": token_margin}
     others: dict[str, Any] = {"likelihood_margin": likelihood_margin, "beams": beams, "keep": keep, "seed": seed}
     settings = Settings(each=samples, ratios=targets, char_cost=costs, **sampling, **margins, **others)
-    sampler = Sampler(_load(model, device), **sampling)
+    sampler = Sampler(load_in_bfloat16(model, device), **sampling)
     more: dict[str, Any] = {"rows": batch_size or (4096 if sampler.writer.model.device.type == "cuda" else 96)}
     with progress_bar() as bar:
         more["progress"] = partial(bar.advance, bar.add_task("translating", total=len(asked)))
-        reverse_model = ReverseModel(_load(reverse, device).engine)
+        reverse_model = ReverseModel(load_in_bfloat16(reverse, device).engine)
         if reference_model:
-            more["reference_model"] = Sampler(_load(reference_model, device), **sampling)
+            more["reference_model"] = Sampler(load_in_bfloat16(reference_model, device), **sampling)
         report = gather(sampler, reverse_model, asked, out, settings, **more)
     if as_json:
         print_json(report)
@@ -75,13 +75,3 @@ def translations(
         print(f"target/source characters: mean {report['ratio']:.3f}, best {report['best_ratio']:.3f}; {shares}")
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in report["reasons"].items())
     print(f"left out: {report['dropped']:,}" + (f" ({reasons})" if reasons else ""))
-
-
-def _load(name: str, device: str | None) -> Any:
-    """Return a writer. A model on a GPU is converted to bfloat16, unless it is stored as float16."""
-    import torch
-
-    writer = load(name, device)
-    if writer.model.device.type == "cuda" and writer.model.dtype != torch.float16:
-        writer.model.bfloat16()
-    return writer
