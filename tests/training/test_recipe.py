@@ -48,7 +48,7 @@ def test_least_recipe() -> None:
         ({"train": {"epochs": 0}}, "greater than or equal to 1; got 0"),
         ({"train": {"epochs": 1, "schedule": "inverse_sqrt"}}, "needs train.warmup above 0"),
         ({"train": {"epochs": 1, "patience": 3}}, "needs a dev loss; set data.dev"),
-        ({"shift": {}, "model": {"fresh": {}}}, "shift needs a 'difference' encoding or a countdown head"),
+        ({"shift": {}, "model": {"fresh": {}}}, "shift needs a 'difference' encoding, a countdown head or"),
         ({"unit": "parsecs"}, "unknown unit 'parsecs'"),
         ({"controls": [{"control": "encoding", "at_most": True}]}, "at_most: true is trained with a shift"),
         ({"shift": {"share": 0.5}, "controls": [{"control": "encoding"}]}, "add at_most: true to a control"),

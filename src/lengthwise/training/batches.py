@@ -81,6 +81,8 @@ class Batch:
         """Return the batch with each example's length increased by `shift`, which has the shape of `uniform`."""
         if self.packed:
             return replace(self, packed=self.packed | {"length": self.packed["length"] + shift})
+        if "decoder_length" not in self.inputs:  # the length is in the prompt
+            return self
         return replace(self, inputs=self.inputs | {"decoder_length": self.inputs["decoder_length"] + shift})
 
 

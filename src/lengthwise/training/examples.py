@@ -11,12 +11,14 @@ from itertools import repeat
 from random import Random
 
 import numpy as np
+import torch
 
 from ..controls import Control
 from ..corpora import Document
 from ..length.meter import Meter
 from ..protocols import Tokenizer
 from . import dynamic_length_sampling as lengths
+from .max_new_tokens_pp import shifts
 from .recipe import LengthsSection, ShiftSection
 
 Ids = list[int]
@@ -87,12 +89,7 @@ class ExampleMaker:
             for draft, ids in zip(drafts, self._target_ids([draft.target for draft in drafts]), strict=True)
         ]
         counts = self._counts(targets, [draft.unit for draft in drafts])
-        edited = [draft.source for draft in drafts]
-        for n, (draft, count) in enumerate(zip(drafts, counts, strict=True)):
-            for control in self.controls:
-                length, unit = max(count[-1] if count else 0, 1), self.meters[draft.unit].unit.name
-                edited[n] = control.prefix(edited[n], length, unit, self.tokenizer)
-        sources = self._source_ids(edited)
+        sources = self._source_ids(self._edited(drafts, counts))
         found, skipped = [], Skipped()
         for draft, source, target, count in zip(drafts, sources, targets, counts, strict=True):
             if not count or count[-1] < 1 or not source:
@@ -106,6 +103,20 @@ class ExampleMaker:
                 drawn = (draft.unit, draft.at_most, draft.uniform, max_shift, draft.truncated)
                 found.append(Example(draft.name, source, target, count, costs, *drawn))
         return found, skipped
+
+    def _edited(self, drafts: list[_Draft], counts: list[Ids]) -> list[str]:
+        """Return the sources as the controls edit them, such as with the length in the prompt."""
+        asked = [max(count[-1] if count else 0, 1) for count in counts]
+        if self.shift is not None:  # the limits of the end of training: a prompt is not changed between
+            uniform = torch.tensor([draft.uniform for draft in drafts])
+            most = torch.tensor([self._max_shift(*one) for one in zip(drafts, asked, strict=True)])
+            added = shifts(uniform, 1.0, self.shift.start, self.shift.end, most).tolist()
+            asked = [length + shift for length, shift in zip(asked, added, strict=True)]
+        edited = [draft.source for draft in drafts]
+        for n, (draft, length) in enumerate(zip(drafts, asked, strict=True)):
+            for control in self.controls:
+                edited[n] = control.prefix(edited[n], length, self.meters[draft.unit].unit.name, self.tokenizer)
+        return edited
 
     def _counts(self, targets: list[Ids], units: list[int]) -> list[Ids]:
         counts: list[Ids] = [[] for _ in targets]

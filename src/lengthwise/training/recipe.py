@@ -289,8 +289,9 @@ class Recipe(Section):
             if control.units and list(control.units) != self.unit:
                 own, ours = (", ".join(units) for units in (control.units, self.unit))
                 raise RecipeError(f"a control counts {own}, the recipe {ours}; write unit: [{own}] at the top")
-        if self.shift and not any(getattr(control, "kind", "") == "difference" for control in controls):
-            raise RecipeError("shift needs a 'difference' encoding or a countdown head; add one, or leave shift out")
+        if self.shift and not any(getattr(one, "kind", "") == "difference" or one.name == "prompt" for one in controls):
+            needed = "a 'difference' encoding, a countdown head or the length in the prompt"
+            raise RecipeError(f"shift needs {needed}; add one, or leave shift out")
 
     def build_controls(self) -> list[Control]:
         """Return new controls that count in the recipe's unit."""
