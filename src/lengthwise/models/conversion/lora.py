@@ -30,7 +30,7 @@ _PLAIN_INITS = (None, True, False, "gaussian", "eva", "orthogonal")  # the other
 # weights. Others may mean another formula; PEFT adds some with each version.
 _KNOWN = {
     *("lora_alpha", "r", "rank_pattern", "use_rslora"),
-    *("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern"),
+    *("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "fan_in_fan_out"),
     *("lora_dropout", "eva_config", "qalora_group_size", "megatron_core", "inference_mode", "ensure_weight_tying"),
     *("base_model_name_or_path", "revision", "task_type", "auto_mapping", "peft_version"),
 }
@@ -92,8 +92,8 @@ def read_adapter(folder: Path) -> Adapter:
     found: dict[str, dict[str, Floats]] = {"A": {}, "B": {}}
     for name, values in read_file(folder / WEIGHTS):
         if (match := _TENSOR.fullmatch(name)) is None:
-            linear = ", ".join(name.partition(".")[2] for name in _NAMES)
-            raise ValueError(f"the onnx engine runs LoRA of {linear}; the adapter in {folder} has {name}")
+            linear = f"{', '.join(name.partition('.')[2] for name in _NAMES)} in Llama-type models"
+            raise ValueError(f"the onnx engine runs LoRA of {linear}; the one in {folder} has {name}")
         found[match[2]][match[1]] = values
     if found["A"].keys() != found["B"].keys():
         raise ValueError(
