@@ -111,6 +111,14 @@ def test_the_model_in_the_wheel_is_converted(cache, tiny_wheel, monkeypatch, cap
     assert (model.config.eos_token_id, model.config.pad_token_id) == (tokenizer.eos_token_id, tokenizer.pad_token_id)
 
 
+def test_it_is_converted_into_a_folder_of_the_current_one(cache, tiny_wheel):
+    out = Path("out")
+    out.mkdir()
+    smollm2.convert(out, lambda message: None)
+    assert {"model.onnx", "onnx.json", "tokenizer.json"} <= {file.name for file in out.iterdir()}
+    assert [path.name for path in Path().iterdir()] == ["out"]
+
+
 def test_a_converted_model_that_answers_wrongly_is_refused(cache, tiny_wheel):
     with pytest.raises(ModelNotFound, match="SmolLM2 does not work: asked for the capital of France, it answers"):
         resolve("smollm2-plain", say=lambda message: None)

