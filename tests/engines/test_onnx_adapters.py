@@ -251,7 +251,11 @@ def test_other_refusals(make, tmp_path, byte_bpe):
         tiny_model("llama", byte_bpe, head_dim=16, **sizes).save_pretrained(base)
         with pytest.raises(ValueError, match=f"does not fit its base model: {message}"):
             load(str(edited(folder, "lengthwise.json", base_model=str(base))), engine="onnx")
-    (folder / "adapter_model.safetensors").unlink()
+    weights = folder / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-8])
+    with pytest.raises(ValueError, match=r"the adapter in .* is damaged \(.*\); copy the folder again"):
+        load(str(folder), engine="onnx")
+    weights.unlink()
     with pytest.raises(ValueError, match=r"is damaged: adapter_model\.safetensors is missing"):
         load(str(folder), engine="onnx")
 

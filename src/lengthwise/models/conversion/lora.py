@@ -89,8 +89,12 @@ def read_adapter(folder: Path) -> Adapter:
     _refuse(folder, config)
     if not (folder / WEIGHTS).exists():
         raise ValueError(f"the adapter in {folder} is damaged: {WEIGHTS} is missing")
+    try:
+        stored = dict(read_file(folder / WEIGHTS))
+    except ValueError as error:
+        raise ValueError(f"the adapter in {folder} is damaged ({error}); copy the folder again") from error
     found: dict[str, dict[str, Floats]] = {"A": {}, "B": {}}
-    for name, values in read_file(folder / WEIGHTS):
+    for name, values in stored.items():
         if (match := _TENSOR.fullmatch(name)) is None:
             linear = f"{', '.join(name.partition('.')[2] for name in _NAMES)} in Llama-type models"
             raise ValueError(f"the onnx engine runs LoRA of {linear}; the one in {folder} has {name}")
