@@ -10,7 +10,7 @@ from lengthwise.models.conversion import checkpoint
 def convert(tmp_path, monkeypatch):
     """Returns a function that converts a folder of this name with this content, and returns where."""
     monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(checkpoint, "convert", lambda folder, fresh: (fresh / "graph").write_text("x"))
+    monkeypatch.setattr(checkpoint, "convert", lambda folder, fresh, **_: (fresh / "graph").write_text("x"))
 
     def make(name, content):
         folder = tmp_path / name

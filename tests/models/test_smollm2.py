@@ -7,15 +7,18 @@ import sys
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
+from peft.tuners.lora import Linear
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from families import tiny
-from lengthwise import load
+from lengthwise import Writer, load, save
+from lengthwise.benchmark.writing import divergence
 from lengthwise.errors import ModelNotFound
 from lengthwise.models import smollm2
+from lengthwise.models.checkpoint import load_model
 from lengthwise.models.registry import resolve
 from tiny_gguf import write_gguf
 from toy_models import left_in
@@ -108,6 +111,14 @@ def test_the_model_in_the_wheel_is_converted(cache, tiny_wheel, monkeypatch, cap
     assert (model.config.eos_token_id, model.config.pad_token_id) == (tokenizer.eos_token_id, tokenizer.pad_token_id)
 
 
+def test_it_is_converted_into_a_folder_of_the_current_one(cache, tiny_wheel):
+    out = Path("out")
+    out.mkdir()
+    smollm2.convert(out, lambda message: None)
+    assert {"model.onnx", "onnx.json", "tokenizer.json"} <= {file.name for file in out.iterdir()}
+    assert [path.name for path in Path().iterdir()] == ["out"]
+
+
 def test_a_converted_model_that_answers_wrongly_is_refused(cache, tiny_wheel):
     with pytest.raises(ModelNotFound, match="SmolLM2 does not work: asked for the capital of France, it answers"):
         resolve("smollm2-plain", say=lambda message: None)
@@ -144,12 +155,20 @@ def test_it_is_converted_for_onnxruntime_without_torch():
     assert prompt == reference.prompt_ids("What is the capital of France?")
     reply = engine.search([prompt], max_new_tokens=40).ids[0]
     assert ours.decode(reply) == "The capital of France is Paris.<|im_end|>"
-    rows, found = [one.prefill([engine.prompt_ids("Describe a lighthouse.")]) for one in (reference, engine)], []
-    for _ in range(40):
-        one, other = (np.asarray(each.scores, np.float64) for each in rows)
-        one, other = (scores - np.logaddexp.reduce(scores, 1, keepdims=True) for scores in (one, other))
-        found.append((np.exp(one) * (one - other)).sum())
-        chosen = rows[0].scores.argmax(1)
-        for each in rows:
-            each.step(chosen)
-    assert np.mean(found) <= 0.01
+    writers = {"transformers": Writer(reference), "onnx": Writer(engine)}
+    assert divergence(writers, "transformers", texts=1, tokens=40)["mean"] <= 0.01
+
+
+@pytest.mark.real
+def test_an_adapter_of_it_is_nearly_that_of_transformers(tmp_path, monkeypatch):
+    """An adapter that changes the weights by 2 % is not lost when they are rounded: KL at most 0.01 to float32."""
+    monkeypatch.setattr("lengthwise.models.onnx_model.cache_dir", lambda: tmp_path)  # the base stays where it is
+    model, tokenizer = load_model(resolve("smollm2-plain"))
+    torch.manual_seed(0)
+    model = get_peft_model(model, LoraConfig(r=16, target_modules="all-linear", init_lora_weights=False))
+    for layer in model.modules():
+        if isinstance(layer, Linear):
+            layer.lora_B["default"].weight.data *= 0.02 * layer.weight.norm() / layer.get_delta_weight("default").norm()
+    folder = save(model, tokenizer, tmp_path / "adapter", base="smollm2-plain")
+    writers = {name: load(str(folder), engine=name, device="cpu") for name in ("transformers", "onnx")}
+    assert divergence(writers, "transformers", texts=2, tokens=40)["mean"] <= 0.01

@@ -49,13 +49,19 @@ def base_name(name: str) -> str:
     return base_name(str(describe(folder)["base_model"])) if only_controls else name
 
 
-def base_folder(folder: Path) -> Path:
-    """Return the folder of the base model of the adapter, or of the controls, in `folder`."""
+def name_of_base(folder: Path) -> str:
+    """Return the name of the base model of the adapter, or of the controls, in `folder`."""
     name = describe(folder).get("base_model")
     if not name:
         name = json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path")
     if not name:
         raise ValueError(f"the model in {folder} does not name its base model; write it as base_model in {DESCRIPTION}")
+    return str(name)
+
+
+def base_folder(folder: Path) -> Path:
+    """Return the folder of the base model of the adapter, or of the controls, in `folder`."""
+    name = name_of_base(folder)
     if (Path(name) / "config.json").exists():
         return Path(name)
     try:

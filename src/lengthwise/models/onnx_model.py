@@ -17,13 +17,15 @@ from . import registry
 from .cache import Say, built_once, cache_dir, is_complete
 from .conversion.decoder import DecoderShape
 from .conversion.file_names import GRAPH, SETTINGS
-from .description import DESCRIPTION, WEIGHTS, bundled_for, describe
+from .conversion.lora import CONFIG as ADAPTER
+from .conversion.lora import read_adapter
+from .description import DESCRIPTION, WEIGHTS, base_folder, bundled_for, describe, name_of_base
 from .hub import hub_config
 from .json_tokenizer import JsonTokenizer
 from .onnx_marian_model import Control, OnnxMarian, read_marian
 from .spm_tokenizer import SpmTokenizer
 
-_EDITION = 2  # part of the name of a cached folder: raise it when the conversion of Marian changes
+_EDITION = 2  # part of the name of a cached folder: raise it when the conversion of Marian or adapters changes
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class OnnxModel:
 
 
 def load_onnx(name: str, *, fitted: bool = False) -> OnnxModel | OnnxMarian:
-    """Return the converted model called `name`; a known one, or a Marian checkpoint, is converted on first use.
+    """Return the converted model called `name`; known ones, Marian and adapters are converted on first use.
 
     `fitted`: with the bundled control that was trained for this plain model, if there is one.
     """
@@ -75,9 +77,9 @@ def resolve_onnx(name: str, *, say: Say = registry.say) -> tuple[Path, Path | No
     controls = folder if description["controls"] else None
     if (folder / SETTINGS).exists():
         return folder, controls
-    if _is_marian(folder):
+    if (folder / ADAPTER).exists() or _is_marian(folder):
         return _converted_once(name, folder, say), controls
-    if any((folder / file).exists() for file in ("config.json", "adapter_config.json")):
+    if (folder / "config.json").exists():
         raise _not_converted(name)
     if (base := str(description["base_model"])) == name:
         raise ValueError(f"{folder} names itself as its base model; write the path of the base in {DESCRIPTION}")
@@ -102,9 +104,20 @@ def is_convertible(name: str) -> bool:
         return folder.parent == registry.BUNDLED  # others may have options of a control that the engine refuses
     description = describe(folder)
     controls = [config["control"] for config in description["controls"]]
-    weights = any((folder / file).exists() for file in ("config.json", "adapter_config.json"))
     base = str(description["base_model"])
+    if (folder / ADAPTER).exists():
+        source = registry.source_of(base)
+        known = source is not None and source.convert is not None
+        return known and controls in ([], ["countdown_head"]) and _is_lora(folder)
+    weights = (folder / "config.json").exists()
     return controls == ["countdown_head"] and not weights and base != name and is_convertible(base)
+
+
+def _is_lora(folder: Path) -> bool:
+    try:
+        return bool(read_adapter(folder).a)
+    except ValueError:
+        return False
 
 
 def _is_marian(folder: Path) -> bool:
@@ -113,19 +126,18 @@ def _is_marian(folder: Path) -> bool:
 
 
 def _converted_once(name: str, folder: Path, say: Say) -> Path:
-    """Return the folder of a Marian checkpoint, converted and cached.
+    """Return the folder of a Marian checkpoint or of an adapter with its base model, converted and cached.
 
-    It is made again when the checkpoint changes, and earlier conversions of the same folder are then removed.
+    It is made again when a model changes, and earlier conversions of the same folder are then removed.
     """
 
     def build(fresh: Path, say: Say) -> None:
         from .conversion.checkpoint import convert
 
         say(f"converting {name} for onnxruntime, once ...")
-        convert(folder, fresh)
+        convert(folder, fresh, say=say)
 
-    files = sorted(file for file in folder.iterdir() if file.is_file())
-    stamp = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    stamp = _adapter_stamp(folder) if (folder / ADAPTER).exists() else _stamp(folder)
     same_folder = f"onnx-{folder.name}-{_digest(str(folder))}-"
     place = cache_dir() / f"{same_folder}{_digest(*stamp)}-{_EDITION}"
     if not is_complete(place):
@@ -134,6 +146,22 @@ def _converted_once(name: str, folder: Path, say: Say) -> Path:
             if old != place:
                 shutil.rmtree(old, ignore_errors=True)
     return place
+
+
+def _stamp(folder: Path) -> list[str]:
+    return [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(folder)]
+
+
+def _adapter_stamp(folder: Path) -> list[str]:
+    """Return the content of an adapter's files, which are small, and the state of its base model."""
+    own = [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in _files(folder)]
+    base = name_of_base(folder)
+    source = registry.source_of(base)
+    return [*own, base, str(source.edition)] if source else [*own, base, *_stamp(base_folder(folder))]
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.is_file())
 
 
 def _digest(*parts: str) -> str:

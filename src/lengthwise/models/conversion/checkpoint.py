@@ -1,6 +1,7 @@
 """Convert a model folder for the onnx engine: config.json, safetensors and the tokenizer's files.
 
-A folder that has only a length control is converted with its base model. numpy reads the weights; torch is not needed.
+A folder that has only a length control is converted with its base model, and an adapter is merged into its own.
+numpy reads the weights; torch is not needed.
 """
 
 import json
@@ -9,22 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ... import atomic
-from ..description import DESCRIPTION, WEIGHTS, base_folder, describe
+from .. import registry
+from ..cache import Say
+from ..description import DESCRIPTION, WEIGHTS, base_folder, describe, name_of_base
 from ..packed import PACKED, read_packed
 from . import gpt2, llama, marian
 from .folder import save_converted, save_marian
-from .weights import BLOCK, Dense, Weight, by_channel, quantised, with_weights
+from .lora import CONFIG, Adapter, read_adapter
+from .safetensors_file import read_file
+from .weights import BLOCK, Dense, Floats, Weight, by_channel, dense, quantised, with_weights
 
 _TOKENIZERS = (("tokenizer.json", "tokenizer_config.json"), ("source.spm", "target.spm", "vocab.json"))
 _ALSO = ("tokenizer_config.json", "chat_template.jinja")
 # Modules that read the weights of a type of decoder; a new family adds a line.
 _DECODERS: dict[str, Any] = {"llama": llama, "mistral": llama, "qwen2": llama, "gpt2": gpt2}
 _CONTROLS = {"marian": ("countdown_head", "encoding")}  # by the type of the model
-_KINDS: dict[str, Any] = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 
 
 def export(folder: Path, out: Path, *, bits: int = 8) -> None:
@@ -35,37 +36,60 @@ def export(folder: Path, out: Path, *, bits: int = 8) -> None:
         convert(folder, partial, bits=bits)
 
 
-def convert(folder: Path, out: Path, *, bits: int = 8) -> None:
+def convert(folder: Path, out: Path, *, bits: int = 8, say: Say = registry.say) -> None:
     """Write the model in `folder`, converted, into the empty folder `out`."""
-    if (folder / "adapter_config.json").exists():
-        raise ValueError(f"the model in {folder} is an adapter; merge it into its base model first")
-    base = folder if (folder / "config.json").exists() else base_folder(folder)
+    adapter = read_adapter(folder) if (folder / CONFIG).exists() else None
+    if adapter and (known := registry.source_of(name_of_base(folder))) and known.convert:
+        _check_controls(folder, "llama")
+        known.convert(out, say, lambda model: _stored(adapter.merged(model), bits))
+        _copy_tokenizer([folder], out)
+    else:
+        _convert_checkpoint(folder, adapter, out, bits)
+    for name in (DESCRIPTION, WEIGHTS) if describe(folder)["controls"] else ():
+        shutil.copyfile(folder / name, out / name)
+
+
+def _convert_checkpoint(folder: Path, adapter: Adapter | None, out: Path, bits: int) -> None:
+    whole = (folder / "config.json").exists() and not adapter
+    base = folder if whole else base_folder(folder)
     config = json.loads((base / "config.json").read_text("utf-8"))
     if (kind := config.get("model_type")) not in (*_DECODERS, "marian"):
         raise ValueError(f"the onnx engine runs models of the types {', '.join(_DECODERS)}, marian; got {kind}")
+    if adapter and _DECODERS.get(kind) is not llama:
+        types = ", ".join(name for name, module in _DECODERS.items() if module is llama)
+        raise ValueError(f"the onnx engine runs adapters of models of the types {types}; {base} has {kind}")
+    _check_controls(folder, kind)
+    ids = config | _json(base / "generation_config.json")
+    if ids.get("eos_token_id") is None:
+        raise ValueError(f"the model in {base} names no end-of-text token: write eos_token_id in its config.json")
+    arrays = dict(read_arrays(base))
+    if kind == "marian":
+        _save_marian(config, arrays, ids, out, bits)
+    else:
+        model = _DECODERS[kind].of_arrays(config, arrays)
+        model = adapter.merged(model) if adapter else model
+        save_converted(_stored(model, bits), out, eos=_ends(ids), pad=_pad(ids))
+    _copy_tokenizer([folder, base], out)
+
+
+def _check_controls(folder: Path, kind: str) -> None:
     controls = [control["control"] for control in describe(folder)["controls"]]
     allowed = _CONTROLS.get(kind, ("countdown_head",))
     if controls not in ([], *([name] for name in allowed)):
         names = " or ".join(name.replace("_", " ") for name in allowed)
         raise ValueError(f"the onnx engine runs no control but a {names}; {folder} has {', '.join(controls)}")
-    ids = config | _json(base / "generation_config.json")
-    if ids.get("eos_token_id") is None:
-        raise ValueError(f"the model in {base} names no end-of-text token: write eos_token_id in its config.json")
-    save = _save_marian if kind == "marian" else _save_decoder
-    save(config, dict(read_arrays(base)), ids, out, bits)
-    _copy_tokenizer(folder, base, out)
-    for name in (DESCRIPTION, WEIGHTS) if controls else ():
-        shutil.copyfile(folder / name, out / name)
 
 
-def _save_decoder(config: dict[str, Any], arrays: dict[str, Any], ids: dict[str, Any], out: Path, bits: int) -> None:
-    model = _DECODERS[config["model_type"]].of_arrays(config, arrays)
-    save_converted(with_weights(model, _in_blocks) if bits == 8 else model, out, eos=_ends(ids), pad=_pad(ids))
+def _stored(model: Any, bits: int) -> Any:
+    """Return the decoder with its weights as they are stored: in blocks, or all dense."""
+    return with_weights(model, _in_blocks if bits == 8 else lambda weight: Dense(dense(weight)))
 
 
-def _in_blocks(weight: Dense) -> Weight:
-    """Return the weight in 8-bit blocks; a width that is no multiple of 32 stays as it is."""
-    return quantised(weight) if weight.values.shape[1] % BLOCK == 0 else weight
+def _in_blocks(weight: Weight) -> Weight:
+    """Return a dense weight in 8-bit blocks; others, and a width that is no multiple of 32, stay as they are."""
+    if isinstance(weight, Dense) and weight.values.shape[1] % BLOCK == 0:
+        return quantised(weight)
+    return weight
 
 
 def _save_marian(config: dict[str, Any], arrays: dict[str, Any], ids: dict[str, Any], out: Path, bits: int) -> None:
@@ -86,21 +110,20 @@ def _pad(ids: dict[str, Any]) -> int:
     return _ends(ids)[0] if ids.get("pad_token_id") is None else int(ids["pad_token_id"])
 
 
-def _copy_tokenizer(folder: Path, base: Path, out: Path) -> None:
-    """Copy the files of the tokenizer: those of `folder`, or else those of its base model."""
+def _copy_tokenizer(folders: list[Path], out: Path) -> None:
+    """Copy the files of the tokenizer: each from the first of the folders that has it."""
     for name in dict.fromkeys([name for files in _TOKENIZERS for name in files] + [*_ALSO]):
-        source = folder if (folder / name).exists() else base
-        if (source / name).exists():
-            shutil.copyfile(source / name, out / name)
+        if source := next((folder / name for folder in folders if (folder / name).exists()), None):
+            shutil.copyfile(source, out / name)
     if not any(all((out / name).exists() for name in files) for files in _TOKENIZERS):
-        raise ValueError(f"the model in {base} has no {_TOKENIZERS[0][0]}; save its tokenizer with transformers")
+        raise ValueError(f"the model in {folders[-1]} has no {_TOKENIZERS[0][0]}; save its tokenizer with transformers")
 
 
 def _json(file: Path) -> dict[str, Any]:
     return dict(json.loads(file.read_text("utf-8"))) if file.exists() else {}
 
 
-def read_arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
+def read_arrays(folder: Path) -> Iterator[tuple[str, Floats]]:
     """Yield the name and the values of each weight in the folder's safetensors files."""
     if (packed := folder / PACKED).exists():
         yield from read_packed(packed)
@@ -109,15 +132,4 @@ def read_arrays(folder: Path) -> Iterator[tuple[str, NDArray[np.float32]]]:
     if not files:
         raise ValueError(f"the model in {folder} has no safetensors files; save it with a newer transformers")
     for file in files:
-        data = np.memmap(file, np.uint8, "r")
-        start = 8 + int(data[:8].view(np.uint64)[0])
-        for name, about in json.loads(bytes(data[8:start])).items():
-            if name == "__metadata__":
-                continue
-            if (kind := about["dtype"]) not in _KINDS:
-                raise ValueError(f"{file.name} has weights of the type {kind}; only {', '.join(_KINDS)} are read")
-            first, last = about["data_offsets"]
-            values = np.frombuffer(data[start + first : start + last], _KINDS[kind]).reshape(about["shape"])
-            if kind == "BF16":  # the first half of a float32
-                values = (values.astype(np.uint32) << 16).view(np.float32)
-            yield name, values.astype(np.float32)
+        yield from read_file(file)

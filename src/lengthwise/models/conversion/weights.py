@@ -68,9 +68,9 @@ class Norm:
     shift: Floats  # (width,)
 
 
-def with_weights(part: Any, change: Callable[[Dense], Weight]) -> Any:
-    """Return a model, or a part of it, with every dense weight changed."""
-    if isinstance(part, Dense):
+def with_weights(part: Any, change: Callable[[Weight], Weight]) -> Any:
+    """Return a model, or a part of it, with every weight changed."""
+    if isinstance(part, Weight):
         return change(part)
     if isinstance(part, list):
         return [with_weights(one, change) for one in part]
@@ -111,8 +111,9 @@ def quantised(weight: Dense) -> Blocks8:
     return Blocks8(scale.astype(np.float32), q)
 
 
-def by_channel(weight: Dense) -> Channels8:
+def by_channel(weight: Weight) -> Channels8:
     """Return the weight in 8 bits, each output scaled by its largest number."""
-    scale = np.abs(weight.values).max(1) / 127
-    q = np.round(weight.values / np.where(scale, scale, 1)[:, None]).astype(np.int8)
+    values = dense(weight)
+    scale = np.abs(values).max(1) / 127
+    q = np.round(values / np.where(scale, scale, 1)[:, None]).astype(np.int8)
     return Channels8(scale.astype(np.float32), q)
