@@ -1,13 +1,16 @@
 """From documents to examples: counts, units, cuts and limits."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
+import torch
 
 from families import tiny
+from lengthwise.controls.prompt import PromptControl
 from lengthwise.corpora import Document
 from lengthwise.length.meter import Meter
 from lengthwise.training.batches import Layout, collate
@@ -41,6 +44,31 @@ def test_long_and_empty_examples_are_counted(byte_bpe: Any) -> None:
     found, skipped = maker_for(byte_bpe, "words", max_tokens=60).examples(cases, 1, Random(0))
     assert [e.name for e in found if e.name != "b"] == ["c"]
     assert skipped["long"] == 1
+
+
+@pytest.mark.parametrize(("encoder_decoder", "kept"), [(True, ["a", "b"]), (False, ["a"])])
+def test_examples_beyond_the_positions_of_the_model_are_left_out(
+    byte_bpe: Any, encoder_decoder: bool, kept: list[str]
+) -> None:
+    sizes = {"a": (4, 4), "b": (9, 8), "c": (9, 20), "d": (20, 4)}
+    cases = [Document(name, (("é" * source, "é" * target),)) for name, (source, target) in sizes.items()]
+    maker = maker_for(byte_bpe, encoder_decoder=encoder_decoder, positions=10)  # an "é" is a token
+    found, skipped = maker.examples(cases, 1, Random(0))
+    assert [example.name for example in found] == kept
+    assert skipped["long"] == 4 - len(kept)
+
+
+def test_a_prompt_states_the_limit_of_the_end_of_training(byte_bpe: Any) -> None:
+    cases = [Document(str(n), (("Hi.", "x" * 30),)) for n in range(200)]
+    shift = ShiftSection(start=0.1, end=8, maximum=20)
+    template = PromptControl("{text} at most {target} {unit}")
+    found, _ = maker_for(byte_bpe, controls=[template], shift=shift).examples(cases, 1, Random(0))
+    prompts = [byte_bpe.decode(example.source) for example in found]
+    limits = [int(re.search(r"at most (\d+) characters", prompt)[1]) for prompt in prompts]  # type: ignore[index]
+    uniform, most = torch.tensor([example.uniform for example in found]), torch.full((200,), 20)
+    assert limits == (30 + shifts(uniform, 1.0, 0.1, 8, most)).tolist()
+    assert min(limits) == 30
+    assert max(limits) > 40
 
 
 def test_targets_of_some_lengths_are_left_out(byte_bpe: Any) -> None:

@@ -3,14 +3,10 @@
 The baseline: it needs no training, and can be trained like the others.
 """
 
-from string import Formatter
 from typing import Any
 
-from ..length.units import unit_named
+from ..length.prompt_template import PromptTemplate
 from .base import Control
-
-_UNIT_WORDS = {"chars": "characters", "chars-nospace": "characters without spaces", "tweet": "tweet characters"}
-_UNIT_WORDS |= {"words-cjk": "words"}
 
 
 class PromptControl(Control):
@@ -24,11 +20,7 @@ class PromptControl(Control):
 
     def __init__(self, template: str = "Answer in {target} {unit}: {text}") -> None:
         super().__init__()
-        fields = {field for _, field, _, _ in Formatter().parse(template) if field is not None}
-        if not {"target", "text"} <= fields <= {"target", "unit", "text"}:
-            raise ValueError(f"a template needs {{target}} and {{text}}, and may have {{unit}}; got {template!r}")
-        self.template = template
+        self.template = PromptTemplate(template).template
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
-        unit = unit_named(unit).name
-        return self.template.format(target=target, unit=_UNIT_WORDS.get(unit, unit), text=text)
+        return PromptTemplate(self.template).prefix(text, target, unit)

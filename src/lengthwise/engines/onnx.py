@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..length.meter import Integers
+from ..length.prompt_template import PromptTemplate
 from ..models.onnx_model import OnnxModel
-from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
+from .base import AttachedControl, Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .kv_cache import KVCache
 from .numpy_countdown_head import NumpyCountdownHead
 from .numpy_rows import NumpyRows, least_tokens, text_states, token_log_probs
@@ -23,7 +24,7 @@ _FORWARD_TOKENS = 1024  # steps with logits of one forward pass
 
 
 class OnnxEngine(Engine):
-    """A converted model, its tokenizer and, if it has one, its countdown head."""
+    """A converted model, its tokenizer and, if it has one, its length control."""
 
     batch_tokens = _FORWARD_TOKENS
 
@@ -32,9 +33,13 @@ class OnnxEngine(Engine):
         self.eos, self.pad, self.window = model.eos, model.pad, model.shape.window
         self.graph = Graph(model)
         self.head = self.graph.head
+        template = model.control[0].get("template") if model.control else None
+        self.template = PromptTemplate(template) if template else None
 
     @property
-    def controls(self) -> list[Any]:
+    def controls(self) -> list[AttachedControl]:
+        if self.template is not None:
+            return [self.template]
         return [self.head] if self.head.units else []
 
     def prefill(
@@ -104,8 +109,8 @@ class Graph:
         self._shape, self._pad = model.shape, model.pad
         self.session = Session(model.graph)
         self.head = NumpyCountdownHead.none(model.shape.width)
-        if model.head is not None:
-            self.head = NumpyCountdownHead.of(*model.head)
+        if model.control is not None and model.control[0]["control"] == "countdown_head":
+            self.head = NumpyCountdownHead.of(*model.control)
         self._head = {name: wrapped(array) for name, array in self.head.arrays.items()}
 
     def cache(self, rows: int) -> KVCache:

@@ -30,14 +30,14 @@ _EDITION = 2  # part of the name of a cached folder: raise it when the conversio
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """A converted decoder. `head`: the options and the weights of its countdown head, if it has one."""
+    """A converted decoder. `control`: the options and the weights of its length control, if it has one."""
 
     graph: Path
     shape: DecoderShape
     eos: list[int]
     pad: int
     tokenizer: Tokenizer
-    head: Control | None = None
+    control: Control | None = None
 
 
 def load_onnx(name: str, *, fitted: bool = False) -> OnnxModel | OnnxMarian:
@@ -51,15 +51,15 @@ def load_onnx(name: str, *, fitted: bool = False) -> OnnxModel | OnnxMarian:
         controls = controls or extra
         control = None if controls is None else read_control(controls, "onnx", "countdown_head", "encoding")
         return read_marian(folder, _tokenizer(folder), control, f"{extra.name} upon {name}" if extra else name)
-    head = None if controls is None else read_control(controls, "onnx", "countdown_head")
-    return read_onnx(folder, _tokenizer(folder), head)
+    control = None if controls is None else read_control(controls, "onnx", "countdown_head", "prompt")
+    return read_onnx(folder, _tokenizer(folder), control)
 
 
-def read_onnx(folder: Path, tokenizer: Tokenizer, head: Control | None = None) -> OnnxModel:
+def read_onnx(folder: Path, tokenizer: Tokenizer, control: Control | None = None) -> OnnxModel:
     """Return the converted decoder in `folder`."""
     settings = json.loads((folder / SETTINGS).read_text("utf-8"))
     shape = DecoderShape(**{size.name: settings["shape"][size.name] for size in fields(DecoderShape)})
-    return OnnxModel(folder / GRAPH, shape, settings["eos"], settings["pad"], tokenizer, head)
+    return OnnxModel(folder / GRAPH, shape, settings["eos"], settings["pad"], tokenizer, control)
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
@@ -108,7 +108,7 @@ def is_convertible(name: str) -> bool:
     if (folder / ADAPTER).exists():
         source = registry.source_of(base)
         known = source is not None and source.convert is not None
-        return known and controls in ([], ["countdown_head"]) and _is_lora(folder)
+        return known and controls in ([], ["countdown_head"], ["prompt"]) and _is_lora(folder)
     weights = (folder / "config.json").exists()
     return controls == ["countdown_head"] and not weights and base != name and is_convertible(base)
 

@@ -25,8 +25,13 @@ def source_prompt(engine: Engine, source: str, form: str, room: int) -> list[int
     return ids if len(ids) + room < engine.window else engine.prompt_ids(NEUTRAL)
 
 
+def only_rewrites(engine: Engine, form: str) -> bool:
+    """Return whether the model was trained for it: a summariser, or one whose prompt template asks for the form."""
+    return engine.encoder_decoder or any(form in control.prefix("", 1, "chars") for control in engine.controls)
+
+
 def leading_sentences(engine: Engine, source: str) -> str:
-    """Return the source, or the first sentences of it that fit the window of an encoder; at least one.
+    """Return the source, or the first sentences of it that fit the window of the model; at least one.
 
     A headline is mostly about the beginning of a long text.
     """
@@ -45,8 +50,10 @@ def rewrite(
     writer: Writer, sources: Sequence[str], budgets: Sequence[Budget], form: str, candidates: int
 ) -> list[list[Written]]:
     """Return, for each source, up to `candidates` texts written within its budget. Errors give none."""
-    direct = writer.engine.encoder_decoder  # a summariser receives the text itself
-    prompts = [leading_sentences(writer.engine, one) if direct else prompt_for(one, form) for one in sources]
+    if only_rewrites(writer.engine, form):  # it receives the text itself
+        prompts = [leading_sentences(writer.engine, one) for one in sources]
+    else:
+        prompts = [prompt_for(one, form) for one in sources]
     # Beams, not samples: a small model that samples soon writes about something else.
     written = writer.write(prompts, list(budgets), candidates=candidates, num_beams=candidates)
     return [[one for one in (first, *first.candidates) if first.error is None] for first in written]

@@ -20,7 +20,7 @@ from .content import dropped, invented, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Source
-from .rewriting import rewrite, source_prompt
+from .rewriting import only_rewrites, rewrite, source_prompt
 from .sentences import leave_out_of_texts
 
 MAX_NAMED = 8  # words in a note
@@ -190,11 +190,11 @@ def load_shortener(
 ) -> Shortener:
     """Return a shortener with this model, or with the one that `WRITERS` names for the form.
 
-    A model with an encoder only rewrites; words are then left out by `LANGUAGE_MODEL`.
+    A model that was trained to rewrite does only that; words are then left out by `LANGUAGE_MODEL`.
     """
     name = model or WRITERS[form]
     writer = load(name, device=device)
-    if writer.engine.encoder_decoder:
+    if only_rewrites(writer.engine, form):
         return Shortener(load(LANGUAGE_MODEL, device=device), writer)
     return Shortener(writer)
 

@@ -74,6 +74,7 @@ class ExampleMaker:
     cutting: LengthsSection = field(default_factory=LengthsSection)
     shift: ShiftSection | None = None
     max_tokens: int = 1024
+    positions: int | None = None  # of the model; None: any number
 
     def __post_init__(self) -> None:
         placements = {getattr(control, "placement", None) for control in self.controls}
@@ -96,7 +97,7 @@ class ExampleMaker:
                 skipped["empty"] += 1
             elif count[-1] in self.cutting.without:
                 skipped["excluded"] += 1
-            elif len(source) + len(target) + 1 > self.max_tokens:
+            elif self._too_long(len(source), len(target) + 1):
                 skipped["long"] += 1
             else:
                 costs, max_shift = self._costs(source, draft.unit), self._max_shift(draft, count[-1])
@@ -117,6 +118,10 @@ class ExampleMaker:
             for control in self.controls:
                 edited[n] = control.prefix(edited[n], length, self.meters[draft.unit].unit.name, self.tokenizer)
         return edited
+
+    def _too_long(self, source: int, target: int) -> bool:
+        longest = max(source, target) if self.encoder_decoder else source + target
+        return source + target > self.max_tokens or (self.positions is not None and longest > self.positions)
 
     def _counts(self, targets: list[Ids], units: list[int]) -> list[Ids]:
         counts: list[Ids] = [[] for _ in targets]

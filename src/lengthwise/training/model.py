@@ -65,8 +65,13 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
         cutting=recipe.lengths,
         shift=recipe.shift,
         max_tokens=recipe.data.max_tokens,
+        positions=None if any(control.positions == "none" for control in attached) else _positions(config),
     )
     return Built(model, tokenizer, maker, _layout(recipe, maker, config, attached))
+
+
+def _positions(config: Any) -> int | None:
+    return getattr(config, "max_position_embeddings", None)  # T5 has none
 
 
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control]) -> Layout:

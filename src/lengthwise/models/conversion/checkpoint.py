@@ -74,7 +74,7 @@ def _convert_checkpoint(folder: Path, adapter: Adapter | None, out: Path, bits: 
 
 def _check_controls(folder: Path, kind: str) -> None:
     controls = [control["control"] for control in describe(folder)["controls"]]
-    allowed = _CONTROLS.get(kind, ("countdown_head",))
+    allowed = _CONTROLS.get(kind, ("countdown_head", "prompt"))
     if controls not in ([], *([name] for name in allowed)):
         names = " or ".join(name.replace("_", " ") for name in allowed)
         raise ValueError(f"the onnx engine runs no control but a {names}; {folder} has {', '.join(controls)}")
