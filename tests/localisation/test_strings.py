@@ -571,6 +571,17 @@ def test_fuzzy_in_a_second_line_of_flags(tmp_path):
     assert new == HEADER.format("it") + '\n#, c-format\nmsgid "Open"\nmsgstr "OPEN"\n'
 
 
+def test_flags_without_fuzzy_keep_a_space(tmp_path):
+    entry = '\n#, fuzzy,c-format\nmsgid "Open"\nmsgstr "Apri"\n'
+    new, _, _ = translate(tmp_path, "it.po", HEADER.format("it") + entry, again=True)
+    assert new == HEADER.format("it") + '\n#, c-format\nmsgid "Open"\nmsgstr "OPEN"\n'
+
+
+def test_plural_forms_beside_a_tag(tmp_path):
+    new, _, _ = translate(tmp_path, "a.yml", "en:\n  files:\n    other: ! '%{count} files'\n")
+    assert new == "it:\n  files:\n    one: ! '%{count} FILES'\n    other: ! '%{count} FILES'\n"
+
+
 def test_quoted_braces_of_message_formats(tmp_path):
     text = "a=Don''t use '{'x'}' for {0}\nb=Use '{'0'}' for {0}\n"
     new, outcome, _ = translate(tmp_path, "m.properties", text)

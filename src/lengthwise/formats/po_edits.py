@@ -56,9 +56,9 @@ def _before(document: Document, number: int) -> int:
 
 
 def _without_fuzzy(flags: str) -> str | None:
-    """'#, fuzzy, c-format' → '#, c-format'; None if no flag is left."""
+    """'#, fuzzy, c-format' → '#, c-format'; None if no flag is left. Some parsers need the space after '#,'."""
     rest = [flag for flag in flags[2:].split(",") if flag.strip() != "fuzzy"]
-    return f"#,{','.join(rest)}" if rest else None
+    return f"#, {','.join(rest).lstrip()}" if rest else None
 
 
 def _line(document: Document, number: int, text: str | None) -> Edit:
