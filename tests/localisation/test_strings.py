@@ -577,6 +577,17 @@ def test_flags_without_fuzzy_keep_a_space(tmp_path):
     assert new == HEADER.format("it") + '\n#, c-format\nmsgid "Open"\nmsgstr "OPEN"\n'
 
 
+def test_plural_forms_of_two_messages_with_the_same_id(tmp_path):
+    forms = '<plurals name="f"{}>\n<item quantity="other">%d {}</item>\n</plurals>\n'
+    text = "<resources>\n" + forms.format("", "files") + forms.format(' product="tablet"', "notes") + "</resources>\n"
+    new, outcome, _ = translate(tmp_path, "strings.xml", text)
+    one = '<item quantity="one">%d {}</item>\n<item quantity="other">'
+    assert new == text.replace("%d files", "%d FILES").replace("%d notes", "%d NOTES").replace(
+        '<item quantity="other">', one.format("FILES"), 1
+    ).replace('tablet">\n<item quantity="other">', 'tablet">\n' + one.format("NOTES"))
+    assert [row.length for row in outcome.rows] == [8, 8, 8, 8]
+
+
 def test_plural_forms_beside_a_tag(tmp_path):
     new, _, _ = translate(tmp_path, "a.yml", "en:\n  files:\n    other: ! '%{count} files'\n")
     assert new == "it:\n  files:\n    one: ! '%{count} FILES'\n    other: ! '%{count} FILES'\n"
