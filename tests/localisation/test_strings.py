@@ -588,6 +588,13 @@ def test_plural_forms_of_two_messages_with_the_same_id(tmp_path):
     assert [row.length for row in outcome.rows] == [8, 8, 8, 8]
 
 
+def test_the_header_of_a_template_without_a_language_is_no_longer_fuzzy(tmp_path):
+    """pybabel compiles no catalogue whose header is fuzzy, and its templates name a charset but no language."""
+    header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+    new, _, _ = translate(tmp_path, "a.pot", f'# Template\n#, fuzzy\n{header}\nmsgid "Open"\nmsgstr ""\n')
+    assert new == f'# Template\n{header}"Language: it\\n"\n\nmsgid "Open"\nmsgstr "OPEN"\n'
+
+
 def test_plural_forms_beside_a_tag(tmp_path):
     new, _, _ = translate(tmp_path, "a.yml", "en:\n  files:\n    other: ! '%{count} files'\n")
     assert new == "it:\n  files:\n    one: ! '%{count} FILES'\n    other: ! '%{count} FILES'\n"

@@ -91,13 +91,14 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
     charset = re.compile(r"charset=(CHARSET)\b").search(document.text, *limits)
     if charset:
         edits.append(Edit(*charset.span(1), "UTF-8" if document.encoding == "utf-8" else document.encoding))
+    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, primary(target)):
+        edits += _plural_forms(document, source, target, limits)
+    edits = edits if language else _with_language(document, target, limits, edits)
     if edits and (fuzzy := re.search(rf"^#,.*\bfuzzy\b.*{_END}", header["comments"], re.MULTILINE)):
         rest = _without_fuzzy(fuzzy[0].rstrip("\r\n"))
         at = header.start() + fuzzy.start()
         edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
-    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, primary(target)):
-        edits += _plural_forms(document, source, target, limits)
-    return edits if language else _with_language(document, target, limits, edits)
+    return edits
 
 
 def _with_language(document: Document, target: str, limits: tuple[int, int], edits: list[Edit]) -> list[Edit]:
