@@ -20,6 +20,7 @@ TEXTS = [
     "wide\u3000space, no\u00a0break,\u2003em",
     "two\n\nparagraphs\tand  double  spaces",
     "naïve Ångström — “quotes” … ½ €5",
+    "我-我 café-' it- 我- 2-年-",  # hyphens that count as a word, or do not, by what follows
     "See example.com and http://t.co/abc. Or a.b, v1.2 👍🏽 ok. No e\u0301 \u0301 more.",
 ]
 everything = st.text(st.characters(exclude_categories=["Cs", "Co", "Cn", "Cc"]), max_size=30)

@@ -123,6 +123,7 @@ def test_broken_markup_is_refused():
         ("a.properties", "a=b\nc=\\u12\n", 2, "four hexadecimal digits"),
         ("a.yml", "it:\n  a: 'b\n", 3, "not YAML"),
         ("a.ts", "<TS>\n<message></TS>", 2, "mismatched tag"),
+        ("a.ts", "<TS>a\u2028b\x85c\r<message></TS>", 2, "mismatched tag"),
         ("a.ts", "export const a = 1;\n", 0, "its content is not that of qt files"),
         ("a.doc", "x", 0, "no format has this suffix"),
     ],
@@ -158,6 +159,14 @@ def test_an_encoding_is_declared_or_asked_for_and_never_guessed():
         splice(file, {file.entries[0]: "漢"})
     with pytest.raises(FormatError, match="unknown encoding 'nope'"):
         read("a.srt", data=turkish, encoding="nope")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_asked_for(encoding):
+    data = "# a\na=b\n".encode(encoding)
+    with pytest.raises(FormatError, match=r"a\.properties:1: it has NUL characters.*--encoding utf-16-le"):
+        read("a.properties", data=data)
+    assert [entry.text for entry in read("a.properties", data=data, encoding=encoding).entries] == ["b"]
 
 
 @pytest.mark.parametrize(

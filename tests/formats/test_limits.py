@@ -21,6 +21,9 @@ from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
         ("must not exceed 1,000 bytes", 1000, "bytes", "not exceed 1,000 bytes"),
         ("at most 5 words", 5, "words", "at most 5 words"),
         ("A title [CHAR LIMIT=30]", 30, "chars", "CHAR LIMIT=30"),
+        ("[CHAR LIMIT=1,000]", 1000, "chars", "CHAR LIMIT=1,000"),
+        ("max-length: 300 px", 300, "pixels", "max-length: 300 px"),
+        ("max-length: 20, two words", 20, "chars", "max-length: 20"),
         ("[CHAR_LIMIT: 30]", 30, "chars", "CHAR_LIMIT: 30"),
         ("[CHAR-LIMIT=9]", 9, "chars", "CHAR-LIMIT=9"),
         ("#XFLD,30: a field", 30, "chars", "#XFLD,30:"),
@@ -149,6 +152,12 @@ def test_size_restrictions(value, wanted):
     text = FILES["a.xliff"][0].replace('"25,100"', f'"{value}"').replace('slr:storageRestriction="40"', "")
     found = limits("a.xliff", text).get("u1/s1")
     assert found == (None if wanted is None else [(*wanted, "chars", 6)])
+
+
+@pytest.mark.parametrize(("profile", "unit"), [("xliff:codepoints", "chars"), ("acme:pixels", "acme:pixels")])
+def test_units_of_size_restrictions(profile, unit):
+    text = FILES["a.xliff"][0].replace("xliff:codepoints", profile)
+    assert [found[2] for found in limits("a.xliff", text)["u1/s1"]] == [unit, "bytes"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def check_every_prefix(meter: Meter, text: str) -> None:
             continue  # in the middle of a character: there is no text to measure yet
         prefix = written.decode()
         if prefix.strip():  # counted as if more text followed, so the end is not stripped
-            assert running[t - 1] == meter.unit.count(prefix.lstrip()), (prefix, ids[:t])
+            assert running[t - 1] == meter.unit.running(prefix.lstrip()), (prefix, ids[:t])
 
 
 @pytest.mark.parametrize("unit", COUNTED)

@@ -64,6 +64,9 @@ WORDS_CJK = {
     "日本語 ひらがな": 3,
     "我-我": 3,  # the hyphen has a word boundary on both sides
     "Saint-Étienne": 1,
+    "我-": 1,  # a final hyphen has no word boundary after it
+    "café-": 0,
+    "word-'": 1,
 }
 
 

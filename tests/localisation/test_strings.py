@@ -571,6 +571,35 @@ def test_fuzzy_in_a_second_line_of_flags(tmp_path):
     assert new == HEADER.format("it") + '\n#, c-format\nmsgid "Open"\nmsgstr "OPEN"\n'
 
 
+def test_flags_without_fuzzy_keep_a_space(tmp_path):
+    entry = '\n#, fuzzy,c-format\nmsgid "Open"\nmsgstr "Apri"\n'
+    new, _, _ = translate(tmp_path, "it.po", HEADER.format("it") + entry, again=True)
+    assert new == HEADER.format("it") + '\n#, c-format\nmsgid "Open"\nmsgstr "OPEN"\n'
+
+
+def test_plural_forms_of_two_messages_with_the_same_id(tmp_path):
+    forms = '<plurals name="f"{}>\n<item quantity="other">%d {}</item>\n</plurals>\n'
+    text = "<resources>\n" + forms.format("", "files") + forms.format(' product="tablet"', "notes") + "</resources>\n"
+    new, outcome, _ = translate(tmp_path, "strings.xml", text)
+    one = '<item quantity="one">%d {}</item>\n<item quantity="other">'
+    assert new == text.replace("%d files", "%d FILES").replace("%d notes", "%d NOTES").replace(
+        '<item quantity="other">', one.format("FILES"), 1
+    ).replace('tablet">\n<item quantity="other">', 'tablet">\n' + one.format("NOTES"))
+    assert [row.length for row in outcome.rows] == [8, 8, 8, 8]
+
+
+def test_the_header_of_a_template_without_a_language_is_no_longer_fuzzy(tmp_path):
+    """pybabel compiles no catalogue whose header is fuzzy, and its templates name a charset but no language."""
+    header = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=utf-8\\n"\n'
+    new, _, _ = translate(tmp_path, "a.pot", f'# Template\n#, fuzzy\n{header}\nmsgid "Open"\nmsgstr ""\n')
+    assert new == f'# Template\n{header}"Language: it\\n"\n\nmsgid "Open"\nmsgstr "OPEN"\n'
+
+
+def test_plural_forms_beside_a_tag(tmp_path):
+    new, _, _ = translate(tmp_path, "a.yml", "en:\n  files:\n    other: ! '%{count} files'\n")
+    assert new == "it:\n  files:\n    one: ! '%{count} FILES'\n    other: ! '%{count} FILES'\n"
+
+
 def test_quoted_braces_of_message_formats(tmp_path):
     text = "a=Don''t use '{'x'}' for {0}\nb=Use '{'0'}' for {0}\n"
     new, outcome, _ = translate(tmp_path, "m.properties", text)

@@ -238,6 +238,10 @@ def test_half_a_surrogate_pair_is_no_text(client):
         body = rb'{"text": "a \ud800 b", "length": "at most 9 chars"}'
         reply = client.post(f"/v1/{path}", content=body, headers={"content-type": "application/json"})
         assert (reply.status_code, error(reply)["code"]) == (400, "invalid_text")
+    for body in (rb'{"messages": [{"role": "user", "content": "\ud800"}]}', rb'{"prompt": "\ud800"}'):
+        path = "chat/completions" if b"messages" in body else "completions"
+        reply = client.post(f"/v1/{path}", content=body, headers={"content-type": "application/json"})
+        assert (reply.status_code, error(reply)["code"]) == (400, "invalid_text")
 
 
 def test_a_request_that_no_queue_has_room_for(make_service):
@@ -321,8 +325,6 @@ def test_bodies_that_are_no_requests(client):
         reply = client.post("/v1/chat/completions", content=body, headers=head)
         assert reply.status_code == 400, body[:20]
         assert error(reply)["message"]
-    surrogate = rb'{"messages": [{"role": "user", "content": "\ud800"}]}'
-    assert client.post("/v1/chat/completions", content=surrogate, headers=head).status_code == 400
     assert "Content-Type" in error(client.post("/v1/measure", content=b'{"text": "a"}'))["message"]
 
 

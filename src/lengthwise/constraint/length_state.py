@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ..length.meter import Booleans, Integers, Meter
-from ..length.vocabulary import ends_in_ascii
 
 Rows = Sequence[int] | Integers | slice
 ALL = slice(None)
@@ -109,7 +108,7 @@ class LengthState:
             if gap:  # "x" replaces the text before the gap, so that its space counts; it is one unit long in all units
                 before, written = int(self._before_gap[row]) - 1, b"x" + written
             self.used[row] = self.used_at_end[row] = before + self.meter.measure(written)
-            if not ends_in_ascii(written):
+            if self.meter.end_counts_less(written):
                 self.used_at_end[row] = before + self.meter.measure(written, ended=True)
 
     def written(self, row: int, since: int = 0) -> bytes:

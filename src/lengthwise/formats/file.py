@@ -45,6 +45,9 @@ def decode(path: str, data: bytes, formats: Sequence[Format], encoding: str | No
                 raise FormatError(
                     path, 0, f"its bytes are not the only form of its text in {name}; convert it to UTF-8"
                 )
+            if "\0" in text and not mark and not encoding:
+                reason = "it has NUL characters, as UTF-16 has; give the encoding, such as --encoding utf-16-le"
+                raise FormatError(path, text.count("\n", 0, text.index("\0")) + 1, reason)
             return Document(path, text, name, mark)
         except LookupError:
             raise FormatError(path, 0, f"unknown encoding {name!r}; give another with --encoding") from None

@@ -10,7 +10,7 @@ from ..length.units import UNITS
 from .base import Limit
 
 _UNIT = r"(?P<unit>char(?:acter|s|acters)?|letters?|columns?|cols?|cells?|bytes?|words?|pixels?|px)\b"
-_NUMBER = r"(?P<number>\d[\d,]*)"
+_NUMBER = r"(?P<number>\d+(?:,\d{3})*)"
 _UNIT_NAMES = {"char": "chars", "lett": "chars", "colu": "cells", "col": "cells", "cols": "cells", "cell": "cells"}
 _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixels"}
 _UP_TO = (
@@ -23,9 +23,12 @@ _UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
 # Each with words of which one must be in the comment, in lower case; most comments have none, and need no search.
 _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
-    (("length",), re.compile(r"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?(?P<number>\d+)", re.IGNORECASE)),
+    (
+        ("length",),
+        re.compile(rf"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?{_NUMBER}(?:[ ]?{_UNIT})?", re.IGNORECASE),
+    ),
     # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`
-    (("limit",), re.compile(r"\bCHAR(?:ACTER)?S?[ _-]?LIMIT(?: is| of)?\s*[=:]?\s*(?P<number>\d+)\b", re.IGNORECASE)),
+    (("limit",), re.compile(rf"\bCHAR(?:ACTER)?S?[ _-]?LIMIT(?: is| of)?\s*[=:]?\s*{_NUMBER}\b", re.IGNORECASE)),
     # SAP `#XFLD,30:` and `#XBUT, 20: the button`
     ((",",), re.compile(r"^\s*#?\s*[XY][A-Z]{3},\s*(?P<number>\d+)\s*(?::|$)", re.MULTILINE)),
     # "Limit to 80 characters", "at most 12 words"
@@ -47,7 +50,7 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     (
         ("limit", "max"),
         re.compile(
-            r"\b(?P<unit>byte|word|column|pixel)s? (?:limit|maximum|max)(?: is| of)?[:= ]+(?P<number>\d+)\b",
+            rf"\b(?P<unit>byte|word|column|pixel)s? (?:limit|maximum|max)(?: is| of)?[:= ]+{_NUMBER}\b",
             re.IGNORECASE,
         ),
     ),
@@ -55,7 +58,7 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     (
         ("length",),
         re.compile(
-            r"\bmax(?:imum)?\.? (?:string |text )?length(?: is| of)?[:= ]+(?P<number>\d+)\b(?![\s-]*[a-z])",
+            rf"\bmax(?:imum)?\.? (?:string |text )?length(?: is| of)?[:= ]+{_NUMBER}\b(?![\s-]*[a-z])",
             re.IGNORECASE,
         ),
     ),

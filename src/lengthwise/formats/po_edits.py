@@ -56,9 +56,9 @@ def _before(document: Document, number: int) -> int:
 
 
 def _without_fuzzy(flags: str) -> str | None:
-    """'#, fuzzy, c-format' → '#, c-format'; None if no flag is left."""
+    """'#, fuzzy, c-format' → '#, c-format'; None if no flag is left. Some parsers need the space after '#,'."""
     rest = [flag for flag in flags[2:].split(",") if flag.strip() != "fuzzy"]
-    return f"#,{','.join(rest)}" if rest else None
+    return f"#, {','.join(rest).lstrip()}" if rest else None
 
 
 def _line(document: Document, number: int, text: str | None) -> Edit:
@@ -91,13 +91,14 @@ def label(document: Document, source: str, target: str) -> list[Edit]:
     charset = re.compile(r"charset=(CHARSET)\b").search(document.text, *limits)
     if charset:
         edits.append(Edit(*charset.span(1), "UTF-8" if document.encoding == "utf-8" else document.encoding))
+    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, primary(target)):
+        edits += _plural_forms(document, source, target, limits)
+    edits = edits if language else _with_language(document, target, limits, edits)
     if edits and (fuzzy := re.search(rf"^#,.*\bfuzzy\b.*{_END}", header["comments"], re.MULTILINE)):
         rest = _without_fuzzy(fuzzy[0].rstrip("\r\n"))
         at = header.start() + fuzzy.start()
         edits.append(Edit(at, at + len(fuzzy[0]), "" if rest is None else rest + document.line_end))
-    if re.search(r"^msgid_plural\b", document.text, re.MULTILINE) and named in ("", source, primary(target)):
-        edits += _plural_forms(document, source, target, limits)
-    return edits if language else _with_language(document, target, limits, edits)
+    return edits
 
 
 def _with_language(document: Document, target: str, limits: tuple[int, int], edits: list[Edit]) -> list[Edit]:

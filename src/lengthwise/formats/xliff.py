@@ -13,6 +13,7 @@ CODE = re.compile(
     r"<(?P<name>(?:\w+:)?(?:ph|bpt|ept|it))\b(?:[^<>\"']|\"[^\"]*\"|'[^']*')*(?<!/)>.*?</(?P=name)\s*>", re.DOTALL
 )
 _SIZE_UNITS = {"char": "chars", "byte": "bytes", "pixel": "pixels"}
+_GENERAL = {"xliff:codepoints": "chars", "": "chars"}  # units of the profiles of sizes (2.x); others are not counted
 _STORAGE = {"xliff:utf8": "bytes", "": "bytes", "xliff:utf16": "UTF-16 bytes", "xliff:utf32": "UTF-32 bytes"}
 # Flags of the states of a target (1.2). New: it is no translation yet.
 _STATES = {"new": "new", "needs-translation": "new", "needs-review-translation": "unfinished"}
@@ -62,14 +63,16 @@ def _widths(document: Document, unit: Element) -> Iterator[Limit]:
 
 def _units_2(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
     profiles = file.child("profiles")
-    storage = profiles.attributes.get("storageProfile", "") if profiles else ""
+    named = profiles.attributes if profiles else {}
+    general, storage = named.get("generalProfile", ""), named.get("storageProfile", "")
+    kinds = {"sizeRestriction": _GENERAL.get(general, general), "storageRestriction": _STORAGE.get(storage, storage)}
     for unit in file.find_all("unit"):
         segments = [child for child in unit.children if child.name == "segment"]
         for number, segment in enumerate(segments, 1):
             source = segment.child("source")
             if source is None:
                 raise document.error(segment.start, "a segment has no source")
-            limits = [*_restrictions(document, unit, storage), *_notes(document, unit)]
+            limits = [*_restrictions(document, unit, kinds), *_notes(document, unit)]
             state = segment.attributes.get("state")
             target = segment.child("target")
             too_long = segment.attributes.get("subState") == _TOO_LONG and target is not None and target.raw(document)
@@ -80,9 +83,8 @@ def _units_2(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
             yield _entry(document, segment, source, name, limits, flags)
 
 
-def _restrictions(document: Document, unit: Element, storage: str) -> Iterator[Limit]:
-    """Yield the limits of `sizeRestriction` (code points) and `storageRestriction`: '40', '25,100', '*' is none."""
-    kinds = {"sizeRestriction": "chars", "storageRestriction": _STORAGE.get(storage, storage)}
+def _restrictions(document: Document, unit: Element, kinds: dict[str, str]) -> Iterator[Limit]:
+    """Yield the limits of these attributes, which have these units: '40', '25,100', '*' is none."""
     for name, counted in kinds.items():
         value = unit.attributes.get(name, "")
         first, _, second = value.partition(",")

@@ -79,7 +79,7 @@ def parse(document: Document) -> Element:
     try:
         parser.Parse(document.text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
-        at = sum(map(len, document.text.splitlines(keepends=True)[: error.lineno - 1]))
+        at = document.line_start(error.lineno)
         raise document.error(at, f"not well-formed XML: {expat.ErrorString(error.code)}") from None
     root = top = Element("", "", 0, "")
     comments: list[tuple[str, int]] = []

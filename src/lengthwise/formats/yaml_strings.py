@@ -125,7 +125,7 @@ def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edi
     """Return the edit that adds a line with another plural form before this one, or none between braces."""
     start = document.text.rfind("\n", 0, entry.place.start) + 1
     head = document.text[start : entry.place.start]
-    if not re.fullmatch(rf"[ \t]*[\"']?{entry.form}[\"']?:[ \t]+", head):
+    if not re.fullmatch(rf"[ \t]*[\"']?{entry.form}[\"']?:[ \t]+(?:!\S*[ \t]+)?", head):  # a tag, but no anchor
         return []
     new = head.replace(entry.form, form) + encode(text, entry, document) + document.line_end
     return [Edit(start, start, new)]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..protocols import Tokenizer
 from . import utf8
 from .units import Unit, unit_named
-from .vocabulary import vocabulary_of
+from .vocabulary import ends_in_ascii, vocabulary_of
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -66,7 +66,7 @@ def _largest_costs(unit: Unit) -> dict[bytes, int]:
     largest: dict[bytes, int] = {}
     for c in _expanding():
         for n in range(1, len(c.encode())):
-            largest[c.encode()[:n]] = max(largest.get(c.encode()[:n], 0), unit.count(c))
+            largest[c.encode()[:n]] = max(largest.get(c.encode()[:n], 0), unit.running(c))
     return largest
 
 
@@ -143,7 +143,7 @@ class Meter:
         text = whole.decode("utf-8", "ignore")
         if self.unit.name == "words":  # a part of a character is a letter of some word
             text = piece.decode("utf-8", "replace")
-        count = self.unit.count
+        count = self.unit.running
         if self.unit.name == "words-cjk":  # the most that it can add: after a space, or after a letter such as é
             most = max(count(text), count("_" + text)) + self._incomplete_cost(split)
             return most, 0, 0, not text.strip() and not split and not head, self._depends_on_context(text, split, head)
@@ -231,9 +231,14 @@ class Meter:
         text = text.lstrip()
         if split and self.unit.name == "words":
             text += "?"
-        elif ended and not split:
-            text = text.rstrip()
-        return self.unit.count(text) + self._incomplete_cost(split) + stray
+        length = self.unit.measure(text) if ended and not split else self.unit.running(text)
+        return length + self._incomplete_cost(split) + stray
+
+    def end_counts_less(self, written: bytes) -> bool:
+        """Return whether the last character may cost less, or nothing, at the end of a text."""
+        if self.unit.count_open and written[-1:] in (b"'", b"-"):
+            return True
+        return not ends_in_ascii(written)
 
     def character(self, ids: Integers) -> Integers:
         """Return the UTF-8 state after the last token of each row, 0 between characters: (rows,)."""

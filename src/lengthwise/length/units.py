@@ -17,16 +17,24 @@ from ..protocols import Tokenizer
 
 @dataclass(frozen=True)
 class Unit:
-    """One way of counting. `count` receives the text without leading and trailing white space."""
+    """One way of counting. `count` receives the text without leading and trailing white space.
+
+    `count_open`: counts a text that goes on, if that differs.
+    """
 
     name: str
     signature: str
     count: Callable[[str], int]
     aliases: tuple[str, ...] = ()
+    count_open: Callable[[str], int] | None = None
 
     def measure(self, text: str) -> int:
         """Return the length of `text` in this unit, without white space at both ends."""
         return self.count(text.strip())
+
+    def running(self, text: str) -> int:
+        """Return the length of the beginning of a text, without white space at its start."""
+        return (self.count_open or self.count)(text)
 
 
 def _chars(text: str) -> int:
@@ -47,12 +55,17 @@ def _words(text: str) -> int:
 
 # LIFEBench's rule: each Chinese character, and each word of ASCII letters, digits, apostrophes and hyphens. A word that
 # touches another letter or a Chinese character is not counted: "café" is 0, "2024年" is 1. In "我-我" the hyphen is a
-# word; it is counted before the second letter follows, so that the letter adds no more than itself.
-_WORD_CJK = re.compile(r"[\u4e00-\u9fff]|\b[A-Za-z0-9'-]+\b['-]*|(?<=\w)['-]+\Z")
+# word, in "我-" it is none. In a text that goes on, a final hyphen counts, so that a letter after it adds 1 at most.
+_WORD_CJK = re.compile(r"[\u4e00-\u9fff]|\b[A-Za-z0-9'-]+\b")
+_WORD_CJK_OPEN = re.compile(rf"{_WORD_CJK.pattern}['-]*|(?<=\w)['-]+\Z")
 
 
 def _words_cjk(text: str) -> int:
     return len(_WORD_CJK.findall(text))
+
+
+def _words_cjk_open(text: str) -> int:
+    return len(_WORD_CJK_OPEN.findall(text))
 
 
 def _bytes(text: str) -> int:
@@ -153,7 +166,7 @@ UNITS: dict[str, Unit] = {
         Unit("bytes", "unit:bytes|enc:utf8|norm:none|ws:keep|v1", _bytes, ("byte",)),
         Unit("cells", "unit:cells|width:wcwidth|ws:keep|v1", _cells, ("cell", "column", "columns")),
         Unit("chars-nospace", "unit:chars|norm:nfc|ws:drop|v1", _chars_nospace, ("char-nospace",)),
-        Unit("words-cjk", "unit:words|split:ascii+han|rule:lifebench|v1", _words_cjk, ("word-cjk",)),
+        Unit("words-cjk", "unit:words|split:ascii+han|rule:lifebench|v1", _words_cjk, ("word-cjk",), _words_cjk_open),
         Unit("tweet", "unit:tweet|norm:nfc|url:23|rule:twitter-text-3|v1", _tweet, ("tweets",)),
     )
 }

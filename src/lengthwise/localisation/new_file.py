@@ -4,6 +4,7 @@ It is read again before it is written, so that lengths are measured as `lengthwi
 is certain that no other text has changed.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -102,14 +103,16 @@ class NewFile:
 
     def _matched(self, new: StringFile, items: Sequence[Item]) -> dict[str, Entry]:
         """Return the entries of the new file by key, and check that all others have the texts that they had."""
-        added = {_key(item) for item in items if item.added}
+        added: dict[str, list[str]] = {}  # keys by id; a file may have two messages with the same id
+        for item in sorted((item for item in items if item.added), key=lambda item: item.entry.place.start):
+            added.setdefault(item.id, []).append(_key(item))
         found: dict[str, Entry] = {}
-        old = iter(self.file.entries)
+        old = deque(self.file.entries)
         for entry in new.entries:
-            if (key := f"+{entry.id}") in added and key not in found:
-                found[key] = entry
+            if added.get(entry.id) and not (old and old[0].id == entry.id):
+                found[added[entry.id].pop(0)] = entry
                 continue
-            before = next(old, None)
+            before = old.popleft() if old else None
             if before is None or before.id != entry.id or (before not in self.texts and before.text != entry.text):
                 reason = f"its new texts change another text, {entry.id!r}, so nothing is written; report this file"
                 raise FormatError(self.file.path, before.place.line if before else 0, reason)
@@ -125,7 +128,7 @@ class NewFile:
 
 
 def _key(item: Item) -> str:
-    return f"+{item.id}" if item.added else str(item.entry.place.start)
+    return f"+{item.added} {item.entry.place.start}" if item.added else str(item.entry.place.start)
 
 
 def _counts(limit: Limit) -> bool:

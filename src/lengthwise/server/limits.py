@@ -36,15 +36,19 @@ class Limits:
 
     def check_text(self, text: str, param: str) -> None:
         """Raise an error if a text that is counted or edited is no valid text, or longer than the server allows."""
+        self.check_encoding(text, param)
+        if len(text) > (allowed := self.max_tokens * _CHARS_PER_TOKEN):
+            found = f"{param}: a text has {len(text):,} characters; this server allows {allowed:,} (--max-tokens)"
+            raise ApiError(400, found, param=param, code="text_too_long")
+
+    def check_encoding(self, text: str, param: str) -> None:
+        """Raise an error if a text cannot be encoded, so that no tokenizer can read it."""
         try:
             text.encode()
         except UnicodeEncodeError:
             raise ApiError(
                 400, f"{param}: a text has half a surrogate pair", param=param, code="invalid_text"
             ) from None
-        if len(text) > (allowed := self.max_tokens * _CHARS_PER_TOKEN):
-            found = f"{param}: a text has {len(text):,} characters; this server allows {allowed:,} (--max-tokens)"
-            raise ApiError(400, found, param=param, code="text_too_long")
 
     def check_count(self, name: str, asked: int, allowed: int) -> None:
         """Raise an error if a request asks for more than `allowed` of something."""

@@ -158,8 +158,12 @@ class Writing:
         if budget is None:
             budget = at_most(min(tokens or self.limits.default_tokens, self.limits.max_tokens), "tokens")
         param, found = "messages" if isinstance(asked, ChatRequest) else "prompt", []
+        chat = [message.plain() for message in asked.messages] if isinstance(asked, ChatRequest) else []
+        texts = [message["content"] for message in chat] if isinstance(asked, ChatRequest) else asked.prompt
+        for text in texts:
+            self.limits.check_encoding(text, param)
         try:
-            for text in [asked.messages[-1].plain()["content"]] if isinstance(asked, ChatRequest) else asked.prompt:
+            for text in texts[-1:] if chat else texts:
                 if budget.of_source:
                     self.limits.check_text(text, param)
                 known = budget.resolve(text, self.writer.tokenizer)
@@ -167,8 +171,8 @@ class Writing:
                 if (least := make.fewest_tokens(known)) > most:
                     why = f"'{known}' takes {least} tokens or more, and max_tokens allows {most}"
                     raise ApiError(400, why, param="max_tokens" if tokens else "length", code="length_too_long")
-                if isinstance(asked, ChatRequest):
-                    found.append(make.chat(0, [message.plain() for message in asked.messages], known))
+                if chat:
+                    found.append(make.chat(0, chat, known))
                 else:
                     found.append(make.continuation(0, text, known))
         except (ValueError, TypeError) as error:
