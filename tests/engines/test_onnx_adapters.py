@@ -14,6 +14,7 @@ from test_onnx import trained_head
 
 from families import tiny as tiny_model
 from lengthwise import EncodingControl, Writer, attach, load, save
+from lengthwise.controls import PromptControl
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation.load import default_engine
 from lengthwise.models import registry, smollm2
@@ -99,13 +100,16 @@ def test_scores_and_texts_of_transformers(family, options, make, tmp_path):
 PAIR = (("adapter", "transformers"), ("exact", "onnx"))
 
 
-def test_texts_with_a_countdown_head(make, tmp_path):
-    folder = make(control=trained_head())
+@pytest.mark.parametrize("control", [trained_head(), PromptControl("At most {target} {unit}: {text}")])
+def test_texts_with_a_control(control, make, tmp_path):
+    folder = make(control=control)
     export(folder, tmp_path / "exact", bits=32)
     writers = [load(str(tmp_path / name), engine=engine, device="cpu") for name, engine in PAIR]
     expected, found = ([one.text for one in writer.write(TEXTS, "at most 40 chars")] for writer in writers)
     assert found == expected
-    assert load(str(folder), engine="onnx").engine.units == ("tokens", "words", "chars")
+    engine = load(str(folder), engine="onnx").engine
+    assert engine.units == tuple(control.units)
+    assert engine.controls[0].prefix("Hi", 40, "chars") == control.prefix("Hi", 40, "chars")
 
 
 # ---- an adapter of SmolLM2 among the bundled models
@@ -235,7 +239,7 @@ def test_settings_that_are_not_known(changes, message, make):
 
 
 def test_other_refusals(make, tmp_path, byte_bpe):
-    with pytest.raises(ValueError, match=r"no control but a countdown head; .* has encoding"):
+    with pytest.raises(ValueError, match=r"no control but a countdown head or prompt; .* has encoding"):
         load(str(make(control=EncodingControl(), name="encoding")), engine="onnx")
     gpt2 = make("gpt2", target_modules=["c_attn"], fan_in_fan_out=True, name="gpt2")
     with pytest.raises(ValueError, match=r"LoRA of .* in Llama-type models; the one in .* has .*c_attn\.lora_A"):
