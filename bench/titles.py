@@ -9,6 +9,7 @@ system is named after its run's folder. The ways of decoding, by beam search wit
 
     soft     the model receives the length; nothing else holds it to it
     hard     the same, under the hard budget
+    limit    at most the length, under the hard budget
     rerank   soft, and of the 20 best titles the one that shares most stems with the source
     free     a model without a length control, once for all targets
     cut      the same title, cut at the last word that fits
@@ -72,6 +73,10 @@ def budgets_of(target: str, rows: Rows) -> list[str]:
     return [f"exactly {target if target != 'reference' else measure(title, 'chars')} chars" for _, title in rows]
 
 
+def limits_of(budgets: list[str]) -> list[str]:
+    return [budget.replace("exactly", "at most") for budget in budgets]
+
+
 class Decoding:
     """The ways of decoding with one model. `sequences`: how many are decoded at once, five or twenty for a title."""
 
@@ -88,6 +93,7 @@ class Decoding:
         self.modes: dict[str, Callable[..., list[Any]]] = {
             "soft" if self.counts else "free": search(beams),
             "hard": lambda texts, budgets: self.writer.write(texts, budgets, finish=False, num_beams=beams),
+            "limit": lambda texts, budgets: self.writer.write(texts, limits_of(budgets), num_beams=beams),
             "rerank": search(_HYPOTHESES, hypotheses=_HYPOTHESES, choose=chosen),
         }
 
@@ -101,7 +107,7 @@ class Decoding:
                     yield f"{target}/{mode}", target, mode
 
     def _wanted(self, mode: str) -> bool:
-        return mode == "hard" or (mode == "rerank" and bool(self.counts))
+        return mode in ("hard", "limit") or (mode == "rerank" and bool(self.counts))
 
 
 def chosen(source: str, found: list[Any]) -> int:
@@ -199,7 +205,7 @@ def comparisons(systems: dict[str, Cells], scores: dict[str, Any], rows: Rows, a
         if not own:
             continue
         best = max(own, key=lambda cell: scores[cell[0]][cell[1]][ROUGE[0]]["value"])
-        others = [(name, f"{target}/{mode}") for name in systems for mode in ("soft", "hard", "rerank")]
+        others = [(name, f"{target}/{mode}") for name in systems for mode in ("soft", "hard", "limit", "rerank")]
         others = [cell for cell in others if cell[0] not in baselines and cell[1] in scores[cell[0]]]
         found += [tested("best baseline", best, cell) for cell in others]
     for pair in asked.against:
