@@ -5,7 +5,8 @@
 
 `texts` writes each text with every system; the same command resumes it. A set is FORM:BUDGET:NUMBER:FILE, with an
 optional fifth part, the least characters of a source, and a negative number for the last rows of the file. A row of a
-file has `text`, or `segs`, whose first source is taken. `score` prints the table of docs/results/shorten.md.
+file has `text` and perhaps `title`, or `segs`, whose first source is taken. `score` prints the tables of
+docs/results/shorten.md; `title` is the share of the content words of the file's title that a text has.
 """
 
 import argparse
@@ -36,15 +37,15 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*")
 # ---- texts
 
 
-def sources(spec: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (form, budget, text) of a set."""
+def sources(spec: str) -> Iterator[tuple[str, str, str, str | None]]:
+    """Yield (form, budget, text, title) of a set."""
     form, budget, number, path, *least = spec.split(":")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    texts = [row["text"] if "text" in row else row["segs"][0][0] for row in rows]
-    texts = [text for text in texts if len(text) > int(least[0] if least else 0)]
-    for text in texts[: int(number)] if int(number) > 0 else texts[int(number) :]:
-        yield form, budget, text
+    texts = [(row["text"] if "text" in row else row["segs"][0][0], row.get("title")) for row in rows]
+    texts = [one for one in texts if len(one[0]) > int(least[0] if least else 0)]
+    for text, title in texts[: int(number)] if int(number) > 0 else texts[int(number) :]:
+        yield form, budget, text, title
 
 
 def write_texts(options: argparse.Namespace) -> None:
@@ -53,10 +54,11 @@ def write_texts(options: argparse.Namespace) -> None:
     import lengthwise
     from lengthwise.length.sentences import finished_ends
     from lengthwise.shortening.pieces import split_sentences
+    from lengthwise.shortening.shortener import load_shortener
 
     done = [json.loads(line) for line in options.out.open(encoding="utf-8")] if options.out.exists() else []
     known = {(row["set"], row["source"]) for row in done}
-    shortener = lengthwise.Shortener(lengthwise.load("smollm2", engine="transformers"))
+    shorteners = {form: load_shortener("", form) for form in {spec.partition(":")[0] for spec in options.set}}
     plain = lengthwise.load("smollm2-plain", engine="transformers")
     with options.out.open("a", encoding="utf-8") as file:
         for spec in options.set:
@@ -64,9 +66,11 @@ def write_texts(options: argparse.Namespace) -> None:
             for at in range(0, len(todo), options.batch):
                 some = todo[at : at + options.batch]
                 form, budget = some[0][:2]
-                for (_, _, text), one in zip(
-                    some, shortener.shorten([text for *_, text in some], budget, form=form), strict=True
-                ):
+                texts = [text for _, _, text, _ in some]
+                ours, faithful = (
+                    shorteners[form].shorten(texts, budget, form=form, faithful=only) for only in (False, True)
+                )
+                for (_, _, text, title), one, left in zip(some, ours, faithful, strict=True):
                     limit = lengthwise.Budget.parse(budget).resolve(text).high
                     ask = f"Shorten this text to at most {limit} characters.\n\n{text}"
                     prompt = torch.tensor([plain.engine.prompt_ids(ask)])
@@ -74,15 +78,15 @@ def write_texts(options: argparse.Namespace) -> None:
                         answer = plain.model.generate(prompt, max_new_tokens=limit // 2, do_sample=False)
                     asked = plain.tokenizer.decode(answer[0, prompt.shape[1] :], skip_special_tokens=True)
                     ends = [end for end in finished_ends(text) if end <= limit]
-                    faithful = next(c for c in [one, *one.candidates] if c.route != "rewritten")
                     row = {
                         "cut-sentence": text[: ends[-1]] if ends else "",
                         "first": split_sentences(text)[0],
                         "asked": " ".join(asked.split()),
-                        "faithful": faithful.text,
+                        "faithful": left.text,
                         "shorten": one.text,
                     }
                     about = {"set": spec, "form": form, "limit": limit, "source": text, "route": one.route}
+                    about |= {"title": title} if title else {}
                     more = {"complete": one.complete, "note": one.note, "texts": row}
                     file.write(json.dumps(about | more, ensure_ascii=False) + "\n")
                     file.flush()
@@ -187,13 +191,14 @@ def measures(row: dict[str, Any], system: str, model: Trigrams) -> dict[str, flo
     text, source = row["texts"][system], row["source"]
     there, wanted = set(content(text)), content(source)
     quarter = wanted[-max(1, len(wanted) // 4) :]
-    kept = content(text)
+    kept, title = content(text), content(row.get("title", ""))
     return {
         "within": 100 * (0 < len(text) <= row["limit"]),
         "complete": 100 * is_complete(text, row["form"], source),
         "length": len(text) / row["limit"],
         "coverage": 100 * float(np.mean([word in there for word in wanted] or [1])),
         "tail": 100 * float(np.mean([word in there for word in quarter] or [1])),
+        "title": 100 * float(np.mean([word in there for word in title])) if title else math.nan,
         "invented": 100 * float(np.mean([word not in set(wanted) for word in kept] or [0])),
         "nats": model.nats(tokens(text)) if text else math.nan,
         "slor": model.slor(tokens(text)) if text else math.nan,
@@ -226,6 +231,8 @@ def score_texts(options: argparse.Namespace) -> None:
             for key in ours[0]:
                 values = np.array([one[key] for one in ours])
                 best = np.array([one[key] for one in table["shorten"]])
+                if np.isnan(values).all():  # no titles
+                    continue
                 cells[key] = {"value": float(np.nanmean(values))}
                 both = ~np.isnan(values + best)
                 if system != "shorten" and both.any():

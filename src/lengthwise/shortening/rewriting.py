@@ -25,9 +25,14 @@ def source_prompt(engine: Engine, source: str, form: str, room: int) -> list[int
     return ids if len(ids) + room < engine.window else engine.prompt_ids(NEUTRAL)
 
 
+def is_trained_for(form: str, engine: Engine) -> bool:
+    """Return whether the model was trained to write short texts of this form: its prompt template asks for it."""
+    return not engine.encoder_decoder and any(form in control.prefix("", 1, "chars") for control in engine.controls)
+
+
 def only_rewrites(engine: Engine, form: str) -> bool:
-    """Return whether the model was trained for it: a summariser, or one whose prompt template asks for the form."""
-    return engine.encoder_decoder or any(form in control.prefix("", 1, "chars") for control in engine.controls)
+    """Return whether the model receives the text itself: a summariser, or a model that was trained for the form."""
+    return engine.encoder_decoder or is_trained_for(form, engine)
 
 
 def leading_sentences(engine: Engine, source: str) -> str:
@@ -50,7 +55,7 @@ def rewrite(
     writer: Writer, sources: Sequence[str], budgets: Sequence[Budget], form: str, candidates: int
 ) -> list[list[Written]]:
     """Return, for each source, up to `candidates` texts written within its budget. Errors give none."""
-    if only_rewrites(writer.engine, form):  # it receives the text itself
+    if only_rewrites(writer.engine, form):
         prompts = [leading_sentences(writer.engine, one) for one in sources]
     else:
         prompts = [prompt_for(one, form) for one in sources]
