@@ -4,7 +4,7 @@ The mask can force a full stop in the middle of a clause to meet an exact length
 continuation that ends in time, and sampling a few short continuations takes less time than sampling as many whole
 texts. A third of them are complete (exact words), so the first round has few; if none is complete, more tokens are
 removed and more continuations are sampled. A text that has only a maximum is repaired if it has no sentence end at all,
-which is mostly code: of its continuations about a fifth are complete, so they are sampled nearly one by one.
+which is mostly code: of its continuations about a fifth are complete, so they are sampled one by one.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
@@ -19,7 +19,7 @@ from .requests import BATCH_TOKENS, Listener, Request
 
 ROUNDS = ((12, 4), (20, 6), (48, 8))  # tokens that are removed, and samples of each text; in this order
 # A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
-LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 2))
+LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
 MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed
 DEEPEST = sum(tail for tail, _ in ROUNDS)  # the most tokens of a first draft that all rounds together can remove
 SEED_STEP = 7_919  # between the seeds of a text's candidates
