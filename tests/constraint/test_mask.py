@@ -280,6 +280,82 @@ def test_a_tokenizer_without_a_bare_full_stop_has_no_closing_tokens():
     assert constraint.closings(scores, constraint.apply(scores), -99.0, 5) == ([], [])
 
 
+# ---- ends of blocks
+
+BLOCKS = ["[UNK]", "[PAD]", "[EOS]", "```", "Ċ", "x", "Ġ=", "Ġ1", "-", "Ġflour", "Ġof", "Ġmilk", ".", "1"]
+
+
+def block_constraint(text, unit, budget, limit=99):
+    """Return the constraint of a row that has written `text`, which is spelled as in `BLOCKS`."""
+    pieces = Tokenizer(models.WordLevel({word: n for n, word in enumerate(BLOCKS)}, unk_token="[UNK]"))
+    pieces.decoder = decoders.ByteLevel()
+    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "[EOS]"}
+    meter = Meter(PreTrainedTokenizerFast(tokenizer_object=pieces, **special), unit)
+    written = [BLOCKS.index(word) for word in text.split()]
+    return LengthConstraint(meter, **limits([budget]), eos=[2], limit=[limit], written=[written])
+
+
+def likely(**words):
+    """Return scores of one row: the log of the probability of these words, and little for the others."""
+    scores = np.full((1, len(BLOCKS)), -20.0, np.float32)
+    for word, probability in words.items():
+        scores[0, BLOCKS.index({"fence": "```", "line": "Ċ"}.get(word, word))] = np.log(probability)
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("text", "budget", "fence", "closable"),
+    [
+        ("``` Ċ x Ġ= Ġ1 Ċ", "at most 14 chars", 0.05, True),  # 10 characters, and the fence
+        ("``` Ċ x Ġ= Ġ1 Ċ", "at most 14 chars", 0.01, False),  # not likely
+        ("``` Ċ x Ġ= Ġ1 Ċ", "exactly 13 chars", 0.05, True),
+        ("``` Ċ x Ġ= Ġ1 Ċ", "exactly 14 chars", 0.05, False),
+        ("``` Ċ x Ġ= Ġ1 Ċ", "at most 12 chars", 0.05, False),  # too long
+        ("``` Ċ x Ġ= Ġ1 Ċ", "at most 30 chars", 0.05, False),  # too short: the model may go on
+        ("``` Ċ x Ġ= Ġ1", "at most 14 chars", 0.05, False),  # inside a line
+        ("``` Ċ", "at most 8 chars", 0.05, False),  # no code
+        ("``` Ċ x Ċ ``` Ċ x Ċ", "at most 14 chars", 0.05, False),  # closed already
+    ],
+)
+def test_code_is_closed_where_the_model_would_close_it(text, budget, fence, closable):
+    scores = likely(line=0.9, fence=fence)
+    for one in (scores, torch.tensor(scores)):
+        rows, token = block_constraint(text, "chars", budget).closable_code(one, np.log(1 / 50))
+        assert (rows, BLOCKS[token]) == ([0] if closable else [], "```")
+    assert block_constraint(text, "chars", budget, limit=len(text.split())).closable_code(scores, -9.0)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "length", "line", "ends"),
+    [
+        ("- Ġflour", "chars", 7, 0.2, True),
+        ("- Ġflour", "words", 2, 0.2, True),
+        ("- Ġflour", "tokens", 2, 0.2, True),
+        ("- Ġflour", "chars", 7, 0.01, False),  # "- flour of" is likelier
+        ("- Ġflour", "chars", 8, 0.2, False),  # too short
+        ("- Ġflour Ġof", "chars", 10, 0.2, False),
+        ("x Ġflour", "chars", 7, 0.2, False),  # no item
+        ("- Ġflour .", "words", 2, 0.2, False),  # a sentence
+    ],
+)
+def test_an_item_ends_where_its_line_is_likely_to_end(text, unit, length, line, ends):
+    constraint = block_constraint(text, unit, f"exactly {length} {unit}")
+    for scores in (likely(line=line, Ġof=1 - line), torch.tensor(likely(line=line, Ġof=1 - line))):
+        assert list(constraint.line_ends(scores)) == ([0] if ends else [])
+    window = block_constraint(text, unit, f"{length - 1}-{length} {unit}")
+    assert not window.line_ends(likely(line=line))
+
+
+def test_the_last_token_of_an_item_may_fill_the_length():
+    scores = likely(Ġflour=0.5, Ġmilk=0.4, Ġof=0.1)
+    for text, expected in (("- Ġflour Ċ -", ["Ġmilk"]), ("x Ġflour Ċ x", [])):
+        constraint = block_constraint(text, "chars", "exactly 14 chars")
+        _, tokens = constraint.closings(scores, constraint.apply(scores), -9.0, 4)
+        assert [BLOCKS[token] for token in tokens] == expected
+    full = block_constraint("- Ġflour Ċ -", "chars", "exactly 14 chars", limit=4)
+    assert full.closings(scores, full.apply(scores), -9.0, 4) == ([], [])
+
+
 def test_torch_is_not_imported():
     code = "import sys, lengthwise.constraint.mask; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

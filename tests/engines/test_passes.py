@@ -7,7 +7,7 @@ from test_onnx import trained_head
 
 from lengthwise import Writer, attach
 from lengthwise.benchmark.passes import bytes_read, counted, of_texts, operators
-from lengthwise.generation.repair import ROUNDS
+from lengthwise.generation.repair import MORE_TOKENS, ROUNDS
 from lengthwise.generation.token_choice import KEPT_FORKS
 from lengthwise.models.onnx_model import resolve_onnx
 
@@ -47,14 +47,14 @@ def test_a_batch_takes_as_many_passes_as_its_longest_text(writer):
 
 
 def test_repair_is_bounded(writer):
-    """Each round is at most three times as long as what it removes, with the passes that judge endings.
+    """Each round adds at most 24 tokens to what it removes, with the passes that judge endings.
 
     The random model finds no complete ending, so every round runs to its end. Its score reads the continuations, each
     with two forks at most.
     """
     [row] = of_texts(writer, PROMPTS[:1], ["exactly 25 words"])
-    judged = {rows: 1 + rows * (1 + KEPT_FORKS) for rows in (1, *ROUNDS.values())}
-    rounds = sum(3 * tail + 1 + judged[rows] for tail, rows in ROUNDS.items())
+    judged = {rows: 1 + rows * (1 + KEPT_FORKS) for rows in (1, *dict(ROUNDS).values())}
+    rounds = sum(tail + MORE_TOKENS + 1 + judged[rows] for tail, rows in ROUNDS)
     assert row["passes"] <= 8 * 25 + 16 + 1 + judged[1] + rounds
     assert rounds <= 300
 

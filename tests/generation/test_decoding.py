@@ -67,6 +67,47 @@ def test_a_row_that_has_ended_is_padded(engine):
     assert choice.done
 
 
+class Closable(Ban):
+    """Bans nothing. `code`, `lines`: the steps in which token 1 would close the code, or a list item may end."""
+
+    def __init__(self, code=(), lines=()):
+        super().__init__([])
+        self.code, self.lines, self.steps = code, lines, 0
+
+    def update(self, tokens):
+        self.steps += 1
+
+    def closable_code(self, scores, least):
+        return [0] if self.steps in self.code else [], 1
+
+    def line_ends(self, scores):
+        return {0: -0.5} if self.steps in self.lines else {}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "written", "texts"),
+    [
+        (Closable(code=[1]), [3, 0, 3, 2], [[3, 0, 3, 2], [3, 1, 2, 2]]),
+        (Closable(code=[1, 2]), [3, 0, 3, 2], [[3, 0, 3, 2], [3, 0, 1, 2]]),  # the last one
+        (Closable(code=[1]), [3, 0, 1, 2], [[3, 0, 1, 2]]),  # it was closed later
+        (Closable(code=[1]), [3, 1, 3, 2], [[3, 1, 3, 2]]),  # it was closed here
+        (Closable(lines=[2]), [3, 0, 3, 2], [[3, 0, 3, 2], [3, 0, 2, 2]]),
+        (Closable(), [3, 0, 3, 2], [[3, 0, 3, 2]]),
+    ],
+)
+def test_an_end_of_a_block_is_kept_beside_the_text_that_goes_on(engine, constraint, written, texts):
+    choice = TokenChoice(engine, constraint, None)
+    choice.closes_blocks = True
+    for token in written:
+        scores = torch.full((1, 4), 1.0)
+        scores[0, token] = 3.0
+        assert choice(scores).tolist() == [token]  # no row is added, so it takes no pass
+    assert choice.texts == texts
+    if len(texts) > 1 and constraint.code:
+        end = texts[1].index(1)
+        assert choice.token_scores.agreement[1].tolist()[: end + 1] == pytest.approx([1.0] * end + [math.exp(-2)])
+
+
 # ---- options that only `generate` of transformers can carry out
 
 BUDGET = "exactly 12 words"

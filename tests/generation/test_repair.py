@@ -22,8 +22,11 @@ from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import measure
 
-SAID = """The dog has the fox. It is a cold day in the text. A line that fits is quick. The clocks are over the lazy
-small screen. People read it. The fox jumps and the dog is striking. It was a bright day. A title is a caption."""
+SAID = (
+    "The dog has the fox. It is a cold day in the text. A line that fits is quick. The clocks are over the lazy "
+    "small screen. People read it. The fox jumps and the dog is striking. It was a bright day. A title is a caption."
+)
+LISTED = "- The dog\n- The fox\n- It is a cold day\n- A title\n- The text\n- A line that fits\n"
 PROMPTS = ["A dog.", "Tell me about the fox, and all that he was.", "x", "It is", "Where? Où est-il ?", "The lazy dog"]
 GREEDY, DRAWN = {}, {"temperature": 1.0, "seed": 3}
 
@@ -34,7 +37,7 @@ def talking(model: Any, tokenizer: Any, said: str = SAID, *, own: float = 0.3, r
     What it would say by itself, which depends on all that it has read, counts by `own`; the `rare`, the more often its
     text has come to no end when its room is at an end.
     """
-    ids = tokenizer(said.replace("\n", " "))["input_ids"]
+    ids = tokenizer(said)["input_ids"]
     counts = torch.full((model.get_input_embeddings().num_embeddings,) * 2, rare)
     counts.index_put_((torch.tensor(ids[:-1]), torch.tensor(ids[1:])), torch.ones(len(ids) - 1), accumulate=True)
     follows, read = counts.log() - counts.sum(1, keepdim=True).log(), []
@@ -104,6 +107,21 @@ def test_what_was_shown_is_kept(byte_bpe):
         assert without_tail(draft, 200, meter.pieces, shown).reach[-1] >= shown
 
 
+# ---- ends of list items
+
+
+@pytest.mark.parametrize(
+    "budget", [f"exactly {n} words" for n in (6, 9, 10, 13)] + ["exactly 28 chars", "exactly 30 chars"]
+)
+def test_a_text_may_end_with_a_list_item_where_its_line_would_end(byte_bpe, budget):
+    writer = Writer(talking(tiny("llama", byte_bpe), byte_bpe, LISTED), byte_bpe)
+    [written] = writer.write("- A dog\n", budget)
+    assert written.fits
+    ends = [line.split()[-1] for line in LISTED.splitlines()]
+    assert written.complete == (written.text.split()[-1] in ends)
+    assert written.complete == (budget not in ("exactly 10 words", "exactly 13 words"))
+
+
 # ---- which texts are written again
 
 
@@ -115,7 +133,7 @@ def test_a_complete_text_is_not_written_again_and_a_torn_one_is(writer, monkeypa
     [ended] = writer.write("A dog.", "exactly 30 tokens")
     assert (ended.complete, ended.length) == (True, 30)
     _, width = widths[2]
-    assert width >= widths[1][1] + 30 - next(iter(ROUNDS))  # it goes on from where 12 tokens are taken back
+    assert width >= widths[1][1] + 30 - ROUNDS[0][0]  # it goes on from where 12 tokens are taken back
     monkeypatch.setattr(generator, "repair", lambda *parts, **more: None)
     [torn] = writer.write("A dog.", "exactly 30 tokens")
     assert not torn.complete
@@ -286,7 +304,7 @@ def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
     for n in range(1, len(ids) + 1):
         streamer.put(ids[: n - 1], [1.0] * (n - 1))
         draft = drafted(meter, ids[:n])
-        for tail in ROUNDS:
+        for tail, _ in ROUNDS:
             draft = without_tail(draft, tail, meter.pieces)
         assert streamer.shown <= max(draft.reach, default=0)
         shown.add(streamer.shown)

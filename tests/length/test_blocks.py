@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.length.blocks import block_ends, in_code
+from lengthwise.length.blocks import block_ends, in_block, in_code, may_end_block
 from lengthwise.length.sentences import finished, finished_ends
 
 TABLE = "| Name | Age |\n|------|-----|\n| Anna | 31 |\n| Boris | 4"
@@ -50,6 +50,28 @@ def test_items_and_rows_end_where_the_next_one_begins(text, parts):
 
 def test_a_whole_row_may_be_the_last_one():
     assert block_ends(TABLE + " |")[-1] == len(TABLE) + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "within", "may_end"),
+    [
+        ("You need:\n- Flour\n- Milk", True, True),
+        ("1. **Milk**", True, True),
+        ("1. **Milk", True, False),
+        ("- Milk and", True, False),
+        ("- Milk (cold", True, False),
+        ("- Milk,", True, False),
+        ("- ", True, False),
+        ("12.", True, False),
+        ("Milk", False, False),
+        ("```\n- Milk", False, False),
+        (TABLE, True, False),
+        (TABLE + " |", True, True),
+        ("| Anna | 31 |", True, False),  # without a rule, the number of cells is not known
+    ],
+)
+def test_where_a_text_may_end_without_a_full_stop(text, within, may_end):
+    assert (in_block(text), may_end_block(text)) == (within, may_end)
 
 
 @given(st.text(st.sampled_from("a1.)- *|\n`(:,é日"), max_size=40))

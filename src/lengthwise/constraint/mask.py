@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library, to_numpy
+from ..length.blocks import in_block, in_code, may_end_block
 from ..length.meter import Booleans, Integers, Meter
 from ..length.sentences import finished
 from .length_state import ALL, LengthState, Rows
-from .token_costs import BANNED, State, TokenCosts, token_costs_of
+from .token_costs import BANNED, FENCE, State, TokenCosts, token_costs_of
 
 Limits = Iterable[int | None]  # None: no limit
 
@@ -31,7 +32,8 @@ _FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
 _DISFAVOUR = 12.0  # nats subtracted from a full stop after which the text may not end and no whole sentence would fit
 _LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete
 _LAST_UNITS = 16  # with more units left, a row is not closed by a single token and a full stop
-_LIKELY_END = math.log(0.1)  # an end is allowed if it has at least this share of the likeliest token's probability
+_LEAST_USED = 2 / 3  # of the maximum, where code is closed before the model closes it
+LIKELY_END = math.log(0.1)  # an end is allowed if it has at least this share of the likeliest token's probability
 _LIKELY_PIECE = math.log(0.5)  # the same for a token that continues the last word that fits
 
 
@@ -91,7 +93,7 @@ class LengthConstraint:
             kept[:, tables.plain_stops] = stops
         sure = (may_end & stopped if self.finish else may_end) | (units_left < 0)
         if (sure | may_end).any():
-            bar = np.where(sure, -np.inf, np.where(may_end, _LIKELY_END, np.inf)).astype(np.float32)
+            bar = np.where(sure, -np.inf, np.where(may_end, LIKELY_END, np.inf)).astype(np.float32)
             likely = ends >= (best + tables.convert(bar))[:, None]
             kept[:, tables.eos] = lib.where(likely, ends, -math.inf)
         # If no token is left, the text ends; measuring it later shows that it does not fit.
@@ -127,6 +129,7 @@ class LengthConstraint:
     def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
         """Return rows and tokens after each of which a full stop gives the row its length, the likeliest first.
 
+        List items and table rows need no full stop, so there the tokens that give the row its length follow.
         Only for rows of an exact length. `kept`: what `apply` returned for the `scores`. `least`: the log of a token's
         probability over that of the likeliest one. `most`: the number of tokens for each row.
         """
@@ -142,6 +145,11 @@ class LengthConstraint:
             closes = (cost == left[row]) & ends_word
             found = (closes & (allowed > -math.inf) & (own >= own.max() + least)).nonzero()[0]
             found = found[np.argsort(-own[found], kind="stable")[:most]]
+            if self.meter.opens is None and self.state.tokens[row] < self.limit[row] and in_block(self._text(row)):
+                fills = _widened(self.meter.cost[None], len(own), BANNED)[0] == left[row]
+                fills &= _widened(self._costs.ends_block[None], len(own), False)[0] & (cost < BANNED)
+                fills = (fills & (own >= own.max() + least)).nonzero()[0]
+                found = np.concatenate([found, fills[np.argsort(-own[fills], kind="stable")[:most]]])
             rows += [row] * len(found)
             tokens += found.tolist()
         return rows, tokens
@@ -165,6 +173,40 @@ class LengthConstraint:
         allowed = tables.lib.amax(scores, 1) > -math.inf
         return tables.lib.where(allowed, found, tables.lib.full_like(found, int(self.eos[0])))
 
+    def closable_code(self, scores: Array, least: float) -> tuple[list[int], int]:
+        """Return the rows whose block of code a closing fence would end now, within the budget, and that token.
+
+        `least`: the log of the fence's probability over that of the likeliest token. The row itself need not choose it.
+        """
+        at, fence = self.state, self._costs.fence
+        if fence is None or not self.finish:
+            return [], -1
+        length = at.used + self.meter.cost[fence]
+        least_length = np.maximum(self.low, (_LEAST_USED * self.high).astype(np.int64))
+        fits = (least_length <= length) & (length <= self.high) & (at.tokens < self.limit)
+        rows = (fits & at.begun & self._costs.ends_line[at.last]).nonzero()[0].tolist()
+        likely = [row for row in rows if float(scores[row, fence]) >= float(scores[row].max()) + least]
+        return [row for row in likely if in_code(text := self._text(row)) and finished(text + FENCE)], fence
+
+    def line_ends(self, scores: Array) -> dict[int, float]:
+        """Return the rows that have their exact length where a list item or a table row may end.
+
+        Only if the end of the line is likely; with the log of its probability over that of the likeliest token.
+        """
+        at, newlines = self.state, self._costs.newlines
+        here = (self.low == self.high) & (at.used_at_end == self.high) & (at.used == self.high) & at.begun
+        here &= (at.utf8_state == 0) & ~self._costs.is_full_stop[at.last] & self.finish
+        found = {}
+        for row in here.nonzero()[0].tolist() if len(newlines) else ():
+            own = to_numpy(scores[row])
+            ratio = float(own[newlines].max() - own.max())
+            if ratio >= LIKELY_END and may_end_block(self._text(row)):
+                found[row] = ratio
+        return found
+
+    def _text(self, row: int) -> str:
+        return self.state.written(row).decode("utf-8", "ignore")
+
     # ---- parts of a step
 
     def _tables_for(self, scores: Array) -> "_Tables":
@@ -180,7 +222,7 @@ class LengthConstraint:
         """
         enough = stopped & ((units_left < self._shortest) | (self.high == UNLIMITED))
         for row in enough.nonzero()[0].tolist():  # once per sentence
-            enough[row] = finished(self.state.written(row).decode("utf-8", "ignore"))
+            enough[row] = finished(self._text(row))
         return enough
 
     def _ban_too_late(self, kept: Array, tables: "_Tables", left: Integers, over: Booleans) -> None:

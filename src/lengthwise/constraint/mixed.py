@@ -59,6 +59,19 @@ class MixedConstraint:
             tokens += found
         return rows, tokens
 
+    def closable_code(self, scores: Array, least: float) -> tuple[list[int], int]:
+        """Return the rows whose block of code a closing fence would end; see `LengthConstraint.closable_code`."""
+        rows: list[int] = []
+        token = -1
+        for own, part in self._parts:
+            some, token = part.closable_code(scores[own], least)
+            rows += [own[row] for row in some]
+        return rows, token
+
+    def line_ends(self, scores: Array) -> dict[int, float]:
+        """Return the rows that have their exact length at the end of a block; see `LengthConstraint.line_ends`."""
+        return {own[row]: ratio for own, part in self._parts for row, ratio in part.line_ends(scores[own]).items()}
+
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""
         return self._parts[0][1].stops(kept)  # depends on the tokenizer only

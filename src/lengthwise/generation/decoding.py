@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..constraint.mask import LengthConstraint
+from ..constraint.mask import LIKELY_END, LengthConstraint
 from ..constraint.mixed import MixedConstraint
+from ..constraint.token_costs import token_costs_of
 from ..engines.base import Engine, LengthInputs
 from ..engines.sampling import SeededSampler
+from ..length.blocks import may_end_item
 from ..length.meter import Meter
+from ..length.sentences import finished
 from ..scoring.completeness import (
     TokenScores,
     can_judge_without_length,
@@ -125,8 +128,10 @@ class Decoder:
         each = len(rows.requests) // len(batch.requests)
         found = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
         can_select = getattr(found, "can_select", True)
-        if not self.engine.encoder_decoder and getattr(found, "can_fork", False):
-            choice.starts = [one.start for one in rows.requests]
+        if not self.engine.encoder_decoder:
+            choice.closes_blocks = True
+            if getattr(found, "can_fork", False):
+                choice.starts = [one.start for one in rows.requests]
         choice(found.scores)
         while not choice.done and choice.steps < steps:
             if can_select and (changed := choice.rearranged()) is not None:
@@ -169,8 +174,30 @@ class Decoder:
         if rows.lengths is not None and can_judge_without_length(engine, rows.meter.unit.name):
             scores = self._without_length(rows, owners, options, texts, scores)
         if engine.encoder_decoder:
-            scores = without_bent_words(scores, rows.meter.vocabulary.inside_words(np.array(texts)))
-        return scores
+            return without_bent_words(scores, rows.meter.vocabulary.inside_words(np.array(texts)))
+        return self._with_line_ends(rows, texts, scores)
+
+    def _with_line_ends(self, rows: _Batch, texts: Texts, scores: TokenScores) -> TokenScores:
+        """Return the scores, where the end of a line ends a text that stops in a list item, if it is likely."""
+        newline, ends = token_costs_of(rows.meter, True).newline, set(self.engine.eos)
+        if newline is None:
+            return scores
+        last: dict[int, int] = {}  # for each such row: its number of tokens
+        for row, (new, request) in enumerate(zip(texts, rows.requests, strict=True)):
+            end = next((i for i, token in enumerate(new) if token in ends), len(new))
+            text = spelled(rows.meter, [*request.kept.ids, *new[:end]])[0].rstrip()
+            if end < len(new) and may_end_item(text) and not finished(text):
+                last[row] = end
+        if not last:
+            return scores
+        read = [[*texts[row][:end], newline] for row, end in last.items()]  # the last score is that of the new line
+        lengths = None if rows.lengths is None else neutral_lengths(self.engine, rows.lengths.select(list(last)))
+        own = score_tokens(self.engine, [rows.prompts[row] for row in last], read, lengths)
+        end_ratio = scores.end_ratio.copy()
+        for n, (row, end) in enumerate(last.items()):
+            if (likely := float(own.score[n, end])) >= LIKELY_END:
+                end_ratio[row, end] = max(end_ratio[row, end], np.exp(likely))
+        return replace(scores, end_ratio=end_ratio)
 
     def _without_length(
         self, rows: _Batch, owners: list[int], options: DecodingOptions, texts: Texts, scores: TokenScores

@@ -3,7 +3,8 @@
 The mask can force a full stop in the middle of a clause to meet an exact length. But most beginnings have a probable
 continuation that ends in time, and sampling a few short continuations takes less time than sampling as many whole
 texts. A third of them are complete (exact words), so the first round has few; if none is complete, more tokens are
-removed and more continuations are sampled.
+removed and more continuations are sampled. A text that has only a maximum is repaired if it has no sentence end at all,
+which is mostly code: of its continuations about a fifth are complete, so they are sampled one by one.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
@@ -16,9 +17,11 @@ from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
 from .requests import BATCH_TOKENS, Listener, Request
 
-ROUNDS = {12: 4, 20: 6, 48: 8}  # tokens that are removed: samples of each text; in this order
-MAX_GROWTH = 3  # maximum of new tokens, as a multiple of those removed
-DEEPEST = sum(ROUNDS.keys())  # the most tokens of a first draft that all rounds together can remove
+ROUNDS = ((12, 4), (20, 6), (48, 8))  # tokens that are removed, and samples of each text; in this order
+# A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
+LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
+MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed
+DEEPEST = sum(tail for tail, _ in ROUNDS)  # the most tokens of a first draft that all rounds together can remove
 SEED_STEP = 7_919  # between the seeds of a text's candidates
 
 Drafts = dict[int, list[Draft]]  # by the place of the request
@@ -58,8 +61,9 @@ def repair(
     yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
-    for tail, continuations in ROUNDS.items():
-        incomplete, again = [], []
+    for number in range(len(ROUNDS)):
+        incomplete: list[Request] = []
+        again: dict[int, list[Request]] = {}  # by the number of samples
         for request in requests:
             ending, draft = best(request, drafts[request.place])
             if request.closed or not request.repairs or (ending.fits and ending.complete):
@@ -67,29 +71,29 @@ def repair(
             if len(draft.ids) >= request.limit and ending.length < request.budget.low:
                 continue  # the limit of tokens excludes the minimum, for other endings too
             incomplete.append(request)
-            if tail < max(ROUNDS) and in_code(draft.text):
+            tail, samples = (LIMIT_ROUNDS if request.budget.is_limit else ROUNDS)[number]
+            if number < len(ROUNDS) - 1 and not request.budget.is_limit and in_code(draft.text):
                 continue  # another end of a line does not complete a block of code
             kept = without_tail(draft, tail, pieces, request.shown)
-            again.append(
+            again.setdefault(samples, []).append(
                 replace(
                     request,
                     kept=kept,
                     listener=None if request.listener is None else _Closing(request.listener),
-                    limit=min(
-                        request.limit, len(kept.ids) + MAX_GROWTH * tail
-                    ),  # one very long row would delay the batch
+                    # One very long row would delay the batch.
+                    limit=min(request.limit, len(kept.ids) + tail + MORE_TOKENS),
                     # Without sampling the first draft depends on no seed, so its repair must not either.
                     seed=(request.seed if options.sampling else 0) + tail,
                 )
             )
         requests = incomplete
-        longest = max((one.start for one in again), default=1)
-        each = max(1, min(continuations, batch_size, BATCH_TOKENS // longest))
-        for batch in batches(again, each):
-            for first in range(0, continuations, each):
-                some = [replace(one, seed=one.seed + SEED_STEP * first) for one in batch]
-                for place, more in decode(some, min(each, continuations - first), sampled).items():
-                    drafts[place] += more
+        for samples, some in again.items():
+            each = max(1, min(samples, batch_size, BATCH_TOKENS // max(one.start for one in some)))
+            for batch in batches(some, each):
+                for first in range(0, samples, each):
+                    seeded = [replace(one, seed=one.seed + SEED_STEP * first) for one in batch]
+                    for place, more in decode(seeded, min(each, samples - first), sampled).items():
+                        drafts[place] += more
 
 
 def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0) -> Draft:

@@ -2,7 +2,8 @@
 
 Rows that have ended are dropped when they are a quarter of all. A listener receives the tokens of its row, and can end
 it. If a text must have an exact length, the few tokens after which a full stop would give it that length are tried
-beside the chosen one: each in a fork of the row, which ends with the full stop. A fork costs one forward pass.
+beside the chosen one: each in a fork of the row, which ends with the full stop. A fork costs one forward pass. A list
+item needs no full stop. A text that could end now with a list item, or by closing its code, is kept without a pass.
 """
 
 import math
@@ -47,6 +48,7 @@ class TokenChoice:
     ) -> None:
         self.constraint, self.sampler, self.guard = constraint, sampler, guard
         self.starts: Sequence[int] = ()  # how many tokens are before the first one of each row; none: no forks
+        self.closes_blocks = False  # whether texts that end with a list item or a closing fence are recorded as forks
         self._listeners = {place: one for place, one in enumerate(listeners) if one is not None}
         self._tell = tell  # whether listeners receive the tokens
         self._eos, self._pad = engine.eos, engine.pad
@@ -56,6 +58,7 @@ class TokenChoice:
         self._closing: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row ends with its next token
         self._spans: list[_Span] = []
         self._forks: list[_Fork] = []
+        self._line_ends: dict[int, float] = {}  # places of forks that end with a list item: how likely the line ends
         self._sources: NDArray[np.int64] | None = None  # (rows,) if rows were added: which row each of them continues
         self._told: dict[int, tuple[list[int], list[float]]] = {place: ([], []) for place in self._listeners}
         self.steps = 0
@@ -90,6 +93,8 @@ class TokenChoice:
         self._spans[-1].add(token, (own, made, best, top, end))
         self._remember()
         self._going = before & ~lib.isin(token, self._ends)
+        if self.closes_blocks:
+            self._close_blocks(token, scores, before)
         if self.starts:
             token = self._fork(token, scores, kept, before)
         self.steps += 1
@@ -166,6 +171,26 @@ class TokenChoice:
         self._going = lib.concatenate([self._going, convert(np.ones(len(tried), np.bool_))])
         return token
 
+    def _close_blocks(self, token: Array, scores: Array, before: Array) -> None:
+        """Record a fork of each row that could end here with a list item or a closing fence. It takes no pass.
+
+        `before`: whether each row had not ended before this step, and is no fork.
+        """
+        span = self._spans[-1]
+        rows, fence = self.constraint.closable_code(scores, _LEAST)
+        found = [(row, fence, float(scores[row, fence]), 1) for row in rows if token[row] != fence]
+        for row, ratio in self.constraint.line_ends(scores).items():
+            if self._closing[row] and int(token[row]) in self._eos:
+                self._line_ends[int(span.places[row])] = ratio
+            found.append((row, self._eos[0], 0.0, 0))
+        for row, other, own, tokens in found:
+            if not before[row]:
+                continue
+            place = len(self._spans[0].places) + len(self._forks)
+            _, _, best, top, end = (float(column[row]) for column in span.scores[-1])
+            known = own, top, best, top, end
+            self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known, tokens))
+
     def _closed(self) -> list[int]:
         """Give the listeners their tokens, and return the rows that they end."""
         if not self._listeners:
@@ -218,17 +243,25 @@ class TokenChoice:
 
     @cached_property
     def forks(self) -> list["_Fork"]:
-        """The forks whose full stop the model accepts, the likeliest first, at most `KEPT_FORKS` of a row."""
+        """The forks whose end the model accepts, the likeliest first, at most `KEPT_FORKS` of a row.
+
+        Of the blocks of code that a row could have closed, the last counts, unless the row has closed it later.
+        """
         tokens, (own, _, best, *_) = self._recorded
-        stopped = ~np.isin(tokens, self._eos)
-        closed = [fork for fork in self._forks if stopped[fork.place, fork.step + 1 : fork.step + 2].any()]
-        accepted = {fork.place: (own - best)[fork.place, fork.step + 1] for fork in closed}
+        fences = {fork.origin: fork for fork in self._forks if fork.tokens == 1}
+        blocks = [one for one in fences.values() if not (tokens[one.origin, one.step :] == one.token).any()]
+        blocks += {fork.origin: fork for fork in self._forks if fork.tokens == 0}.values()
+        stopped, accepted = ~np.isin(tokens, self._eos), dict(self._line_ends)
+        for fork in self._forks:
+            if fork.tokens == 2 and stopped[fork.place, fork.step + 1 : fork.step + 2].any():
+                accepted[fork.place] = float((own - best)[fork.place, fork.step + 1])
+        closed = [fork for fork in self._forks if fork.place in accepted]
         kept, taken = [], Counter[int]()
         for fork in sorted(closed, key=lambda fork: -accepted[fork.place]):
             if accepted[fork.place] >= _LEAST and taken[fork.origin] < KEPT_FORKS:
                 taken[fork.origin] += 1
                 kept.append(fork)
-        return kept
+        return blocks + kept
 
     @property
     def _places(self) -> list[int]:
@@ -246,11 +279,11 @@ class TokenChoice:
             tokens[span.places, columns] = to_numpy(lib.stack(span.tokens[-len(span.scores) :], 1))
             for kind, column in enumerate(zip(*span.scores, strict=True)):
                 scores[kind, span.places, columns] = to_numpy(lib.stack(column, 1))
-        for fork in self._forks:  # it ends after its full stop
-            place, step = fork.place, fork.step
+        for fork in self._forks:
+            place, step, end = fork.place, fork.step, fork.step + fork.tokens
             tokens[place, :step], scores[:, place, :step] = tokens[fork.origin, :step], scores[:, fork.origin, :step]
             tokens[place, step], scores[:, place, step] = fork.token, fork.scores
-            tokens[place, step + 2 :], scores[4, place, step + 2 :] = self._eos[0], -np.inf
+            tokens[place, end:], scores[4, place, end:] = self._eos[0], -np.inf
         return tokens, scores
 
 
@@ -276,6 +309,7 @@ class _Fork:
     step: int
     token: int
     scores: tuple[float, ...]  # of the token, as in a span
+    tokens: int = 2  # with the full stop; 1 if `token` closes a block of code, 0 if the text ends before it
 
 
 def only(token: Array, scores: Array) -> Array:

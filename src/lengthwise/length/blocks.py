@@ -1,7 +1,7 @@
 """Blocks: find the offsets where a text may stop after a list item or a table row, which need no final punctuation.
 
 An item is whole if another item follows it and its last word needs no next one ("- Flour and" does), a row if it has as
-many cells as the rule under the table's header.
+many cells as the rule under the table's header. Of the last item, only the model's scores can tell (`may_end_item`).
 In doubt the answer is no, as in `sentences.py`.
 """
 
@@ -47,6 +47,27 @@ def block_ends(text: str) -> list[int]:
     return ends
 
 
+def in_block(text: str) -> bool:
+    """Return whether the last line of `text` begins as a list item or a table row."""
+    line = text[text.rfind("\n") + 1 :] + " x"  # the mark of an item may be the last token
+    return (_ITEM.match(line) is not None or line.startswith("|")) and not in_code(text)
+
+
+def may_end_block(text: str) -> bool:
+    """Return whether `text` ends in a whole table row, or in a list item that may be whole; see `may_end_item`."""
+    return may_end_item(text) or block_ends(text)[-1:] == [len(text.rstrip())]
+
+
+def may_end_item(text: str) -> bool:
+    """Return whether `text` ends in a list item that is whole if nothing but another line follows it.
+
+    >>> may_end_item("- Flour\n- Milk"), may_end_item("- Flour\n- Milk and"), may_end_item("Milk")
+    (True, False, False)
+    """
+    lines = text.rstrip().split("\n")
+    return _is_whole(lines[-1]) and not _hangs(lines) and not in_code(text)
+
+
 def in_code(text: str) -> bool:
     """Return whether `text` ends inside a fenced block of code."""
     return bool(_open_fence(text))
@@ -78,7 +99,13 @@ def _item_ends(line: str, after: Iterable[str]) -> bool:
     if item is None:
         return False
     following = next((_ITEM.match(other) for other in after if other.strip()), None)
-    if following is None or len(following[1]) > len(item[1]):
+    return following is not None and len(following[1]) <= len(item[1]) and _is_whole(line)
+
+
+def _is_whole(line: str) -> bool:
+    """Return whether nothing in this item shows that it continues: a comma at its end, a bracket that is open."""
+    item = _ITEM.match(line)
+    if item is None:
         return False
     bare = line[item.end() :].rstrip()
     if _DANGLING.search(bare):
