@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library, to_numpy
-from ..length.blocks import in_block, in_code, may_end_block
+from ..length.blocks import in_code, may_end_block
 from ..length.meter import Booleans, Integers, Meter
 from ..length.sentences import finished
 from .length_state import ALL, LengthState, Rows
@@ -129,7 +129,6 @@ class LengthConstraint:
     def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
         """Return rows and tokens after each of which a full stop gives the row its length, the likeliest first.
 
-        List items and table rows need no full stop, so there the tokens that give the row its length follow.
         Only for rows of an exact length. `kept`: what `apply` returned for the `scores`. `least`: the log of a token's
         probability over that of the likeliest one. `most`: the number of tokens for each row.
         """
@@ -145,11 +144,6 @@ class LengthConstraint:
             closes = (cost == left[row]) & ends_word
             found = (closes & (allowed > -math.inf) & (own >= own.max() + least)).nonzero()[0]
             found = found[np.argsort(-own[found], kind="stable")[:most]]
-            if self.meter.opens is None and self.state.tokens[row] < self.limit[row] and in_block(self._text(row)):
-                fills = _widened(self.meter.cost[None], len(own), BANNED)[0] == left[row]
-                fills &= _widened(self._costs.ends_block[None], len(own), False)[0] & (cost < BANNED)
-                fills = (fills & (own >= own.max() + least)).nonzero()[0]
-                found = np.concatenate([found, fills[np.argsort(-own[fills], kind="stable")[:most]]])
             rows += [row] * len(found)
             tokens += found.tolist()
         return rows, tokens
@@ -188,20 +182,16 @@ class LengthConstraint:
         likely = [row for row in rows if float(scores[row, fence]) >= float(scores[row].max()) + least]
         return [row for row in likely if in_code(text := self._text(row)) and finished(text + FENCE)], fence
 
-    def line_ends(self, scores: Array) -> dict[int, float]:
-        """Return the rows that have their exact length where a list item or a table row may end.
-
-        Only if the end of the line is likely; with the log of its probability over that of the likeliest token.
-        """
+    def line_ends(self, scores: Array) -> list[int]:
+        """Return the rows that have their exact length where a list item or a table row ends: a new line is likely."""
         at, newlines = self.state, self._costs.newlines
         here = (self.low == self.high) & (at.used_at_end == self.high) & (at.used == self.high) & at.begun
         here &= (at.utf8_state == 0) & ~self._costs.is_full_stop[at.last] & self.finish
-        found = {}
+        found = []
         for row in here.nonzero()[0].tolist() if len(newlines) else ():
             own = to_numpy(scores[row])
-            ratio = float(own[newlines].max() - own.max())
-            if ratio >= LIKELY_END and may_end_block(self._text(row)):
-                found[row] = ratio
+            if own[newlines].max() - own.max() >= LIKELY_END and may_end_block(self._text(row)):
+                found.append(row)
         return found
 
     def _text(self, row: int) -> str:

@@ -68,9 +68,9 @@ class MixedConstraint:
             rows += [own[row] for row in some]
         return rows, token
 
-    def line_ends(self, scores: Array) -> dict[int, float]:
+    def line_ends(self, scores: Array) -> list[int]:
         """Return the rows that have their exact length at the end of a block; see `LengthConstraint.line_ends`."""
-        return {own[row]: ratio for own, part in self._parts for row, ratio in part.line_ends(scores[own]).items()}
+        return [own[row] for own, part in self._parts for row in part.line_ends(scores[own])]
 
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""

@@ -16,7 +16,6 @@ FENCE = "```"
 
 # Tokens after which a text may stop: a full stop of some script, with closing quotes and brackets.
 _FULL_STOP = regex.compile(r"\s?[.!?…。！？｡۔؟।]['\"”’»›)\]）」』]*")
-_CLOSING_MARKS = tuple("|*)]\"'”’»%`°")  # after which a list item or a table row may end
 _PLAIN_STOP = regex.compile(r"[.!?。！？۔؟।]")
 _UNPRINTABLE = regex.compile(r"(?![\t\n\r])\p{Cc}")
 _MISSING = np.array([state[0] for state in STATES])  # bytes that complete the character, by UTF-8 state
@@ -43,7 +42,6 @@ class TokenCosts:
             [i for i in self.is_full_stop.nonzero()[0] if _PLAIN_STOP.fullmatch(texts[i])], np.int64
         )
         self.ends_word = np.array([t[-1:].isalnum() for t in texts])  # a sentence may end after it with a full stop
-        self.ends_block = self.ends_word | np.array([t[-1:] in _CLOSING_MARKS for t in texts])
         self.newlines = np.array([i for i, t in enumerate(texts) if t[:1] == "\n" and t.isspace()], np.int64)
         self.newline = texts.index("\n") if "\n" in texts else None
         self.ends_line = np.array([t.endswith("\n") for t in texts])

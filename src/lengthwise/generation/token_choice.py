@@ -58,7 +58,6 @@ class TokenChoice:
         self._closing: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row ends with its next token
         self._spans: list[_Span] = []
         self._forks: list[_Fork] = []
-        self._line_ends: dict[int, float] = {}  # places of forks that end with a list item: how likely the line ends
         self._sources: NDArray[np.int64] | None = None  # (rows,) if rows were added: which row each of them continues
         self._told: dict[int, tuple[list[int], list[float]]] = {place: ([], []) for place in self._listeners}
         self.steps = 0
@@ -179,10 +178,7 @@ class TokenChoice:
         span = self._spans[-1]
         rows, fence = self.constraint.closable_code(scores, _LEAST)
         found = [(row, fence, float(scores[row, fence]), 1) for row in rows if token[row] != fence]
-        for row, ratio in self.constraint.line_ends(scores).items():
-            if self._closing[row] and int(token[row]) in self._eos:
-                self._line_ends[int(span.places[row])] = ratio
-            found.append((row, self._eos[0], 0.0, 0))
+        found += [(row, self._eos[0], 0.0, 0) for row in self.constraint.line_ends(scores)]
         for row, other, own, tokens in found:
             if not before[row]:
                 continue
@@ -251,7 +247,8 @@ class TokenChoice:
         fences = {fork.origin: fork for fork in self._forks if fork.tokens == 1}
         blocks = [one for one in fences.values() if not (tokens[one.origin, one.step :] == one.token).any()]
         blocks += {fork.origin: fork for fork in self._forks if fork.tokens == 0}.values()
-        stopped, accepted = ~np.isin(tokens, self._eos), dict(self._line_ends)
+        stopped = ~np.isin(tokens, self._eos)
+        accepted: dict[int, float] = {}
         for fork in self._forks:
             if fork.tokens == 2 and stopped[fork.place, fork.step + 1 : fork.step + 2].any():
                 accepted[fork.place] = float((own - best)[fork.place, fork.step + 1])

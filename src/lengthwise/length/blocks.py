@@ -47,12 +47,6 @@ def block_ends(text: str) -> list[int]:
     return ends
 
 
-def in_block(text: str) -> bool:
-    """Return whether the last line of `text` begins as a list item or a table row."""
-    line = text[text.rfind("\n") + 1 :] + " x"  # the mark of an item may be the last token
-    return (_ITEM.match(line) is not None or line.startswith("|")) and not in_code(text)
-
-
 def may_end_block(text: str) -> bool:
     """Return whether `text` ends in a whole table row, or in a list item that may be whole; see `may_end_item`."""
     return may_end_item(text) or block_ends(text)[-1:] == [len(text.rstrip())]
