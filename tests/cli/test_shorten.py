@@ -125,6 +125,43 @@ def test_lines_of_stdin_stay_in_order(shorten):
     assert len(short) <= 40
 
 
+def test_a_whole_file_or_stdin_is_one_text(shorten, tmp_path):
+    article = "The file could not be saved.\nThe disk is full.\n\nNobody knew why this had happened.\n"
+    (tmp_path / "a.txt").write_text(article)
+    for place, stdin in ((tmp_path / "a.txt", ""), ("-", article)):
+        code, out, _ = shorten(place, "--whole", "--as", "headline", "--length", "20,40", "--faithful", stdin=stdin)
+        short, long = out.splitlines()
+        assert (code, len(short) <= 20, len(long) <= 40) == (0, True, True)
+
+
+def test_each_file_of_a_folder_has_its_text_and_its_name(shorten, tmp_path):
+    (tmp_path / "b.md").write_text(f"# Title\n\n{TEXT}\n\n```\ncode\n```\n")
+    (tmp_path / "a.txt").write_text(TEXT)
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "table.csv").write_text("x,y\n")
+    code, out, err = shorten(tmp_path, "--whole", "--length", "40", "--faithful")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert [name for name, _ in rows] == ["a.txt", "b.md", "empty.txt", "latin.txt"]
+    assert (code, rows[0][1] == rows[1][1], len(rows[0][1]) <= 40, rows[2][1]) == (3, True, True, "")
+    assert "empty.txt: the file has no text" in err
+    assert "latin.txt: not UTF-8" in err or "latin.txt: latin.txt is not UTF-8" in err
+    found = shorten(tmp_path, "--whole", "--length", "40", "--faithful", "--json")[1]
+    assert [json.loads(line)["file"] for line in found.splitlines()] == [name for name, _ in rows]
+
+
+def test_whole_is_for_files(shorten, tmp_path):
+    for place, says in ((TEXT, "--whole is for a file, a folder or stdin"), (tmp_path, "has no .txt and no .md file")):
+        code, _, err = shorten(place, "--whole", "--length", "40")
+        assert (code, says in err) == (2, True)
+
+
+def test_a_line_that_cannot_be_read_is_an_error(shorten, tmp_path):
+    (tmp_path / "lines.txt").write_bytes(b"Go.\ncaf\xe9\n")
+    code, out, err = shorten(tmp_path / "lines.txt", "--length", "40", "--faithful")
+    assert (code, out.splitlines(), "line 2: not UTF-8" in err) == (3, ["Go.", ""], True)
+
+
 def test_each_line_of_a_tsv_file_has_its_length(shorten, tmp_path):
     file = tmp_path / "strings.tsv"
     file.write_text(f"text\tnote\tlength\n{TEXT}\tx\tat most 6 words\n{TEXT}\tx\t40\n{TEXT}\t\t\nA\t\tbad\n")

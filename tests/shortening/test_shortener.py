@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import lengthwise
 from lengthwise import Shortened, Written
+from lengthwise.controls import PromptControl
 from lengthwise.shortening.pieces import split_pieces, split_sentences
 from lengthwise.shortening.short_forms import HEADLINE_FORMS, SHORT_FORMS
 from lengthwise.translation.placeholders import count_placeholders
@@ -48,6 +49,26 @@ def test_within_and_faithful_and_nothing_lost_in_silence(shortener, text, limit,
 
 def written(text):
     return Written(text, len(text), "chars", "", True, True, "writer", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "routes"),
+    [
+        ("Operation not completed", {"rewritten"}),
+        ("Operation failed: disk full", {"rewritten"}),  # a word that the source has not; the note says so
+        ("Operation 7 not completed", {"rewritten", "left out"}),  # a number that it has not
+        ("Operation not completed because of a disk", {"rewritten", "left out"}),  # too long
+    ],
+)
+def test_a_sound_headline_of_a_model_trained_for_headlines_has_no_competitor(shortener, monkeypatch, text, routes):
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text)]])
+    monkeypatch.setattr(
+        type(shortener.writer.engine), "controls", [PromptControl("A headline of {target} {unit}: {text}")]
+    )
+    [one] = shortener.shorten(TEXTS[0], "at most 30 chars", form="headline")
+    assert {other.route for other in [one, *one.candidates]} == routes
+    [one] = shortener.shorten(TEXTS[0], "at most 30 chars", form="text")
+    assert "left out" in {other.route for other in [one, *one.candidates]}
 
 
 def test_rewritten_texts_compete(shortener, monkeypatch):

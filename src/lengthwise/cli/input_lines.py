@@ -71,6 +71,38 @@ def _text_line(line: bytes) -> TextLine:
         return "", str(error)
 
 
+class WholeFiles(_Lines):
+    """Files that are one text each, such as articles: a file, the .txt and .md files of a folder, or stdin."""
+
+    def __init__(self, place: str) -> None:
+        folder = Path(place)
+        self.files: list[Path | None] = [None if place == "-" else folder]
+        if place != "-" and folder.is_dir():
+            self.files = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in (".txt", ".md")]
+        self.names = [file.name for file in self.files if file is not None] if len(self.files) > 1 else []
+        self.seen, self.all_seen = len(self.files), True
+
+    def text_batches(self, size: int) -> Iterator[list[TextLine]]:
+        for first in range(0, len(self.files), size):
+            yield [_whole(file) for file in self.files[first : first + size]]
+
+
+def _whole(file: Path | None) -> TextLine:
+    """Return the text of a file, of Markdown that of its paragraphs; or of stdin, if there is no file."""
+    try:
+        if file is None:
+            with stdin() as stream:
+                return decode(stream.read(), "stdin"), None
+        text = decode(file.read_bytes(), file.name)
+    except (OSError, ValueError) as error:
+        return "", str(error)
+    if file.suffix.lower() == ".md":
+        from ..translation.markdown import plain_paragraphs
+
+        text = "\n\n".join(plain_paragraphs(text))
+    return text, None if text.strip() else "the file has no text"
+
+
 class FileLines(_Lines):
     """The lines of a text file, plain or gzip."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import bulk, localise, options, terminal
-from .input_lines import FileLines, StdinLines
+from .input_lines import FileLines, StdinLines, WholeFiles
 from .loading import load
 from .options import argument, flag, integer, option
 from .progress import TextProgress
@@ -38,7 +38,10 @@ def shorten(
     faithful: Annotated[bool, flag("--faithful", "Only leave words out; rewrite nothing.")] = False,
     unit: Annotated[str, option("Read a bare number N as 'at most N' of this unit.", "UNIT")] = "chars",
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
-    model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2]")] = "",
+    whole: Annotated[
+        bool, flag("--whole", "A file is one text, such as an article; of a folder, each .txt and .md file.")
+    ] = False,
+    model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2, and headlines for --as headline]")] = "",
     out: Annotated[Path | None, option("String files: the file to write.", "FILE")] = None,
     in_place: options.InPlace = False,
     source: Annotated[
@@ -61,14 +64,16 @@ def shorten(
 
     \b
     lengthwise shorten "The operation could not be completed because the disk is full." --length 40
-    lengthwise shorten article.txt --as headline --length 30,50,75
+    lengthwise shorten article.txt --whole --as headline --length 30,50,75
+    lengthwise shorten articles/ --whole --as headline --length 75
     lengthwise shorten strings.tsv --faithful --json > short.jsonl
     lengthwise shorten locale/en.json --length "at most 40 chars" --out short/en.json
     lengthwise shorten film.srt --preset netflix --out short.srt
 
     Two ways compete for each text: words are left out, or the model rewrites it. Names, numbers, negations and
     placeholders that are left out, and words that are not in the source, are named in a note: in the JSON, and for one
-    text on stderr. Each line gives one line of output for each length. In a .tsv file, each line has its length in the
+    text on stderr. Each line gives one line of output for each length, with --whole each file; the files of a folder
+    are named before their texts. In a .tsv file, each line has its length in the
     second column, or in the column with the header "length"; --length applies to lines without one. A text that fits
     already comes back as it is.
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
@@ -87,14 +92,16 @@ def shorten(
         raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
     terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
     file = None if text == "-" else terminal.existing_file(text)
-    strings = None if tsv else localise.string_files(text, folders=bool(out or in_place))
+    strings = None if tsv or whole else localise.string_files(text, folders=bool(out or in_place))
+    if whole and text != "-" and file is None and not Path(text).is_dir():
+        raise terminal.UsageError(f"--whole is for a file, a folder or stdin; there is no {text!r}")
     if file is None and localise.names_no_file(text, out):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     if not strings and (out or in_place) and file is None and len(text.split()) == 1:
         raise terminal.UsageError(f"there is no file or folder {text!r}; --out and --in-place are for string files")
     if not strings and (out or in_place or encoding):
         raise terminal.UsageError("--out, --in-place and --encoding are for string files, such as .po or .json")
-    in_columns = tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
+    in_columns = tsv or (file is not None and not whole and file.name.endswith((".tsv", ".tsv.gz")))
     if not length and not in_columns and not strings:
         raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
     style = subtitle_style(cps, line, lines, preset, source)
@@ -104,7 +111,7 @@ def shorten(
     if explain:
         _explain(text, file is None and text != "-" and not strings, parsers, model or WRITERS[form], as_json)
         return
-    in_lines = (text == "-" or file is not None) and not strings
+    in_lines = (text == "-" or file is not None or whole) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
     if strings:
@@ -118,7 +125,10 @@ def shorten(
         task = Task(None, source or "en", localise.length_rule(parsers[0].budget), localise.file_rules(), style)
         _shorten_files(_shortener(model, form, device, engine), found, task, settings, encoding, as_json)
         return
-    stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
+    articles = WholeFiles(text) if whole else None
+    if articles and not articles.files:
+        raise terminal.UsageError(f"the folder {text!r} has no .txt and no .md file")
+    stdin = StdinLines() if text == "-" and not whole else None  # stdin is read while the model loads
     if cluster:
         from ..shortening.shortener import Shortened
 
@@ -127,7 +137,7 @@ def shorten(
     else:
         shortened = partial(bulk.in_turn, _line_shortener(device, model=model, engine=engine, **settings))
     printer = _Printer(as_json)
-    if given := FileLines(file) if file else stdin:
+    if given := articles or (FileLines(file) if file else stdin):
         with terminal.report_interrupt(lambda: given.progress(printer.done // len(parsers), "shortened")):
             _shorten_lines(given, parsers, shortened, printer)
     else:
@@ -184,7 +194,7 @@ def _shorten_batch(shortener: "Shortener", settings: dict[str, Any], lines: "Seq
     for line in lines:
         fault = line.error or (None if line.budget else "the line has no length; give --length for such lines")
         results.append(Shortened(line.text.strip(), 0, "", "", True, True, "", 0, source=line.text, route="unchanged"))
-        if fault and line.text.strip() and not line.is_header:
+        if line.error or (fault and line.text.strip() and not line.is_header):
             results[-1] = replace(results[-1], text="", error=fault, fits=False, complete=False, route="")
     open_ = [n for n, line in enumerate(lines) if line.text.strip() and not line.is_header and not results[n].error]
     budgets = [lines[n].budget or "" for n in open_]
@@ -200,12 +210,12 @@ class _Printer:
         self.as_json = as_json
         self.done = self.misfits = self.errors = self.incomplete = 0
 
-    def show(self, one: "Shortened") -> None:
+    def show(self, one: "Shortened", file: str = "") -> None:
         self.done += 1
         if self.as_json:
-            terminal.print_json(one.as_json())
+            terminal.print_json(({"file": file} if file else {}) | one.as_json())
         else:
-            print(one.text, flush=True)
+            print(f"{file}\t{one.text}" if file else one.text, flush=True)
         self.errors += one.error is not None
         self.misfits += one.error is None and not (one.fits and one.intact)
         self.incomplete += one.fits and not one.complete
@@ -252,9 +262,12 @@ def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", prin
 
 
 def _shorten_lines(
-    source: StdinLines | FileLines, parsers: "list[LineParser]", shortened: "_Shorten", printer: _Printer
+    source: StdinLines | FileLines | WholeFiles,
+    parsers: "list[LineParser]",
+    shortened: "_Shorten",
+    printer: _Printer,
 ) -> None:
-    number = 0
+    number, names = 0, getattr(source, "names", [])
     with terminal.progress_bar(disable=sys.stdout.isatty()) as bar:  # on a terminal, the lines show the progress
         task = bar.add_task("shortening", total=None)
         for lines, texts in shortened(_parsed(source, parsers)):
@@ -263,10 +276,11 @@ def _shorten_lines(
                     if not printer.as_json and n % len(parsers) == 0:
                         print(line.text, flush=True)
                     continue
-                printer.show(one)
+                place = number + n // len(parsers)
+                printer.show(one, names[place] if names else "")
                 if not printer.as_json and not (one.fits and one.intact):
-                    place = number + n // len(parsers) + 1
-                    terminal.print_message(f"line {place}: {one.error or terminal.verdict(one)}")
+                    where = names[place] if names else f"line {place + 1}"
+                    terminal.print_message(f"{where}: {one.error or terminal.verdict(one)}")
             number += len(lines) // len(parsers)
             bar.update(task, completed=number, total=source.seen)
     if printer.misfits or printer.errors or printer.incomplete:
@@ -274,7 +288,7 @@ def _shorten_lines(
         terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be shortened")
 
 
-def _parsed(source: StdinLines | FileLines, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":
+def _parsed(source: StdinLines | FileLines | WholeFiles, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":
     """Yield batches of lines, each line once for each of the lengths."""
     for batch in source.text_batches(BATCH_SIZE):
         rows = [parser.parse(batch) for parser in parsers]

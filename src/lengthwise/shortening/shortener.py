@@ -206,9 +206,10 @@ def load_shortener(
 
 
 def _sound(source: Source, one: Candidate) -> bool:
-    """Return whether a text fits, is complete, invents no word and keeps the placeholders."""
+    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks."""
     fits = one.complete and source.budget.fits(source.length(one.text))
-    return fits and not invented(source.text, one.text) and not changed_placeholders(source.text, one.text)
+    numbers = any(map(str.isdigit, "".join(invented(source.text, one.text))))
+    return fits and not numbers and not changed_placeholders(source.text, one.text)
 
 
 def _about_source(source: Source, written: list[Written]) -> list[Candidate]:

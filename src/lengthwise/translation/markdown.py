@@ -56,6 +56,26 @@ def read_markdown(lines: Iterator[str], references: References) -> Iterator[str 
         yield source[at:]
 
 
+def plain_paragraphs(text: str) -> list[str]:
+    """Return the paragraphs and list items of a Markdown text without markup, headings, tables and code.
+
+    >>> plain_paragraphs("# News\\n\\nA *short* [text](a.html).\\n")
+    ['A short text.']
+    """
+    lines = text.splitlines(keepends=True)
+    tokens = _parser().parse("".join(lines[_front_matter(lines) :]))
+    found = []
+    for before, token in pairwise(tokens):
+        if before.type == "paragraph_open":
+            parts = (
+                " " if part.type == "softbreak" else part.content
+                for part in token.children or ()
+                if part.type != "image"
+            )
+            found.append("".join(part for part in parts if not part.startswith("<")).strip())
+    return [paragraph for paragraph in found if paragraph]
+
+
 def link_references(lines: Iterator[str]) -> References:
     """Return the link definitions of a file, such as `[name]: address`. They may follow the links."""
     references: References = {}
