@@ -397,6 +397,21 @@ class Lines:
         ]
 
 
+def test_the_model_of_headlines_is_loaded_when_one_is_asked_for(service, monkeypatch):
+    loaded = []
+    service.shortener, service._load_headlines = Lines(), lambda: loaded.append("headlines") or "headlines"
+    monkeypatch.setattr("lengthwise.server.service.Shortener", lambda model, writer: Lines())
+    with TestClient(make_app(service)) as client:
+        for options, times in (
+            ({}, 0),
+            ({"form": "headline", "faithful": True}, 0),
+            ({"form": "headline"}, 1),
+            ({"form": "headline"}, 1),
+        ):
+            reply = client.post("/v1/shorten", json={"text": "abcdef", "max_length": "4 chars", **options})
+            assert (reply.json()["data"][0]["text"], len(loaded)) == ("abcd", times)
+
+
 def test_translate_and_shorten(service):
     service.translators[("en", "it")] = service.shortener = Lines()
     service._workers[("en", "it")] = service.worker

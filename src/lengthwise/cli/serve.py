@@ -107,12 +107,17 @@ def _service(
 
     from ..length.units import UNITS
     from ..server.service import Service
+    from ..shortening.forms import LANGUAGE_MODEL, WRITERS
     from ..translation import Translator
 
     with terminal.status("preparing"):
         for unit in UNITS:
             writer.meter(unit)  # takes a second each, which the first request would wait for
-    return Service(writer, {pair: Translator(one, *pair) for pair, one in loaded.items()}, limits)
+    headlines = None
+    if model == LANGUAGE_MODEL:
+        prepare(WRITERS["headline"], device, engine=None)
+        headlines = partial(load, WRITERS["headline"], device, engine=None)
+    return Service(writer, {pair: Translator(one, *pair) for pair, one in loaded.items()}, limits, headlines)
 
 
 def _keys(file: Path | None) -> list[str]:

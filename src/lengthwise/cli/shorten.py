@@ -84,7 +84,7 @@ def shorten(
     Exit code 3: a text does not fit, is not complete, lost a placeholder, or could not be shortened; the shortest one
     found is printed.
     """
-    from ..shortening.forms import FORMS, WRITERS
+    from ..shortening.forms import FORMS, LANGUAGE_MODEL
 
     if form not in FORMS:
         raise terminal.UsageError(f"--as must be {', '.join(FORMS[:-1])} or {FORMS[-1]}; got {form!r}")
@@ -109,7 +109,7 @@ def shorten(
         raise terminal.UsageError("--preset, --cps, --line, --lines and --from are for subtitles: .srt, .vtt, .ass")
     parsers = _parsers(length, unit, in_columns)
     if explain:
-        _explain(text, file is None and text != "-" and not strings, parsers, model or WRITERS[form], as_json)
+        _explain(text, file is None and text != "-" and not strings, parsers, model or LANGUAGE_MODEL, as_json)
         return
     in_lines = (text == "-" or file is not None or whole) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)

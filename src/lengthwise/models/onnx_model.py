@@ -154,7 +154,8 @@ def _stamp(folder: Path) -> list[str]:
 
 def _adapter_stamp(folder: Path) -> list[str]:
     """Return the content of an adapter's files, which are small, and the state of its base model."""
-    own = [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in _files(folder)]
+    files = [file for file in _files(folder) if file.suffix in (".json", ".jinja", ".safetensors")]
+    own = [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files]
     base = name_of_base(folder)
     source = registry.source_of(base)
     return [*own, base, str(source.edition)] if source else [*own, base, *_stamp(base_folder(folder))]

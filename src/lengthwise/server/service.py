@@ -1,7 +1,8 @@
 """Service: the models of a server, each with a worker that runs its batches."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer
@@ -22,18 +23,23 @@ Line = tuple[str, Budget | None]
 
 
 class Service:
-    """Writes and shortens with `writer`, and translates with `translators`, by their languages."""
+    """Writes and shortens with `writer`, and translates with `translators`, by their languages.
+
+    `load_headlines`: loads a model that was trained for headlines, when the first one is asked for.
+    """
 
     def __init__(
         self,
         writer: Writer,
         translators: "Mapping[tuple[str, str], Translator] | None" = None,
         limits: Limits | None = None,
+        load_headlines: Callable[[], Writer] | None = None,
     ) -> None:
         self.writer, self.translators, self.limits = writer, dict(translators or {}), limits or Limits()
         self.metrics = Metrics()
         self.writing = Writing(writer, self.limits)
         self.shortener = None if writer.engine.encoder_decoder else Shortener(writer)
+        self._load_headlines = load_headlines
         self.worker = self._worker(writer.name)
         self._workers = {pair: self._worker(one.name) for pair, one in self.translators.items()}
         self.draining = False
@@ -119,10 +125,15 @@ class Service:
 
     def _shorten(self, options: tuple[Any, int, bool], lines: list[Line]) -> Iterator[tuple[int, Any]]:
         form, candidates, faithful = options
-        assert self.shortener is not None
+        shortener = self.headliner if form == "headline" and not faithful else self.shortener
+        assert shortener is not None
         texts, budgets = [text for text, _ in lines], [budget or "" for _, budget in lines]
-        found = self.shortener.shorten(texts, budgets, form=form, candidates=candidates, faithful=faithful)
-        return enumerate(found)
+        return enumerate(shortener.shorten(texts, budgets, form=form, candidates=candidates, faithful=faithful))
+
+    @cached_property
+    def headliner(self) -> Shortener | None:
+        """The shortener of headlines."""
+        return Shortener(self.writer, self._load_headlines()) if self._load_headlines else self.shortener
 
     def _translate(self, pair: tuple[str, str], lines: list[Line]) -> Iterator[tuple[int, Any]]:
         texts, budgets = [text for text, _ in lines], [budget for _, budget in lines]
