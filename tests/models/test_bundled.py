@@ -169,6 +169,31 @@ def test_transformers_reads_en_fr(tmp_path):
     assert row.text == "Voulez-vous enregistrer les modifications ?"
 
 
+# ---- headlines
+
+
+def test_headlines_is_listed_small_and_made_by_its_recipe():
+    row = next(row for row in known() if row.name == "headlines")
+    assert (row.where, row.size < 15_000_000) == ("bundled", True)
+    assert "CC-BY 4.0" in row.licence
+    paths = resolve("headlines") / "recipe.yaml", RECIPES / "headlines.yaml"
+    shipped, named = (load_recipe(path, []) for path in paths)
+    assert shipped.model_dump(exclude={"batch"}) == named.model_dump(exclude={"batch"})
+
+
+@pytest.mark.real
+def test_headlines_writes_a_phrase_of_the_text():
+    text = (
+        "The city council voted yesterday to close the old town to private cars from next spring. Residents may keep a "
+        "permit for one car, and deliveries will be allowed before ten in the morning."
+    )
+    for limit in (45, 75):
+        one = lengthwise.shorten(text, f"at most {limit} chars", form="headline")
+        assert (one.fits, one.complete, one.route, one.model) == (True, True, "rewritten", "headlines")
+        assert "old town" in one.text.lower()
+        assert "not in the source" not in (one.note or "")
+
+
 # ---- SmolLM2 that keeps to a length
 
 
