@@ -16,7 +16,7 @@ _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixel
 _UP_TO = (
     r"limit(?:ed)?(?: (?:is|of|it|this|the \w+))?(?: to)?|at most|(?:no|not) (?:more|longer|larger|wider) than"
     r"|(?:not|never) (?:be )?(?:exceed(?:ing)?|longer than|more than)|cannot exceed|up to|max(?:imum|\.)?(?: of| is)?"
-    r"|max(?:imum)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within"
+    r"|max(?:imum)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within|fits? (?:in|into)"
 ).replace(" ", r"\s+")
 _BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than".replace(" ", r"\s+")
 _UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
@@ -34,7 +34,10 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     # "Limit to 80 characters", "at most 12 words"
     (
         _UNIT_WORDS,
-        re.compile(rf"\b(?:{_UP_TO})[:\s]+(?:about |approximately )?{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE),
+        re.compile(
+            rf"(?:\b(?:{_UP_TO})[:\s]+|(?:<=|≤)\s*)(?:about |approximately )?{_NUMBER}[\s-]{{0,3}}{_UNIT}",
+            re.IGNORECASE,
+        ),
     ),
     # "below 55 columns"
     (_UNIT_WORDS, re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
