@@ -135,5 +135,5 @@ def test_a_control_that_it_does_not_have(byte_bpe, tmp_path):
 
     model = attach(tiny("llama", byte_bpe), EncodingControl(), byte_bpe)
     save(model, byte_bpe, tmp_path / "own", base="smollm2-plain", weights=False)
-    with pytest.raises(ValueError, match=r"no control but a countdown head; the model in .* has encoding"):
+    with pytest.raises(ValueError, match=r"no control but a countdown head or prompt; the model in .* has encoding"):
         load_onnx(str(tmp_path / "own"))
