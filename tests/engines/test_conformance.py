@@ -1,6 +1,7 @@
 """What every engine must do, on eight tiny model families, and what a writer needs of an engine."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from bigram_engine import BigramEngine
-from families import ENCODER_DECODERS, FAMILIES
+from families import DECODERS, ENCODER_DECODERS, FAMILIES
 from families import tiny as tiny_model
 from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, load
 from lengthwise.controls.attach import controls_of
@@ -72,6 +73,7 @@ def gguf_engine(model, tokenizer, name):
 # A new engine adds a line: a function of a tiny model and its tokenizer, and the families that it runs.
 ENGINES = {
     "transformers": (TransformersEngine, FAMILIES),
+    "fixed cache": (partial(TransformersEngine, fixed_cache=True), DECODERS),
     "onnx": (onnx_engine, ONNX),
     "gguf": (gguf_engine, LLAMAS),
 }
@@ -227,7 +229,9 @@ def test_prefixes_of_a_model_without_positions(make, family):
 
 
 # Llama-type models on the other engines have only the countdown head.
-ENCODED = [(engine, family) for engine, family in PAIRS if engine == "transformers" or family == "marian"]
+ENCODED = [
+    (engine, family) for engine, family in PAIRS if engine in ("transformers", "fixed cache") or family == "marian"
+]
 
 
 @for_pairs(ENCODED)

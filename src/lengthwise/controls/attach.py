@@ -454,7 +454,7 @@ def _prepare_inputs(model: Model, original: Callable[..., Any], input_ids: Tenso
         inputs["target_sentences"] = grouping.sentences(input_ids, "target").to(model.device)
     if lengths["length"] is None:
         return inputs
-    ids_key, embeds_key, mask_key = _keys(model)
+    ids_key, _, mask_key = _keys(model)
     new_ids, mask = inputs[ids_key], kwargs.get(mask_key)
     if new_ids is None:
         raise ValueError("a prompt given as inputs_embeds cannot be counted; give input_ids")
@@ -464,8 +464,23 @@ def _prepare_inputs(model: Model, original: Callable[..., Any], input_ids: Tenso
             "generate without prefill_chunk_size, and give the whole prompt if you give a KV cache"
         )
     ids = input_ids.to(new_ids.device)  # `generate` may keep them on another device
-    signal = _signal(model, ids, lengths, mask).last(new_ids.shape[1])
-    return inputs | {ids_key: None, embeds_key: embed(model, new_ids, signal), "decoder_signal": signal}
+    return inputs | {ids_key: None} | _controlled(model, ids, new_ids.shape[1], lengths, mask)
+
+
+def step_inputs(model: Model, ids: Tensor, mask: Tensor, given: dict[str, Tensor]) -> dict[str, Any]:
+    """Return the arguments of a step of a decoder-only model that reads the last of these `ids` (batch, time).
+
+    `given`: the arguments with one value per row, such as `decoder_length`. Without a length, the argument is the id.
+    """
+    if (lengths := _popped(dict(given)))["length"] is None:
+        return {"input_ids": ids[:, -1:]}
+    return _controlled(model, ids, 1, lengths, mask)
+
+
+def _controlled(model: Model, ids: Tensor, width: int, lengths: dict[str, Any], mask: Tensor | None) -> dict[str, Any]:
+    """Return the embeddings of the last `width` ids with the vectors of the controls, and the signal at these steps."""
+    signal = _signal(model, ids, lengths, mask).last(width)
+    return {_keys(model)[1]: embed(model, ids[:, -width:], signal), "decoder_signal": signal}
 
 
 def _popped(kwargs: dict[str, Any]) -> dict[str, Any]:

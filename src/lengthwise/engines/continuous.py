@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import AttentionInterface, Cache
 
-from ..controls.attach import CONTROLLED_ATTENTION
+from .cuda_graph import record
+from .fixed_cache import FixedCache, grouped_attention, lowest
 from .sampling import uniforms
 from .torch_sampling import sample
 
@@ -68,13 +67,7 @@ def generate_continuous(
         raise ValueError("a prompt must have at least one token; got an empty one")
     if not requests:
         return
-    before = model.config._attn_implementation
-    if before == CONTROLLED_ATTENTION:
-        raise ValueError(f"{type(model).__name__} has controls that change attention: no continuous batching")
-    model.set_attn_implementation(_ATTENTION)
-    try:
-        if model.config._attn_implementation != _ATTENTION:
-            raise ValueError(f"{type(model).__name__} has an attention that cannot be replaced here")
+    with grouped_attention(model):
         batch = _Batch(model, requests, params, min(rows, len(requests)))
         waiting: list[Completion] = []
         while batch.busy or batch.next < len(requests):
@@ -83,8 +76,6 @@ def generate_continuous(
             yield from waiting  # the caller processes them while the GPU computes the next steps
             waiting = batch.ended()
         yield from waiting
-    finally:
-        model.set_attn_implementation(before)
 
 
 class _Batch:
@@ -105,8 +96,8 @@ class _Batch:
         device = model.device
         self.eos = torch.tensor(params.eos, device=device)
         self.column = torch.zeros(1, dtype=torch.long, device=device)
-        self.ring = _Ring(rows, self.width, self.column)
-        self.bias = torch.full((rows, self.width), _lowest(model), dtype=model.dtype, device=device)  # 0: attended
+        self.ring = FixedCache(rows, self.width, self.column)
+        self.bias = torch.full((rows, self.width), lowest(model), dtype=model.dtype, device=device)  # 0: attended
         self.token, self.position, self.count = torch.zeros(3, rows, dtype=torch.long, device=device)
         self.done = torch.ones(rows, dtype=torch.bool, device=device)
         self.ended_by_model = torch.zeros(rows, dtype=torch.bool, device=device)
@@ -143,19 +134,19 @@ class _Batch:
         columns = (self.at - wide + steps) % self.width
         real = steps >= pads[:, None]  # (rows, wide)
         seen = real[:, None, None, :] & (steps <= steps[:, None])
-        lowest = _lowest(self.model)
+        masked = lowest(self.model)
         self.ring.filled = (rows, columns)
         self.model(
             input_ids=ids,
             position_ids=(steps - pads[:, None]).clamp(min=0),
-            attention_mask=torch.zeros_like(seen, dtype=self.bias.dtype).masked_fill(~seen, lowest),
+            attention_mask=torch.zeros_like(seen, dtype=self.bias.dtype).masked_fill(~seen, masked),
             past_key_values=self.ring,
             use_cache=True,
             logits_to_keep=1,
         )
         self.ring.filled = None
-        self.bias[rows] = lowest
-        self.bias[rows[:, None], columns] = torch.zeros_like(real, dtype=self.bias.dtype).masked_fill(~real, lowest)
+        self.bias[rows] = masked
+        self.bias[rows[:, None], columns] = torch.zeros_like(real, dtype=self.bias.dtype).masked_fill(~real, masked)
         self.token[rows] = torch.tensor([request.prompt[-1] for request in requests], device=device)
         self.position[rows] = torch.tensor([len(request.prompt) - 1 for request in requests], device=device)
         drawn = uniforms([request.seed for request in requests], self.params.max_tokens)
@@ -169,25 +160,17 @@ class _Batch:
     def advance(self, steps: int) -> None:
         with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
             if self.graph is None and self.token.is_cuda:
-                steps -= self._capture()
+                steps -= self._record()
             step = self._step if self.graph is None else self.graph.replay
             for _ in range(steps):
                 step()
                 self.at = (self.at + 1) % self.width
 
-    def _capture(self) -> int:
-        """Capture the graph and return the steps taken before it: they let CUDA libraries initialise."""
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(3):
-                self._step()
-        torch.cuda.current_stream().wait_stream(aside)
-        self.at = (self.at + 3) % self.width
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self._step()
-        return 3
+    def _record(self) -> int:
+        """Record a step and return how many steps were taken for that."""
+        self.graph, taken = record(self._step)
+        self.at = (self.at + taken) % self.width
+        return taken
 
     def _step(self) -> None:
         """Decode one token for every row; tokens of finished rows are discarded."""
@@ -200,7 +183,7 @@ class _Batch:
             use_cache=True,
         ).logits[:, -1]
         if self.params.min_tokens:
-            early = torch.where(self.count < self.params.min_tokens, _lowest(self.model), 0.0).to(logits.dtype)
+            early = torch.where(self.count < self.params.min_tokens, lowest(self.model), 0.0).to(logits.dtype)
             logits = logits.index_add(1, self.eos, early[:, None].expand(-1, len(self.eos)))
         place = self.count.clamp(max=self.params.max_tokens - 1)[:, None]
         drawn = sample(
@@ -232,60 +215,3 @@ class _Batch:
             Completion(self.busy.pop(row), ids[: count - ended], ended)
             for row, ids, count, ended in zip(rows, *columns, strict=True)
         ]
-
-
-class _Ring(Cache):  # type: ignore[misc]  # transformers is untyped
-    """Keys and values (rows, heads, width, size) of each layer.
-
-    A step writes to `column` of all rows, a prefill to the rows and columns that `filled` names. The cache starts as
-    zeros: masked values are multiplied by zero, so they must not be NaN.
-    """
-
-    def __init__(self, rows: int, width: int, column: Tensor) -> None:
-        super().__init__(layers=[])
-        self.rows, self.width, self.column = rows, width, column
-        self.filled: tuple[Tensor, Tensor] | None = None  # rows, columns
-        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
-
-    def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        if layer not in self.kept:
-            keys_, values_ = (t.new_zeros(self.rows, t.shape[1], self.width, t.shape[3]) for t in (keys, values))
-            self.kept[layer] = (keys_, values_)
-        for kept, new in zip(self.kept[layer], (keys, values), strict=True):
-            if self.filled is None:
-                kept.index_copy_(2, self.column, new)
-            else:
-                rows, columns = self.filled
-                kept[rows[:, None], :, columns] = new.transpose(1, 2)
-        return self.kept[layer] if self.filled is None else (keys, values)
-
-    def get_seq_length(self, *_: Any, **__: Any) -> int:
-        return 0  # used to compute positions, which are given here
-
-
-def _lowest(model: Any) -> float:
-    """Return the lowest number. Not minus infinity: the softmax of a row of padding would be NaN."""
-    return torch.finfo(model.dtype).min
-
-
-def _grouped_attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **more: Any
-) -> tuple[Tensor, None]:
-    """Return grouped-query attention: heads that share a key are rows of one product, so keys are not repeated.
-
-    query (batch, heads, time, size), key and value (batch, groups, width, size), mask (batch, 1, time, width) added.
-    """
-    if strange := [name for name in ("s_aux", "softcap") if more.get(name) is not None]:
-        raise ValueError(f"{type(module).__name__} uses attention with {strange[0]}, not supported here")
-    batch, heads, time, size = query.shape
-    groups, width = key.shape[1:3]
-    together = query.reshape(batch, groups, -1, size)  # (batch, groups, heads/groups * time, size)
-    scores = together @ key.transpose(2, 3) * (size**-0.5 if scaling is None else scaling)
-    scores = scores.view(batch, groups, -1, time, width) + mask[:, :, None]
-    shares = scores.softmax(-1, dtype=torch.float32).to(value.dtype).view(batch, groups, -1, width)
-    found = (shares @ value).view(batch, heads, time, -1)
-    return found.transpose(1, 2).contiguous(), None
-
-
-_ATTENTION = "lengthwise_grouped_attention"
-AttentionInterface.register(_ATTENTION, _grouped_attention)

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from .cuda_graph import record
+
 STRIDE = 8  # steps between two checks of whether all sentences are finished
 NEAREST = 4  # times the beams: the most probable tokens of a beam, among which a cost per character may choose
 _BLOCK = 256  # entries of the vocabulary
@@ -177,7 +179,7 @@ class _Batch:
     def run(self) -> list[list[Hypothesis]]:
         with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
             if self.graph is None and self.token.is_cuda:
-                self._capture()
+                self._record()
             step = self._step if self.graph is None else self.graph.replay
             for number in range(self.limit):
                 if number % STRIDE == 0 and bool(self.done.all()):
@@ -193,21 +195,13 @@ class _Batch:
             for row in zip(*columns, strict=True)
         ]
 
-    def _capture(self) -> None:
-        """Capture a step. Steps before it let CUDA libraries initialise; the state is restored after them."""
+    def _record(self) -> None:
+        """Record a step. The state is restored after the steps that are run for that."""
         state = [self.step, self.token, self.score, self.history, self.done, self.own, self.room]
         state += [self.ended, self.ended_score, self.ended_size]
         before = [tensor.clone() for tensor in state]
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(3):
-                self._step()
-        torch.cuda.current_stream().wait_stream(aside)
-        self.graph = torch.cuda.CUDAGraph()
         self.search.pool = self.search.pool or torch.cuda.graph_pool_handle()
-        with torch.cuda.graph(self.graph, pool=self.search.pool):
-            self._step()
+        self.graph, _ = record(self._step, self.search.pool)
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
 

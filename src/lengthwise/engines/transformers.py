@@ -20,7 +20,8 @@ from ..controls.base import Control
 from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .decoder_prefix import counting_from_the_text, last_logits_only
-from .rows import Processor, SearchResult
+from .recorded_rows import RecordedRows, RecordedSteps
+from .rows import Processor, Rows, SearchResult
 
 Inputs = dict[str, Tensor]  # arguments of the model
 
@@ -37,10 +38,15 @@ _IGNORED = dict.fromkeys(("temperature", "top_p", "top_k", "max_length", "prompt
 
 
 class TransformersEngine(Engine):
-    """A transformers model (possibly inside PEFT) and its tokenizer."""
+    """A transformers model (possibly inside PEFT) and its tokenizer.
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, name: str = "") -> None:
-        self.model, self.tokenizer = model, tokenizer
+    `fixed_cache`: decode step by step in a KV cache of fixed size, on a GPU with CUDA graphs, if the model is a decoder
+    that allows it.
+    """
+
+    def __init__(self, model: Any, tokenizer: Tokenizer, name: str = "", *, fixed_cache: bool = False) -> None:
+        self.model, self.tokenizer, self._fixed_cache = model, tokenizer, fixed_cache
+        self._steps = RecordedSteps(core_of(model))
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.encoder_decoder = model.config.is_encoder_decoder
         model.eval()
@@ -147,7 +153,7 @@ class TransformersEngine(Engine):
         each: int = 1,
         max_new_tokens: int | None = None,
         hidden: bool = False,
-    ) -> "TransformersRows":
+    ) -> Rows:
         inputs = self._inputs(prompts, lengths)
         prepared = self._prepared(inputs, options, max_new_tokens)
         if each > 1 and not prepared.can_fork:
@@ -158,7 +164,7 @@ class TransformersEngine(Engine):
             rows.step(rows.scores.argmax(1))
         if each > 1:
             rows.select(torch.arange(len(rows.ids)).repeat_interleave(each))
-        return rows
+        return rows.recorded(self._steps) if self._fixed_cache and not hidden else rows
 
     def _prepared(self, inputs: Inputs, options: Options | None, max_new_tokens: int | None) -> "_Prepared":
         found: _Prepared = core_of(self.model).generate(
@@ -383,6 +389,12 @@ class TransformersRows:
         self.ids, self.scores = self.ids[rows], self.scores[rows]
         self.hidden = None if self.hidden is None else self.hidden[rows]
         self._inputs = {name: _picked(value, rows, count) for name, value in self._inputs.items()}
+
+    def recorded(self, steps: RecordedSteps) -> "TransformersRows | RecordedRows":
+        """Return the rows with a KV cache of fixed size and recorded steps, or these rows if that is not possible."""
+        if not (self.can_fork and steps.can_record(self._inputs)):
+            return self
+        return RecordedRows(steps, self.ids, self.scores, self._processors, self._inputs)
 
     @torch.inference_mode()
     def _forward(self, new_tokens: int | None, first: bool) -> None:

@@ -1,0 +1,91 @@
+"""A KV cache of a fixed size for models of transformers, and the attention that reads it.
+
+No shape changes from step to step, so that a step can be recorded as a CUDA graph. Keys contain their rotary positions,
+so a key may be in any column; a mask selects the keys of each row.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AttentionInterface, Cache
+
+from ..controls.attach import CONTROLLED_ATTENTION
+
+
+class FixedCache(Cache):  # type: ignore[misc]  # transformers is untyped
+    """Keys and values (rows, heads, width, size) of each layer.
+
+    A step writes to `column` of all rows, a prefill to the rows and columns that `filled` names. The cache starts as
+    zeros: masked values are multiplied by zero, so they must not be NaN.
+    """
+
+    def __init__(self, rows: int, width: int, column: Tensor) -> None:
+        super().__init__(layers=[])
+        self.rows, self.width, self.column = rows, width, column
+        self.filled: tuple[Tensor, Tensor] | None = None  # rows, columns
+        self.kept: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def update(self, keys: Tensor, values: Tensor, layer: int, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        for kept, new in zip(self.layer(layer, keys, values), (keys, values), strict=True):
+            if self.filled is None:
+                kept.index_copy_(2, self.column, new)
+            else:
+                rows, columns = self.filled
+                kept[rows[:, None], :, columns] = new.transpose(1, 2)
+        return self.kept[layer] if self.filled is None else (keys, values)
+
+    def layer(self, number: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the keys and values of a layer, made on first use: as many heads as `keys` and `values`, as large."""
+        if number not in self.kept:
+            keys_, values_ = (t.new_zeros(self.rows, t.shape[1], self.width, t.shape[3]) for t in (keys, values))
+            self.kept[number] = (keys_, values_)
+        return self.kept[number]
+
+    def get_seq_length(self, *_: Any, **__: Any) -> int:
+        return 0  # used to compute positions, which are given here
+
+
+def lowest(model: Any) -> float:
+    """Return the lowest number. Not minus infinity: the softmax of a row of padding would be NaN."""
+    return torch.finfo(model.dtype).min
+
+
+@contextmanager
+def grouped_attention(model: Any) -> Iterator[None]:
+    """Let the model compute its attention as `_grouped_attention` does, inside the block."""
+    before = model.config._attn_implementation
+    if before == CONTROLLED_ATTENTION:
+        raise ValueError(f"{type(model).__name__} has controls that change attention: no KV cache of a fixed size")
+    model.set_attn_implementation(_ATTENTION)
+    try:
+        if model.config._attn_implementation != _ATTENTION:
+            raise ValueError(f"{type(model).__name__} has an attention that cannot be replaced here")
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+def _grouped_attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float | None = None, **more: Any
+) -> tuple[Tensor, None]:
+    """Return grouped-query attention: heads that share a key are rows of one product, so keys are not repeated.
+
+    query (batch, heads, time, size), key and value (batch, groups, width, size), mask (batch, 1, time, width) added.
+    """
+    if strange := [name for name in ("s_aux", "softcap") if more.get(name) is not None]:
+        raise ValueError(f"{type(module).__name__} uses attention with {strange[0]}, not supported here")
+    batch, heads, time, size = query.shape
+    groups, width = key.shape[1:3]
+    together = query.reshape(batch, groups, -1, size)  # (batch, groups, heads/groups * time, size)
+    scores = together @ key.transpose(2, 3) * (size**-0.5 if scaling is None else scaling)
+    scores = scores.view(batch, groups, -1, time, width) + mask[:, :, None]
+    shares = scores.softmax(-1, dtype=torch.float32).to(value.dtype).view(batch, groups, -1, width)
+    found = (shares @ value).view(batch, heads, time, -1)
+    return found.transpose(1, 2).contiguous(), None
+
+
+_ATTENTION = "lengthwise_grouped_attention"
+AttentionInterface.register(_ATTENTION, _grouped_attention)
