@@ -39,6 +39,12 @@ from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
         ("Character limit: 22", 22, "chars", "Character limit: 22"),
         ("no more than 300 pixels", 300, "pixels", "no more than 300 pixels"),
         ("two lines\nand at most 7\ncharacters", 7, "chars", "at most 7 characters"),
+        ("no more than eight characters", 8, "chars", "no more than eight characters"),
+        ("Max. length: 25 characters", 25, "chars", "Max. length: 25 characters"),
+        ("Restricted to 12 characters", 12, "chars", "Restricted to 12 characters"),
+        ("If possible keep it below 20 characters", 19, "chars", "below 20 characters"),
+        ("Shown when idle (at most 9 characters)", 9, "chars", "at most 9 characters"),
+        ("%s is the name. Max 30 characters.", 30, "chars", "Max 30 characters"),
     ],
 )
 def test_words(comment, number, unit, said):
@@ -59,6 +65,9 @@ def test_words(comment, number, unit, said):
         "at least 8 characters",
         "the first 20 characters are shown in bold",
         "max-length:0",
+        "Error shown when the password has less than 8 characters",
+        "Shown if the name is shorter than 3 characters",
+        "%1$s is a name of up to 20 characters",
     ],
 )
 def test_these_are_no_limits(comment):

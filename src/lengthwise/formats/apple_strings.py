@@ -3,13 +3,16 @@ r"""Apple's strings (.strings): "key" = "value"; with comments before them, in U
 import re
 from collections.abc import Iterator
 
-from .base import Document, Entry, Format, Limit, Place
+from .base import Document, Entry, Format, Limit, Place, joined_surrogates
 from .limits import limits_in
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\""
+_WORD = rf"{_QUOTED}|'(?:[^'\\]|\\.)*'|[\w.$:/-]+"
+_COMMENT = r"(?>/\*.*?\*/)|//[^\r\n]*"  # atomic, so that a missing semicolon is found at once
+_GAP = rf"(?:\s|{_COMMENT})*"  # a comment may also be inside an entry
 _TOKEN = re.compile(
-    rf"(?P<space>\s+)|(?P<comment>/\*.*?\*/|//[^\r\n]*)"
-    rf"|(?P<key>{_QUOTED}|'(?:[^'\\]|\\.)*'|[\w.$:/-]+)\s*(?P<assign>=\s*(?P<value>{_QUOTED}|'(?:[^'\\]|\\.)*'|[\w.$:/-]+))?\s*;",
+    rf"(?P<space>\s+)|(?P<comment>{_COMMENT})"
+    rf"|(?P<key>{_WORD}){_GAP}(?P<assign>={_GAP}(?P<value>{_WORD}))?{_GAP};",
     re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(?:U([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
@@ -55,7 +58,7 @@ def _decode(raw: str) -> str:
         return _LETTERS.get(found[3], found[3])
 
     raw = re.sub(r"\r\n?", "\n", raw)
-    return raw if "\\" not in raw else _ESCAPE.sub(replace, raw)
+    return raw if "\\" not in raw else joined_surrogates(_ESCAPE.sub(replace, raw))
 
 
 def encode(text: str, entry: Entry, document: Document) -> str:

@@ -11,6 +11,7 @@ _TIMES = re.compile(
     rf"(?:^|(?<=\r))[ \t]*(?P<start>{_CLOCK})[ \t]*-->[ \t]*(?P<end>{_CLOCK})[^\r\n]*(?:\r\n?|\n|\Z)", re.MULTILINE
 )
 _NUMBER = re.compile(r"(?:\A|(?<=[\r\n]))[ \t]*(?P<number>\d+)[ \t]*(?:\r\n?|\n)\Z")
+_CLOCK_LIKE = re.compile(r"\d:\d")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
@@ -42,8 +43,8 @@ def _check(document: Document, times: list[re.Match[str]]) -> None:
     starts = {document.line(found.start()) for found in times}
     for found in re.finditer("-->", document.text):
         line = document.line(found.start())
-        if line not in starts:
-            got = document.line_text(line)
+        got = document.line_text(line)
+        if line not in starts and _CLOCK_LIKE.search(got):  # an arrow in a text is no line of times
             raise document.error(found.start(), f"expected times such as 00:00:01,000 --> 00:00:02,500; got {got!r}")
     if not times and document.text.strip():
         raise document.error(0, "there is no line of times such as 00:00:01,000 --> 00:00:02,500")
