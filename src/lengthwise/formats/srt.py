@@ -27,6 +27,9 @@ def entries(document: Document) -> Iterator[Entry]:
         raw = text[start:limit].rstrip(" \t\r\n")
         number = numbers[i]
         words = re.sub(r"\r\n?", "\n", raw)
+        if number and (lost := _lost_times(words, int(number["number"]), numbers[i + 1 : i + 2])) is not None:
+            line = document.line_start(document.line(start) + words.count("\n", 0, lost))
+            raise document.error(line, f"the cue {int(number['number']) + 1} has no line of times")
         yield Entry(
             number["number"] if number else str(i + 1),
             words,
@@ -37,6 +40,14 @@ def entries(document: Document) -> Iterator[Entry]:
             start=seconds(found["start"]),
             around=new_line(document, start, raw),
         )
+
+
+def _lost_times(words: str, number: int, following: list[re.Match[str] | None]) -> int | None:
+    """Return where the next number is in the text of a cue, which means that the times of the next cue are broken."""
+    if any(one and int(one["number"]) == number + 1 for one in following):
+        return None
+    found = re.search(rf"\n[ \t]*\n[ \t]*(?={number + 1}[ \t]*\n)", words)
+    return found.end() if found else None
 
 
 def _check(document: Document, times: list[re.Match[str]]) -> None:
