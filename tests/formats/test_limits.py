@@ -81,6 +81,25 @@ def test_a_display_has_columns_and_rows():
     assert (limit.high, limit.lines) == (18, 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "strings.xml",
+            '<resources>\n<string name="a">A</string> <!-- max 9 chars -->\n<string name="b">B</string>\n</resources>',
+        ),
+        ("a.strings", '"a" = "A"; // max 9 chars\n"b" = "B";\n'),
+        ("a.strings", '"a" = "A"; /* max 9 chars */\n"b" = "B";\n'),
+        ("a.yml", "a: A # max 9 chars\nb: B\n"),
+    ],
+)
+def test_a_comment_at_the_end_of_a_line_is_for_this_line(name, text):
+    assert [(e.id, [one.high for one in e.limits]) for e in read(name, data=text.encode()).entries] == [
+        ("a", [9]),
+        ("b", []),
+    ]
+
+
 def limits(name, text=None):
     """Return id → [(low, high, unit, line)] of the entries with a limit."""
     file = read(name, data=(text or FILES[name][0]).encode())

@@ -15,12 +15,13 @@ _TOKEN = re.compile(
     rf"|(?P<key>{_WORD}){_GAP}(?P<assign>={_GAP}(?P<value>{_WORD}))?{_GAP};",
     re.DOTALL,
 )
+_AFTER = re.compile(rf"[ \t]*({_COMMENT})[ \t]*(?=[\r\n]|\Z)", re.DOTALL)  # a comment at the end of an entry's line
 _ESCAPE = re.compile(r"\\(?:U([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 def entries(document: Document) -> Iterator[Entry]:
-    """Yield the values, with the limits in the comments just before each."""
+    """Yield the values, with the limits in the comments just before each, or after it in its line."""
     text, at = document.text, 0
     limits: tuple[Limit, ...] = ()
     while at < len(text):
@@ -29,10 +30,13 @@ def entries(document: Document) -> Iterator[Entry]:
             raise document.error(at, f'expected "key" = "value"; or a comment; got {text[at : at + 40].strip()!r}')
         if token["comment"]:
             limits = (*limits, *limits_in(token["comment"], document.path, document.line(at)))
-        elif token["key"]:
+        at = token.end()
+        if token["key"]:
+            if after := _AFTER.match(text, at):
+                limits = (*limits, *limits_in(after[1], document.path, document.line(at)))
+                at = after.end()
             yield _entry(document, token, limits)
             limits = ()
-        at = token.end()
 
 
 def _entry(document: Document, token: re.Match[str], limits: tuple[Limit, ...]) -> Entry:
