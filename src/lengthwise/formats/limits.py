@@ -33,8 +33,8 @@ _UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
 _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
     (
-        ("length",),
-        re.compile(rf"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?{_NUMBER}(?:[ ]?{_UNIT})?", re.IGNORECASE),
+        ("len",),
+        re.compile(rf"\bmax[-_ ]?len(?:gth)?[\"']?\s*[:=]\s*[\"']?{_NUMBER}(?:[ ]?{_UNIT})?", re.IGNORECASE),
     ),
     # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`
     (("limit",), re.compile(rf"\bCHAR(?:ACTER)?S?[ _-]?LIMIT(?: is| of)?\s*[=:]?\s*{_NUMBER}\b", re.IGNORECASE)),
@@ -48,8 +48,8 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
             re.IGNORECASE,
         ),
     ),
-    # "below 55 columns"
-    (_UNIT_WORDS, re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER_OR_WORD}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
+    # "below 55 columns", "< 20 characters"
+    (_UNIT_WORDS, re.compile(rf"(?P<below>\b(?:{_BELOW})\s+|<\s*){_NUMBER_OR_WORD}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
     # "132 characters or less", "20 chars max"
     (
         _UNIT_WORDS,
@@ -66,11 +66,11 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
             re.IGNORECASE,
         ),
     ),
-    # "Maximum length: 40"
+    # "Maximum length: 40", "Length limit: 40"
     (
         ("length",),
         re.compile(
-            rf"\bmax(?:imum)?\.? (?:string |text )?length(?: is| of)?[:= ]+{_NUMBER}\b(?![\s-]*[a-z])",
+            rf"\b(?:max(?:imum)?\.? (?:string |text )?length|length limit)(?: is| of)?[:= ]+{_NUMBER}\b(?![\s-]*[a-z])",
             re.IGNORECASE,
         ),
     ),
