@@ -257,3 +257,41 @@ def test_what_a_reader_sees():
 
 
 SRT_OF = FILES["a.srt"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "texts"),
+    [
+        ("strings.xml", r'<resources><string name="a">Hi \ud83d\ude00</string></resources>', ["Hi 😀"]),
+        ("strings.xml", '<resources><item type="string" name="a">Yes</item></resources>', ["Yes"]),
+        ("a.strings", r'"a" = "Hi \Ud83d\Ude00";', ["Hi 😀"]),
+        ("a.strings", '"a" /* key */ = // value\n"Yes" /* end */;', ["Yes"]),
+        ("a.po", 'msgid "a" "b"\nmsgstr "" "c"\n" d" "e"\n', ["c de"]),
+        ("a.po", 'msgid\n"a"\nmsgstr\n"b"\n', ["b"]),
+        ("a.po", 'msgid "a"\nmsgstr "caf\\303\\251 \\x41"\n', ["café A"]),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nA --> B\n", ["A --> B"]),
+        ("a.vtt", "WEBVTT\n\n0:00:01.000-->0:00:02.000\nHi\n", ["Hi"]),
+        ("a.ass", "[Script Info]\nTitle: x\n", []),
+        ("a.ass", "[Events]\nDialogue: 0,0:00:01.00,0:00:02.00,Default,,0,0,0,,Hi, you\n", ["Hi, you"]),
+    ],
+)
+def test_rare_ways_to_write_a_text(name, text, texts):
+    file = read_text(name, text)
+    assert [entry.text for entry in file.entries] == texts
+    again = read(name, data=splice(file, {entry: entry.text + " è" for entry in file.entries}))
+    assert [entry.text for entry in again.entries] == [text + " è" for text in texts]
+
+
+@pytest.mark.parametrize("times", ["", '00:00:03,000 "-> 00:00:04,000\n'])
+def test_a_cue_with_broken_times_is_an_error(times):
+    text = f"1\r\n00:00:01,000 --> 00:00:02,000\r\nA\r\n\r\n2\r\n{times}B\r\n"
+    with pytest.raises(FormatError, match=r"a\.srt:5: the cue 2 has no line of times"):
+        read_text("a.srt", text)
+    years = "1\n00:00:01,000 --> 00:00:02,000\nIn\n\n1984\nB\n\n2\n00:00:03,000 --> 00:00:04,000\nC\n"
+    assert [entry.text for entry in read_text("a.srt", years).entries] == ["In\n\n1984\nB", "C"]
+
+
+def test_a_comment_that_is_not_closed_by_a_semicolon_is_found_at_once():
+    text = '"a" = "b" ' + "/* c */ " * 200 + '"d" = "e";'
+    with pytest.raises(FormatError, match=":1: expected"):
+        read_text("a.strings", text)

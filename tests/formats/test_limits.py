@@ -39,6 +39,15 @@ from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
         ("Character limit: 22", 22, "chars", "Character limit: 22"),
         ("no more than 300 pixels", 300, "pixels", "no more than 300 pixels"),
         ("two lines\nand at most 7\ncharacters", 7, "chars", "at most 7 characters"),
+        ("no more than eight characters", 8, "chars", "no more than eight characters"),
+        ("Max. length: 25 characters", 25, "chars", "Max. length: 25 characters"),
+        ("maxlen=12", 12, "chars", "maxlen=12"),
+        ("Length limit: 40", 40, "chars", "Length limit: 40"),
+        ("Keep it < 20 characters", 19, "chars", "< 20 characters"),
+        ("Restricted to 12 characters", 12, "chars", "Restricted to 12 characters"),
+        ("If possible keep it below 20 characters", 19, "chars", "below 20 characters"),
+        ("Shown when idle (at most 9 characters)", 9, "chars", "at most 9 characters"),
+        ("%s is the name. Max 30 characters.", 30, "chars", "Max 30 characters"),
     ],
 )
 def test_words(comment, number, unit, said):
@@ -59,6 +68,9 @@ def test_words(comment, number, unit, said):
         "at least 8 characters",
         "the first 20 characters are shown in bold",
         "max-length:0",
+        "Error shown when the password has less than 8 characters",
+        "Shown if the name is shorter than 3 characters",
+        "%1$s is a name of up to 20 characters",
     ],
 )
 def test_these_are_no_limits(comment):
@@ -70,6 +82,25 @@ def test_a_display_has_columns_and_rows():
     assert limit == Limit(20, "cells", "c=20 r=3", "a.po", 1, lines=3, each_line=True, wraps=True)
     [limit] = limits_in("MSG_X c=18", "a.po", 1)
     assert (limit.high, limit.lines) == (18, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "strings.xml",
+            '<resources>\n<string name="a">A</string> <!-- max 9 chars -->\n<string name="b">B</string>\n</resources>',
+        ),
+        ("a.strings", '"a" = "A"; // max 9 chars\n"b" = "B";\n'),
+        ("a.strings", '"a" = "A"; /* max 9 chars */\n"b" = "B";\n'),
+        ("a.yml", "a: A # max 9 chars\nb: B\n"),
+    ],
+)
+def test_a_comment_at_the_end_of_a_line_is_for_this_line(name, text):
+    assert [(e.id, [one.high for one in e.limits]) for e in read(name, data=text.encode()).entries] == [
+        ("a", [9]),
+        ("b", []),
+    ]
 
 
 def limits(name, text=None):

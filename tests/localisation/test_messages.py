@@ -139,3 +139,9 @@ def test_the_number_of_a_plural_with_an_offset_stays_in_it():
     assert (built.error, "number}" in built.text) == (None, False)
     assert "YOU AND # LIKE {m, plural, one {IT} few {X} other {THEM}}" in built.text
     assert "{g, select, f {HER # # B} other {ITS # B}}" in built.text
+
+
+def test_a_code_with_an_id_occurs_once():
+    text = '{n, plural, one {# photo} other {# photos}} in <ph id="1"/>'
+    new = '{n, plural, one {# PHOTO} other {# PHOTOS}} IN <ph id="1"/>'
+    assert translated(text, target="it", markup=True).text == new

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from . import xml
-from .base import Document, Edit, Entry, Format, Limit, Place
+from .base import Document, Edit, Entry, Format, Limit, Place, joined_surrogates
 from .limits import limits_in
 from .xml import Element
 
@@ -22,7 +22,7 @@ def entries(document: Document) -> Iterator[Entry]:
     for element in root.children:
         name = element.attributes.get("name", "")
         limits, fixed = _limits(document, element), element.attributes.get("translatable") == "false"
-        if element.name == "string":
+        if element.name == "string" or (element.name == "item" and element.attributes.get("type") == "string"):
             yield _entry(document, element, name, limits, fixed)
         elif element.name in ("string-array", "plurals"):
             for number, item in enumerate(element.children):
@@ -75,7 +75,7 @@ def _decode(raw: str) -> str:
             parts.append(space if quoted else " ")
         else:
             parts.append(chr(int(code, 16)) if code else _LETTERS.get(letter, letter) if letter else other)
-    return "".join(parts)
+    return joined_surrogates("".join(parts))
 
 
 def _escape(text: str) -> str:

@@ -3,21 +3,25 @@ r"""Apple's strings (.strings): "key" = "value"; with comments before them, in U
 import re
 from collections.abc import Iterator
 
-from .base import Document, Entry, Format, Limit, Place
+from .base import Document, Entry, Format, Limit, Place, joined_surrogates
 from .limits import limits_in
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\""
+_WORD = rf"{_QUOTED}|'(?:[^'\\]|\\.)*'|[\w.$:/-]+"
+_COMMENT = r"(?>/\*.*?\*/)|//[^\r\n]*"  # atomic, so that a missing semicolon is found at once
+_GAP = rf"(?:\s|{_COMMENT})*"  # a comment may also be inside an entry
 _TOKEN = re.compile(
-    rf"(?P<space>\s+)|(?P<comment>/\*.*?\*/|//[^\r\n]*)"
-    rf"|(?P<key>{_QUOTED}|'(?:[^'\\]|\\.)*'|[\w.$:/-]+)\s*(?P<assign>=\s*(?P<value>{_QUOTED}|'(?:[^'\\]|\\.)*'|[\w.$:/-]+))?\s*;",
+    rf"(?P<space>\s+)|(?P<comment>{_COMMENT})"
+    rf"|(?P<key>{_WORD}){_GAP}(?P<assign>={_GAP}(?P<value>{_WORD}))?{_GAP};",
     re.DOTALL,
 )
+_AFTER = re.compile(rf"[ \t]*({_COMMENT})[ \t]*(?=[\r\n]|\Z)", re.DOTALL)  # a comment at the end of an entry's line
 _ESCAPE = re.compile(r"\\(?:U([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
 def entries(document: Document) -> Iterator[Entry]:
-    """Yield the values, with the limits in the comments just before each."""
+    """Yield the values, with the limits in the comments just before each, or after it in its line."""
     text, at = document.text, 0
     limits: tuple[Limit, ...] = ()
     while at < len(text):
@@ -26,10 +30,13 @@ def entries(document: Document) -> Iterator[Entry]:
             raise document.error(at, f'expected "key" = "value"; or a comment; got {text[at : at + 40].strip()!r}')
         if token["comment"]:
             limits = (*limits, *limits_in(token["comment"], document.path, document.line(at)))
-        elif token["key"]:
+        at = token.end()
+        if token["key"]:
+            if after := _AFTER.match(text, at):
+                limits = (*limits, *limits_in(after[1], document.path, document.line(at)))
+                at = after.end()
             yield _entry(document, token, limits)
             limits = ()
-        at = token.end()
 
 
 def _entry(document: Document, token: re.Match[str], limits: tuple[Limit, ...]) -> Entry:
@@ -55,7 +62,7 @@ def _decode(raw: str) -> str:
         return _LETTERS.get(found[3], found[3])
 
     raw = re.sub(r"\r\n?", "\n", raw)
-    return raw if "\\" not in raw else _ESCAPE.sub(replace, raw)
+    return raw if "\\" not in raw else joined_surrogates(_ESCAPE.sub(replace, raw))
 
 
 def encode(text: str, entry: Entry, document: Document) -> str:

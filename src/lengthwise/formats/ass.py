@@ -8,12 +8,14 @@ from .subtitles import MARKUP, has_tags, seconds
 
 _LINE = re.compile(r"[^\r\n]+")
 _CLOCK = re.compile(r"\d+:\d\d:\d\d[.:]\d+")
+# Of a file without a Format line in [Events], as libass reads it.
+_FIELDS = ["layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text"]
 _DRAWING = re.compile(r"\\p[1-9]")
 
 
 def entries(document: Document) -> Iterator[Entry]:
     """Yield the dialogue lines, in the order of the file. Lines that draw a shape are fixed."""
-    section, fields, number = "", [], 0
+    section, fields, number = "", _FIELDS, 0
     for line in _LINE.finditer(document.text):
         if line[0].startswith("["):
             section = line[0].strip().lower()
@@ -29,13 +31,13 @@ def entries(document: Document) -> Iterator[Entry]:
         elif kind.strip().lower() == "dialogue":
             number += 1
             yield _dialogue(document, line, rest, fields, number)
-    if not fields and document.text.strip():
-        raise document.error(0, "there is no section [Events] with a Format line")
+    if not section and document.text.strip():
+        raise document.error(0, "there is no section such as [Events]")
 
 
 def _dialogue(document: Document, line: re.Match[str], rest: str, fields: list[str], number: int) -> Entry:
     values = rest.split(",", len(fields) - 1)
-    if not fields or len(values) < len(fields):
+    if len(values) < len(fields):
         raise document.error(line.start(), f"expected {len(fields)} fields, as Format says; got {len(values)}")
     row = dict(zip(fields, (value.strip() for value in values), strict=True))
     for name in ("start", "end"):

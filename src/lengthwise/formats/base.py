@@ -142,6 +142,14 @@ LOCALE = re.compile(r"[a-z]{2,3}(?:[-_]\w+)*")  # the only root key of a file wi
 CATEGORIES = ("zero", "one", "two", "few", "many", "other")  # of plurals, by CLDR
 
 
+def joined_surrogates(text: str) -> str:
+    r"""Return the text with pairs of UTF-16 units, as escapes such as \ud83d\ude00 name them, as one character each.
+
+    A unit alone is no character and becomes U+FFFD.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _any_content(_: Document) -> bool:
     return True
 

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from json import decoder
 from typing import NamedTuple
 
+from ..length.speech import primary
 from .base import CATEGORIES, LOCALE, Document, Edit, Entry, Format, Place
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -129,8 +130,8 @@ def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edi
 
 def label(document: Document, source: str, target: str) -> list[Edit]:
     """Return the edit that changes the language of the only root key, if it is the source language."""
-    found = re.match(rf"\s*\{{\s*\"(?P<locale>{re.escape(source)})\"\s*:\s*\{{", document.text)
-    if found is None or len(json.loads(document.text)) > 1:
+    found = re.match(rf"\s*\{{\s*\"(?P<locale>{LOCALE.pattern})\"\s*:\s*\{{", document.text)
+    if found is None or primary(found["locale"]) != source or len(json.loads(document.text)) > 1:
         return []
     return [Edit(*found.span("locale"), target)]
 

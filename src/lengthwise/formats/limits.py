@@ -10,22 +10,31 @@ from ..length.units import UNITS
 from .base import Limit
 
 _UNIT = r"(?P<unit>char(?:acter|s|acters)?|letters?|columns?|cols?|cells?|bytes?|words?|pixels?|px)\b"
+_NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBER = r"(?P<number>\d+(?:,\d{3})*)"
+_NUMBER_OR_WORD = rf"(?P<number>\d+(?:,\d{{3}})*|{'|'.join(_NUMBER_WORDS)})"
 _UNIT_NAMES = {"char": "chars", "lett": "chars", "colu": "cells", "col": "cells", "cols": "cells", "cell": "cells"}
 _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixels"}
 _UP_TO = (
     r"limit(?:ed)?(?: (?:is|of|it|this|the \w+))?(?: to)?|at most|(?:no|not) (?:more|longer|larger|wider) than"
     r"|(?:not|never) (?:be )?(?:exceed(?:ing)?|longer than|more than)|cannot exceed|up to|max(?:imum|\.)?(?: of| is)?"
-    r"|max(?:imum)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within|fits? (?:in|into)"
+    r"|max(?:imum|\.)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within|fits? (?:in|into)|restrict(?:ed)? to"
 ).replace(" ", r"\s+")
 _BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than".replace(" ", r"\s+")
+# A comment may tell when a text is shown ("if the name has less than 3 characters") or what is put into it ("%s is a
+# name of up to 20 characters"). Such a number is no limit of the text.
+_CONDITION = re.compile(
+    r"\b(?:when(?:ever)?|whose|unless|if(?!\s+(?:possible|needed|necessary)\b))\s[^,.;:!?()\[\]]*\Z"
+    r"|(?:%(?:\d+\$)?[a-z@]|%\(\w+\)[sd]|\{\w*\}|\$\w+)[^.;!?()\[\]]*\Z",
+    re.IGNORECASE,
+)
 _UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
 # Each with words of which one must be in the comment, in lower case; most comments have none, and need no search.
 _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
     (
-        ("length",),
-        re.compile(rf"\bmax[-_ ]?length[\"']?\s*[:=]\s*[\"']?{_NUMBER}(?:[ ]?{_UNIT})?", re.IGNORECASE),
+        ("len",),
+        re.compile(rf"\bmax[-_ ]?len(?:gth)?[\"']?\s*[:=]\s*[\"']?{_NUMBER}(?:[ ]?{_UNIT})?", re.IGNORECASE),
     ),
     # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`
     (("limit",), re.compile(rf"\bCHAR(?:ACTER)?S?[ _-]?LIMIT(?: is| of)?\s*[=:]?\s*{_NUMBER}\b", re.IGNORECASE)),
@@ -35,12 +44,12 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
     (
         _UNIT_WORDS,
         re.compile(
-            rf"(?:\b(?:{_UP_TO})[:\s]+|(?:<=|≤)\s*)(?:about |approximately )?{_NUMBER}[\s-]{{0,3}}{_UNIT}",
+            rf"(?:\b(?:{_UP_TO})[:\s]+|(?:<=|≤)\s*)(?:about |approximately )?{_NUMBER_OR_WORD}[\s-]{{0,3}}{_UNIT}",
             re.IGNORECASE,
         ),
     ),
-    # "below 55 columns"
-    (_UNIT_WORDS, re.compile(rf"\b(?P<below>{_BELOW})\s+{_NUMBER}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
+    # "below 55 columns", "< 20 characters"
+    (_UNIT_WORDS, re.compile(rf"(?P<below>\b(?:{_BELOW})\s+|<\s*){_NUMBER_OR_WORD}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
     # "132 characters or less", "20 chars max"
     (
         _UNIT_WORDS,
@@ -57,22 +66,22 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
             re.IGNORECASE,
         ),
     ),
-    # "Maximum length: 40"
+    # "Maximum length: 40", "Length limit: 40"
     (
         ("length",),
         re.compile(
-            rf"\bmax(?:imum)?\.? (?:string |text )?length(?: is| of)?[:= ]+{_NUMBER}\b(?![\s-]*[a-z])",
+            rf"\b(?:max(?:imum)?\.? (?:string |text )?length|length limit)(?: is| of)?[:= ]+{_NUMBER}\b(?![\s-]*[a-z])",
             re.IGNORECASE,
         ),
     ),
 ]
 _SCREEN = re.compile(r"\bc=(?P<columns>\d+)(?:\s+r=(?P<rows>\d+))?\b")  # `c=20 r=3`: the display of a device
-_DIGIT = re.compile(r"\d")
+_HAS_NUMBER = re.compile(rf"\d|\b(?:{'|'.join(_NUMBER_WORDS)})[\s-]", re.IGNORECASE)
 
 
 def limits_in(comment: str, file: str, line: int) -> tuple[Limit, ...]:
     """Return the limits that a comment names; it begins in this line of the file."""
-    if not _DIGIT.search(comment):
+    if not _HAS_NUMBER.search(comment):
         return ()
     found: dict[tuple[int | None, str], Limit] = {}
     for limit in (*_screen(comment, file, line), *_words(comment, file, line)):
@@ -95,10 +104,18 @@ def _words(comment: str, file: str, line: int) -> Iterator[Limit]:
             continue
         for match in pattern.finditer(comment):
             groups = match.groupdict()
-            number = int(groups["number"].replace(",", "")) - bool(groups.get("below"))
+            if needed is _UNIT_WORDS and _CONDITION.search(comment, max(0, match.start() - 200), match.start()):
+                continue
+            number = _value(groups["number"]) - bool(groups.get("below"))
             at = line + comment.count("\n", 0, match.start())
             if number > 0:
                 yield Limit(number, unit_of(groups.get("unit") or "chars"), " ".join(match[0].split()), file, at)
+
+
+def _value(number: str) -> int:
+    """Return the number that is written in digits or as a word."""
+    word = number.lower()
+    return _NUMBER_WORDS.index(word) + 2 if word in _NUMBER_WORDS else int(number.replace(",", ""))
 
 
 def unit_of(word: str) -> str:

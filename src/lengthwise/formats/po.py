@@ -12,9 +12,10 @@ from .limits import limits_in
 from .po_edits import label, mark
 
 _LINE = re.compile(r"[^\r\n]*")
-_KEYWORD = re.compile(r"[ \t]*(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d+)\])?[ \t]*(?=\")")
+_KEYWORD = re.compile(r"[ \t]*(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d+)\])?\s*(?=\")")
 _STRING = re.compile(r'[ \t]*"((?:[^"\\\r\n]|\\.)*)"[ \t]*')
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
+_ESCAPE = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9a-fA-F]{1,2}))+)|\\(.)")
+_BYTE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]+))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _CHARSET = re.compile(rb'charset=([\w.:-]+)\\n"')
 _WIDTH = 77  # of a line in the file, when a long text is written
@@ -84,10 +85,9 @@ def _comments(message: _Message, document: Document) -> tuple[frozenset[str], tu
 
 
 def _messages(document: Document) -> Iterator[_Message]:
-    text, at, line = document.text, 0, 0
+    text, at = document.text, 0
     message, last = _Message(), None
     while at < len(text):
-        line += 1
         if keyword := _KEYWORD.match(text, at):
             name, form = keyword[1], keyword[2]
             begins = name == "msgctxt" or (name == "msgid" and (message.context is None or message.id is not None))
@@ -105,9 +105,10 @@ def _messages(document: Document) -> Iterator[_Message]:
                 case _:
                     message.strings[None if form is None else int(form)] = string
             at = string.end
-        elif (string_found := _STRING.match(text, at)) and last is not None:
-            last.text += _decode(string_found[1])
-            last.end = at = string_found.end(1) + 1
+        elif last is not None and _STRING.match(text, at):
+            string = _string(document, at)
+            last.text += string.text
+            last.end = at = string.end
         else:
             found = _LINE.match(text, at)
             assert found is not None
@@ -116,7 +117,7 @@ def _messages(document: Document) -> Iterator[_Message]:
                 if message.strings:  # the comment belongs to the next message
                     yield message
                     message, last = _Message(), None
-                message.comments.append((content, line))
+                message.comments.append((content, document.line(at)))
             elif content:
                 raise document.error(at, f"expected msgid, msgstr, a quoted string or a comment; got {content[:60]!r}")
             at = found.end()
@@ -129,7 +130,12 @@ def _string(document: Document, at: int) -> _String:
     found = _STRING.match(document.text, at)
     if found is None:
         raise document.error(at, "a quoted string is not closed in its line")
-    return _String(_decode(found[1]), found.start(1) - 1, found.end(1) + 1)
+    string = _String("", found.start(1) - 1, 0)
+    while found:  # there may be several in a line
+        string.text += _decode(found[1], document.encoding)
+        string.end = found.end(1) + 1
+        found = _STRING.match(document.text, found.end())
+    return string
 
 
 def _next_line(document: Document, at: int) -> int:
@@ -141,14 +147,15 @@ def _next_line(document: Document, at: int) -> int:
     return at + (2 if text.startswith("\r\n", at) else 1)
 
 
-def _decode(raw: str) -> str:
-    return raw if "\\" not in raw else _ESCAPE.sub(_escape, raw)
+def _decode(raw: str, encoding: str) -> str:
+    def replace(found: re.Match[str]) -> str:
+        if found[2] is not None:
+            return _ESCAPES.get(found[2], found[2])
+        # Numbers are bytes of the file's charset: \303\251 is é in UTF-8.
+        values = (int(byte[1], 16) if byte[1] else int(byte[2], 8) for byte in _BYTE.finditer(found[1]))
+        return bytes(value & 0xFF for value in values).decode(encoding, "replace")
 
-
-def _escape(found: re.Match[str]) -> str:
-    if found[3] is not None:
-        return _ESCAPES.get(found[3], found[3])
-    return chr(int(found[1], 8) if found[1] else int(found[2], 16))
+    return raw if "\\" not in raw else _ESCAPE.sub(replace, raw)
 
 
 def encode(text: str, entry: Entry, document: Document) -> str:

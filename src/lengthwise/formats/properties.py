@@ -6,7 +6,7 @@ Files are UTF-8 or, as Java has always read them, ISO 8859-1.
 import re
 from collections.abc import Iterator
 
-from .base import Document, Entry, Format, Limit, Place
+from .base import Document, Entry, Format, Limit, Place, joined_surrogates
 from .limits import limits_in
 
 _LINE = re.compile(r"[ \t\f]*(?P<content>[^\r\n]*)(?P<end>\r\n?|\n|\Z)")
@@ -59,8 +59,7 @@ def _decode(document: Document, raw: str, at: int) -> str:
 
     if "\\" not in raw:
         return raw
-    # \ud83d\ude00 is one character in UTF-16
-    return _ESCAPE.sub(replace, raw).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return joined_surrogates(_ESCAPE.sub(replace, raw))
 
 
 def encode(text: str, entry: Entry, document: Document) -> str:

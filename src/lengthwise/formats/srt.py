@@ -11,6 +11,7 @@ _TIMES = re.compile(
     rf"(?:^|(?<=\r))[ \t]*(?P<start>{_CLOCK})[ \t]*-->[ \t]*(?P<end>{_CLOCK})[^\r\n]*(?:\r\n?|\n|\Z)", re.MULTILINE
 )
 _NUMBER = re.compile(r"(?:\A|(?<=[\r\n]))[ \t]*(?P<number>\d+)[ \t]*(?:\r\n?|\n)\Z")
+_CLOCK_LIKE = re.compile(r"\d:\d")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 
 
@@ -26,6 +27,9 @@ def entries(document: Document) -> Iterator[Entry]:
         raw = text[start:limit].rstrip(" \t\r\n")
         number = numbers[i]
         words = re.sub(r"\r\n?", "\n", raw)
+        if number and (lost := _lost_times(words, int(number["number"]), numbers[i + 1 : i + 2])) is not None:
+            line = document.line_start(document.line(start) + words.count("\n", 0, lost))
+            raise document.error(line, f"the cue {int(number['number']) + 1} has no line of times")
         yield Entry(
             number["number"] if number else str(i + 1),
             words,
@@ -38,12 +42,20 @@ def entries(document: Document) -> Iterator[Entry]:
         )
 
 
+def _lost_times(words: str, number: int, following: list[re.Match[str] | None]) -> int | None:
+    """Return where the next number is in the text of a cue, which means that the times of the next cue are broken."""
+    if any(one and int(one["number"]) == number + 1 for one in following):
+        return None
+    found = re.search(rf"\n[ \t]*\n[ \t]*(?={number + 1}[ \t]*\n)", words)
+    return found.end() if found else None
+
+
 def _check(document: Document, times: list[re.Match[str]]) -> None:
     starts = {document.line(found.start()) for found in times}
     for found in re.finditer("-->", document.text):
         line = document.line(found.start())
-        if line not in starts:
-            got = document.line_text(line)
+        got = document.line_text(line)
+        if line not in starts and _CLOCK_LIKE.search(got):  # an arrow in a text is no line of times
             raise document.error(found.start(), f"expected times such as 00:00:01,000 --> 00:00:02,500; got {got!r}")
     if not times and document.text.strip():
         raise document.error(0, "there is no line of times such as 00:00:01,000 --> 00:00:02,500")

@@ -7,8 +7,9 @@ from html import unescape
 from .base import Document, Entry, Format, Place
 from .subtitles import MARKUP, new_line, seconds
 
-_CLOCK = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
-_TIMES = re.compile(rf"[ \t]*(?P<start>{_CLOCK})[ \t]+-->[ \t]+(?P<end>{_CLOCK})(?:[ \t][^\r\n]*)?")
+# As players read them: the spaces around the arrow and the second digit of hours may be missing.
+_CLOCK = r"(?:\d+:)?[0-5]\d:[0-5]\d\.\d{3}"
+_TIMES = re.compile(rf"[ \t]*(?P<start>{_CLOCK})[ \t]*-->[ \t]*(?P<end>{_CLOCK})(?:[ \t][^\r\n]*)?")
 _LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|\Z)")
 
 

@@ -29,7 +29,7 @@ _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(eq=False, slots=True)
 class Element:
-    """An element: its local name, where it is, where its content is, and the comments that come before it.
+    """An element: its local name, its place, that of its content, and the comments before it or at the end of its line.
 
     `inner` is None if the element is an empty tag.
     """
@@ -98,10 +98,18 @@ def parse(document: Document) -> Element:
             top.inner, top.end = (top.inner[0], token.start()), token.end()
             top, comments = top.parent, []
         elif token["comment"] is not None:
-            comments.append((token["comment"], token.start("comment")))
+            own = top.children[-1].comments if _ends_line_of(top, token, document.text) else comments
+            own.append((token["comment"], token.start("comment")))
     top = root.children[0]
     top.parent = None
     return top
+
+
+def _ends_line_of(holder: Element, comment: re.Match[str], text: str) -> bool:
+    """Return whether a comment is at the end of the line in which the last element of `holder` ends."""
+    if not holder.children or not re.compile(r"[ \t]*(?:[\r\n]|\Z)").match(text, comment.end()):
+        return False
+    return not re.compile(r"[\r\n]").search(text, holder.children[-1].end, comment.start())
 
 
 def opening_tag(document: Document, name: str, before: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ..length.speech import primary
 from .base import CATEGORIES, LOCALE, Document, Edit, Entry, Format, Limit, Place
 from .limits import limits_in
 
@@ -19,17 +20,8 @@ def entries(document: Document) -> Iterator[Entry]:
 
     An alias is no entry; its anchor is one.
     """
-    import yaml  # type: ignore[import-untyped]  # here, because it takes time and most files are not YAML
-
-    try:
-        roots = list(yaml.compose_all(document.text, _loader()))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise document.error(mark.index if mark else 0, f"not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise document.error(0, f"not YAML: {error}") from None
     seen: set[int] = set()
-    for root in roots:
+    for root in _roots(document):
         skipped = 0
         if root is not None and root.id == "mapping" and len(root.value) == 1:
             skipped = int(LOCALE.fullmatch(str(root.value[0][0].value)) is not None)
@@ -37,6 +29,19 @@ def entries(document: Document) -> Iterator[Entry]:
             found = _entry(document, node, ".".join(path[skipped:] or path))
             found.form = path[-1] if len(path[skipped:]) > 1 and path[-1] in CATEGORIES else ""
             yield found
+
+
+def _roots(document: Document) -> list[Any]:
+    """Return the root node of each document of a stream."""
+    import yaml  # type: ignore[import-untyped]  # here, because it takes time and most files are not YAML
+
+    try:
+        return list(yaml.compose_all(document.text, _loader()))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise document.error(mark.index if mark else 0, f"not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise document.error(0, f"not YAML: {error}") from None
 
 
 def _loader() -> Any:
@@ -132,11 +137,12 @@ def add_form(document: Document, entry: Entry, form: str, text: str) -> list[Edi
 
 
 def label(document: Document, source: str, target: str) -> list[Edit]:
-    """Return the edit of the root key, if it is the source language."""
-    found = re.search(
-        rf"^[\"']?(?P<locale>{re.escape(source)})[\"']?[ \t]*:[ \t]*(?:#.*)?\r?$", document.text, re.MULTILINE
-    )
-    return [Edit(*found.span("locale"), target)] if found else []
+    """Return the edit of the root key, if it is the only one and the source language: en, en-GB."""
+    keys = [key for root in _roots(document) if root is not None and root.id == "mapping" for key, _ in root.value]
+    if len(keys) != 1 or not LOCALE.fullmatch(str(keys[0].value)) or primary(keys[0].value) != source:
+        return []
+    start = document.text.index(keys[0].value, keys[0].start_mark.index)
+    return [Edit(start, start + len(keys[0].value), target)]
 
 
 FORMAT = Format("yaml", entries, encode, in_folders=False, label=label, add_form=add_form, plurals_are_keys=True)

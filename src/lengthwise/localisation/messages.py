@@ -20,6 +20,7 @@ from .drafts import Built, Context, Draft, plain, sampled, unchanged
 from .plan import Answers
 
 MAX_VARIANTS = 24  # branches of a message with several arguments; with more, its pieces are translated as they are
+_CODE_WITH_ID = re.compile(r"<[\w:.-]+\s[^<>]*\bid\s*=")
 _ORDINAL = re.compile(r"\{#[^{}]*\}\w{0,3}")  # "#st" is no text to translate
 _AS_NUMBER = re.compile(r"\{(?P<name>[\w.-]+), number\}")  # how `write` names the number of another plural
 
@@ -27,7 +28,8 @@ _AS_NUMBER = re.compile(r"\{(?P<name>[\w.-]+), number\}")  # how `write` names t
 def message_draft(text: str, context: Context, target: str | None) -> Draft:
     """Return the draft of an ICU message. `target`: the language to translate to, or None."""
     try:
-        tree = _with_context(parse(text))
+        # A text that is moved into branches occurs once in each; a code with an id may occur only once in XLIFF.
+        tree = parse(text) if context.markup and _CODE_WITH_ID.search(text) else _with_context(parse(text))
         if target is not None:
             tree = tuple(_with_forms(part, target) for part in tree)
     except ValueError as error:
