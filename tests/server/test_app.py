@@ -178,7 +178,7 @@ def test_messages_in_parts_and_of_every_role(client):
     messages = [
         {"role": "system", "content": "Repeat."},
         {"role": "developer", "content": [{"type": "text", "text": "Repeat it."}]},
-        {"role": "assistant", "content": "Yes.", "refusal": None, "annotations": []},
+        {"role": "assistant", "content": "Yes.", "refusal": None, "annotations": [], "tool_calls": []},
         {"role": "user", "name": "me", "content": [{"type": "text", "text": "The dog."}]},
     ]
     reply = client.post("/v1/chat/completions", json={"messages": messages, "user": "me", "metadata": {}})
@@ -197,6 +197,9 @@ def test_messages_in_parts_and_of_every_role(client):
         ({"length": {"high": 5, "units": "words"}}, "units", "did you mean 'unit'"),
         ({"length": "at most 9 chars", "max_length": "9 chars"}, "max_length", "exclude each other"),
         ({"max_length": 280}, "max_length", "280 chars"),
+        ({"max_length": "at least 5 words"}, "max_length", "has no maximum"),
+        ({"length": "at most 1000000000 chars"}, "length", "8,192 chars"),
+        ({"length": "exactly 0 words"}, "length", "at least 1; got 0"),
         ({"length": f"exactly {'9' * 150} words"}, "length", "too long"),
         ({"length": "at most 99999999 chars"}, "length", "8,192 chars"),
         ({"length": "99999999999x"}, "length", "too long"),
@@ -216,8 +219,14 @@ def test_messages_in_parts_and_of_every_role(client):
         ({"top_logprobs": 3, "logprobs": True}, "top_logprobs", "not supported"),
         ({"frequency_penalty": 0.5}, "frequency_penalty", "not supported"),
         ({"messages": []}, "messages", "at least 1"),
-        ({"messages": [{"role": "tool", "content": "x"}]}, "messages", "role"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages", "content"),
+        ({"messages": [{"role": "tool", "tool_call_id": "a", "content": "x"}]}, "messages", "tools"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}]}, "messages", "tools"),
+        ({"messages": [{"role": "bot", "content": "x"}]}, "messages", "role"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            "messages",
+            "image_url",
+        ),
         ({"messages": [{"role": "user", "content": "  "}]}, "messages", "empty"),
         ({"messages": [{"role": "user", "content": "dog " * 600}]}, "messages", "window"),
     ],
@@ -302,6 +311,7 @@ def test_a_long_prompt_has_fewer_candidates(client, engine, monkeypatch):
 
 def test_neutral_and_ignored_parameters(client):
     ignored = {"frequency_penalty": 0, "tools": [], "response_format": {"type": "text"}, "store": True, "seed": None}
+    ignored |= {"prompt_cache_retention": "24h", "max_completion_tokens": None, "stream_options": None}
     assert chat(client, **ignored).status_code == 200
 
 

@@ -141,3 +141,24 @@ def test_what_cannot_run_again_receives_the_error_of_its_batch(worker, work):
     with pytest.raises(ValueError, match="too many"):
         jobs[1].future.result(30)
     assert [job.payload.runs for job in jobs] == [2, 1]
+
+
+def test_jobs_that_join_begin_while_others_run(work):
+    rows = []
+    worker = Worker("tests", batch=4, queue=8, observe=rows.append, joins=True)
+    [wide] = submit(worker, work, ["wide"], rows=3)
+    assert work.begun.wait(30)
+    fast = Work()
+    fast.gate.set()
+    [joins] = submit(worker, fast, [1], options="b")
+    assert joins.future.result(30) == 2
+    [waits] = submit(worker, fast, [2], rows=2)
+    [behind] = submit(worker, fast, [3])
+    assert not fast.batches[1:]
+    assert worker.waiting == 2  # in their order: a wide job is not overtaken for ever
+    work.gate.set()
+    assert [job.future.result(30) for job in (wide, waits, behind)] == ["widewide", 4, 6]
+    assert rows[:2] == [3, 4]
+    worker.close()
+    worker.join(10)
+    assert not any(thread.is_alive() for thread in worker._threads)

@@ -196,6 +196,10 @@ class Engine(Protocol):
             rows.step(converter(rows.scores)(tokens))
         return texts.tolist()
 
+    def share(self) -> bool:
+        """Let several threads use the engine at once, their rows in the same forward passes; False if it cannot."""
+        return False
+
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:
         """Return a KV cache of the prompts, repeated `each` times, for `score`; None if that is not possible."""
         return None

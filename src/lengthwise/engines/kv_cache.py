@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 # Columns that are free after a buffer was made larger. A repair decodes fewer tokens, so the many rows that it forks
 # from one prompt are not copied again. A copy every 160 steps takes little beside the steps, which read all of it.
 _GROWTH = 160
+_SPARE = 8  # slots beyond those that are needed
 
 
 class KVCache:
@@ -55,3 +56,49 @@ class KVCache:
         one = KVCache(layers // 2, 1, heads, size)
         one.buffers, one.used = self.buffers[:, row : row + 1], self.used[row : row + 1].copy()
         return one
+
+
+class SlotCache(KVCache):
+    """A KV cache whose rows come and go one by one: each change copies one row. There are more slots than rows."""
+
+    def __init__(self, layers: int, heads: int, size: int) -> None:
+        super().__init__(layers, 0, heads, size)
+        self._slots = self.buffers
+
+    def add(self, cache: KVCache, row: int) -> None:
+        """Append a copy of a row of this or another cache."""
+        rows, filled = len(self.used), int(cache.used[row])
+        self._fit(rows + 1, filled)
+        self._slots[:, rows, :, :filled] = cache.buffers[:, row, :, :filled]
+        self.used = np.append(self.used, filled)
+        self._show()
+
+    def move_last(self, row: int) -> None:
+        """Remove a row; the last one takes its place."""
+        last = len(self.used) - 1
+        if row != last:
+            filled = self.used[row] = self.used[last]
+            self._slots[:, row, :, :filled] = self._slots[:, last, :, :filled]
+        self.used = self.used[:last]
+        if not last:
+            self._slots = self._slots[:, :0, :, :0].copy()  # free the memory
+        self._show()
+
+    def reserve(self, tokens: int) -> None:
+        self._fit(len(self.used), tokens)
+        if self.buffers.base is not self._slots:
+            self._show()
+
+    def _fit(self, rows: int, tokens: int) -> None:
+        """Make room for so many rows and tokens, or less room if a long row has left."""
+        layers, slots, heads, capacity, size = self._slots.shape
+        longest = max(tokens, int(self.used.max(initial=0)))
+        if rows <= slots and longest <= capacity <= 4 * (longest + _GROWTH):
+            return
+        old, shape = self._slots, (layers, max(rows + _SPARE, slots), heads, longest + _GROWTH, size)
+        self._slots = np.zeros(shape, np.float32)  # pages that are not written take no memory
+        for row, filled in enumerate(self.used.tolist()):
+            self._slots[:, row, :, :filled] = old[:, row, :, :filled]
+
+    def _show(self) -> None:
+        self.buffers, self.binding = self._slots[:, : len(self.used)], None

@@ -3,6 +3,8 @@
 `models/conversion` makes the graph. The KV cache is a set of numpy buffers that onnxruntime updates in place.
 """
 
+import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +15,11 @@ from ..length.meter import Integers
 from ..length.prompt_template import PromptTemplate
 from ..models.onnx_model import OnnxModel
 from .base import AttachedControl, Engine, Ids, LengthInputs, Options, TokenLogProbs
-from .kv_cache import KVCache
+from .kv_cache import KVCache, SlotCache
 from .numpy_countdown_head import NumpyCountdownHead
 from .numpy_rows import NumpyRows, least_tokens, text_states, token_log_probs
 from .onnx_session import Session, wrapped
+from .shared_batch import Member, SharedBatch
 
 Floats = NDArray[np.float32]
 
@@ -35,6 +38,13 @@ class OnnxEngine(Engine):
         self.head = self.graph.head
         template = model.control[0].get("template") if model.control else None
         self.template = PromptTemplate(template) if template else None
+        self._shared: SharedBatch | None = None
+
+    def share(self) -> bool:
+        if self._shared is None:
+            padding = self.pad, self.head.identity
+            self._shared = SharedBatch(self.graph.slots(), self.graph.step, padding)
+        return True
 
     @property
     def controls(self) -> list[AttachedControl]:
@@ -52,18 +62,31 @@ class OnnxEngine(Engine):
         max_new_tokens: int | None = None,
         hidden: bool = False,
     ) -> NumpyRows:
-        least = least_tokens(options, "onnx")
-        rows = NumpyRows(self, self.graph.cache(len(prompts)), prompts, lengths, least, hidden)
+        least, cache = least_tokens(options, "onnx"), self.graph.cache(len(prompts))
+        if self._shared is None:
+            rows = NumpyRows(self, cache, prompts, lengths, least, hidden)
+        else:
+            member = self._shared.enter(cache, each * len(prompts), max(map(len, prompts)))
+            try:
+                rows = NumpyRows(self, member, prompts, lengths, least, hidden)
+            except BaseException:
+                member.close()
+                raise
+            weakref.finalize(rows, member.close)
         if each > 1:
             rows.select(np.arange(len(prompts)).repeat(each))
         return rows
 
     def forward(
-        self, cache: KVCache, ids: Sequence[Ids], states: Integers | None, hidden: bool
+        self, cache: KVCache | Member, ids: Sequence[Ids], states: Integers | None, hidden: bool
     ) -> tuple[Floats, Floats]:
         """Append `ids` to the rows of the cache; return the hidden state and the logits of each row."""
-        last = [np.array([len(row) - 1]) for row in ids]
-        return self.graph.run(cache, ids, last, [np.full(len(ids), self.head.identity) if states is None else states])
+        states = np.full(len(ids), self.head.identity) if states is None else states
+        if isinstance(cache, Member):
+            if cache.own is None or cache.own.used.any():
+                return cache.step(np.array(ids)[:, 0], states)
+            cache = cache.own
+        return self.graph.run(cache, ids, [np.array([len(row) - 1]) for row in ids], [states])
 
     # ---- scoring given texts
 
@@ -112,10 +135,19 @@ class Graph:
         if model.control is not None and model.control[0]["control"] == "countdown_head":
             self.head = NumpyCountdownHead.of(*model.control)
         self._head = {name: wrapped(array) for name, array in self.head.arrays.items()}
+        self._turn = threading.Lock()  # a pass uses all cores, so another one beside it would gain nothing
 
     def cache(self, rows: int) -> KVCache:
         """Return an empty KV cache."""
         return KVCache(self._shape.layers, rows, self._shape.kv_heads, self._shape.head_size)
+
+    def slots(self) -> SlotCache:
+        """Return an empty KV cache whose rows come and go one by one."""
+        return SlotCache(self._shape.layers, self._shape.kv_heads, self._shape.head_size)
+
+    def step(self, cache: KVCache, tokens: Integers, states: Integers) -> tuple[Floats, Floats]:
+        """Append one token to each row of the cache; return the hidden state and the logits of each row."""
+        return self.run(cache, tokens[:, None].tolist(), [np.zeros(1, np.int64)] * len(tokens), [states])
 
     def run(
         self, cache: KVCache, ids: Sequence[Ids], steps: Sequence[Integers], states: Sequence[Integers]
@@ -151,7 +183,8 @@ class Graph:
             binding.bind_ortvalue_input(name, wrapped(array))
         for name, array in (("hidden", hidden), ("logits", logits)):
             binding.bind_ortvalue_output(name, wrapped(array))
-        self.session.run_with_iobinding(binding)
+        with self._turn:
+            self.session.run_with_iobinding(binding)
         cache.used = used
         return hidden, logits
 

@@ -1,6 +1,7 @@
-"""Batching: a bounded queue, and one thread that runs what waits in batches.
+"""Batching: a bounded queue, and threads that run what waits.
 
-A job names a function and its options. Jobs with the same function and options share a batch, oldest first. This file
+A job names a function and its options. A worker has one thread, in which jobs with the same function and options share
+a batch, oldest first; or, if its jobs join, a thread for each row, in which a job begins while others run. This file
 knows nothing of models or HTTP.
 """
 
@@ -62,17 +63,30 @@ class Job:
 
 
 class Worker:
-    """Runs jobs in a thread. `batch`: rows of a batch; `queue`: jobs that may wait; `observe` receives batch sizes."""
+    """Runs jobs in threads. `batch`: rows that run together; `queue`: jobs that may wait.
 
-    def __init__(self, name: str, batch: int, queue: int, observe: Callable[[int], None] = lambda rows: None) -> None:
-        self.batch, self.queue, self._observe = batch, queue, observe
+    `joins`: each job runs alone, and joins those that run, as soon as there is room. `observe` receives the rows that
+    run when a batch or a job begins.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        batch: int,
+        queue: int,
+        observe: Callable[[int], None] = lambda rows: None,
+        joins: bool = False,
+    ) -> None:
+        self.batch, self.queue, self.joins, self._observe = batch, queue, joins, observe
         self._jobs: list[Job] = []
         self._wake = threading.Condition()
         self._closed = False
-        self._current: list[Job] = []  # the jobs of the batch that runs
+        self._current: list[Job] = []  # the jobs that run
         self._seconds = 1.0  # of the last batch
-        self._thread = threading.Thread(target=self._run, name=f"batches of {name}", daemon=True)
-        self._thread.start()
+        names = [f"batches of {name}"] * (batch if joins else 1)
+        self._threads = [threading.Thread(target=self._run, name=one, daemon=True) for one in names]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
@@ -98,22 +112,24 @@ class Worker:
                 batches = math.ceil(len(self._jobs) / self.batch)
                 raise QueueFull(len(self._jobs), self.queue, max(1, math.ceil(batches * self._seconds)))
             self._jobs += jobs
-            self._wake.notify()
+            self._wake.notify(len(jobs))
 
     def close(self) -> None:
         """Refuse new jobs, drop those that wait and end those that run. The thread may run a little longer."""
         with self._wake:
             self._closed = True
             jobs, self._jobs = [*self._jobs, *self._current], []
-            self._wake.notify()
+            self._wake.notify_all()
         for job in jobs:
             job.end()
 
     def join(self, seconds: float) -> None:
-        """Wait for the thread of a closed worker."""
-        self._thread.join(max(0.0, seconds))
+        """Wait for the threads of a closed worker."""
+        end = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
 
-    # ---- the thread
+    # ---- the threads
 
     def _run(self) -> None:
         while True:
@@ -122,33 +138,39 @@ class Worker:
                     self._wake.wait()
                 if self._closed and not self._jobs:
                     return
-            time.sleep(GATHER)
+            time.sleep(0 if self.joins else GATHER)
             with self._wake:
-                self._current = self._take()
-            if self._current:
-                self._observe(sum(job.rows for job in self._current))
+                jobs = self._take()
+                if not jobs and self._jobs:
+                    self._wake.wait()  # for room
+                self._current += jobs
+                rows = sum(job.rows for job in self._current)
+            if jobs:
+                self._observe(rows)
                 start = time.monotonic()
-                self._work(self._current)
+                self._work(jobs)
                 self._seconds = time.monotonic() - start
                 with self._wake:
-                    self._current = []
+                    self._current = [job for job in self._current if job not in jobs]
+                    self._wake.notify_all()
 
     def _take(self) -> list[Job]:
-        """Remove and return the oldest job and those behind it that can share its batch."""
+        """Remove and return the oldest job, if there is room for it, and those behind it that can share its batch."""
+        self._jobs = [job for job in self._jobs if not job.future.cancelled()]
         taken: list[Job] = []
-        rows = 0
-        for job in self._jobs:
+        rows = sum(job.rows for job in self._current)
+        for job in self._jobs[: 1 if self.joins else None]:
             first = taken[0] if taken else job
             alike = (job.function, job.options) == (first.function, first.options)
-            fits = not taken or rows + job.rows <= self.batch
+            fits = not rows or rows + job.rows <= self.batch
             if alike and fits and job.future.set_running_or_notify_cancel():
                 taken.append(job)
                 rows += job.rows
-        self._jobs = [job for job in self._jobs if not job.future.running() and not job.future.cancelled()]
+        self._jobs = [job for job in self._jobs if not job.future.running()]
         return taken
 
-    def _work(self, jobs: list[Job]) -> None:
-        """Run a batch. If it fails, run each job alone, so that one job's error does not reach the others.
+    def _work(self, jobs: list[Job], again: bool = False) -> None:
+        """Run a batch. If it fails, run each job again alone, so that one job's error does not reach the others.
 
         A job that cannot run again, such as a stream whose client has text, receives the error.
         """
@@ -162,8 +184,8 @@ class Worker:
         for job in jobs:
             if job.future.done():
                 continue
-            if len(jobs) > 1 and job.restart():
-                self._work([job])
+            if not again and (self.joins or len(jobs) > 1) and job.restart():
+                self._work([job], again=True)
             else:
                 _settle(job.future.set_exception, failure)
 

@@ -24,9 +24,14 @@ class Metrics:
         self.tokens = Counter("lengthwise_tokens", "Tokens read (prompt) and written (text).", ["kind"], **made)
         self.texts = Counter("lengthwise_texts", "Texts written.", ["fits", "complete"], **made)
         self.dropped = Counter("lengthwise_dropped", "Texts whose client went away.", **made)
-        self.batches = Histogram("lengthwise_batch_rows", "Rows of a batch.", buckets=(1, 2, 4, 8, 16, 32, 64), **made)
+        self.batches = Histogram(
+            "lengthwise_batch_rows",
+            "Rows that run when a batch, or a text that joins one, begins.",
+            buckets=(1, 2, 4, 8, 16, 32, 64),
+            **made,
+        )
         self.waiting = Gauge("lengthwise_waiting", "Texts in the queue.", **made)
-        self.running = Gauge("lengthwise_running", "Texts in the batch that runs.", **made)
+        self.running = Gauge("lengthwise_running", "Texts that are being written.", **made)
 
     def count(self, texts: Sequence[Text], n: int) -> None:
         """Count written texts, `n` to each prompt."""

@@ -15,7 +15,17 @@ from ..shortening.forms import Form
 from .errors import ApiError
 
 IGNORED = frozenset(
-    ("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "parallel_tool_calls")
+    (
+        "user",
+        "metadata",
+        "store",
+        "service_tier",
+        "safety_identifier",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "parallel_tool_calls",
+    )
 )
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "presence_penalty": (0,),
@@ -36,8 +46,10 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "reasoning_effort": ("none",),
     "verbosity": (),
     "web_search_options": (),
+    "moderation": (),
 }
 _IN_MESSAGES = frozenset(("name", "refusal", "annotations"))
+_TOOLS = frozenset(("tool_calls", "function_call", "tool_call_id"))  # of messages
 _Several = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)  # one text, or a list
 
 
@@ -89,7 +101,10 @@ class _WithLength(_Body):
         try:
             if self.max_length is not None:
                 bare = self.max_length.strip()[:1].isdigit()
-                return Budget.parse(f"at most {self.max_length}" if bare else self.max_length)
+                budget = Budget.parse(f"at most {self.max_length}" if bare else self.max_length)
+                if budget.high is None:
+                    raise ValueError(f"'{budget}' has no maximum; give it as length")
+                return budget
             if isinstance(self.length, Length):
                 return Budget(**self.length.model_dump())
             return None if self.length is None else Budget.parse(self.length)
@@ -128,6 +143,14 @@ class _Part(_Body):
     type: Literal["text"]
     text: str
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_text(cls, body: Any) -> Any:
+        if isinstance(body, dict) and isinstance(kind := body.get("type"), str) and kind != "text":
+            message = f"messages: a part of type {kind[:40]!r} is not supported; this server reads texts only"
+            raise ApiError(400, message, param="messages")
+        return body
+
 
 class Message(_Body):
     """A message of a chat."""
@@ -138,7 +161,12 @@ class Message(_Body):
     @model_validator(mode="before")
     @classmethod
     def _without_notes(cls, body: Any) -> Any:
-        return {k: v for k, v in body.items() if k not in _IN_MESSAGES} if isinstance(body, dict) else body
+        if not isinstance(body, dict):
+            return body
+        if body.get("role") in ("tool", "function") or any(body.get(name) for name in _TOOLS):
+            message = "messages: calls of tools and their results are not supported by this server"
+            raise ApiError(400, message, param="messages")
+        return {name: value for name, value in body.items() if name not in _IN_MESSAGES | _TOOLS}
 
     def plain(self) -> dict[str, str]:
         """Return the message as chat templates take it."""
@@ -225,7 +253,7 @@ def validation_error(errors: list[Any]) -> ApiError:
         example = {"low": 40, "high": 60, "unit": "words"}
         forms = f"a text such as 'at most 280 chars', or an object such as {json.dumps(example)}"
         forms = forms if param == "length" else "a text such as '280 chars'"
-        return ApiError(400, f"{'.'.join(place)}: {param} is {forms}", param=param, code="invalid_length")
+        return ApiError(400, f"{param} is {forms}", param=param, code="invalid_length")
     if param == "logprobs":
         message = "logprobs: true in a chat, 0 in a completion; alternatives of a token are not available"
         return ApiError(400, message, param=param)

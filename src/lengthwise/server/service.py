@@ -1,5 +1,6 @@
 """Service: the models of a server, each with a worker that runs its batches."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -39,13 +40,13 @@ class Service:
         self.metrics = Metrics()
         self.writing = Writing(writer, self.limits)
         self.shortener = None if writer.engine.encoder_decoder else Shortener(writer)
-        self._load_headlines = load_headlines
-        self.worker = self._worker(writer.name)
+        self._load_headlines, self._loading = load_headlines, threading.Lock()
+        self.worker = self._worker(writer.name, joins=writer.engine.share())
         self._workers = {pair: self._worker(one.name) for pair, one in self.translators.items()}
         self.draining = False
 
-    def _worker(self, name: str) -> Worker:
-        return Worker(name, self.limits.batch, self.limits.queue, self.metrics.batches.observe)
+    def _worker(self, name: str, joins: bool = False) -> Worker:
+        return Worker(name, self.limits.batch, self.limits.queue, self.metrics.batches.observe, joins)
 
     @property
     def workers(self) -> list[Worker]:
@@ -125,7 +126,8 @@ class Service:
 
     def _shorten(self, options: tuple[Any, int, bool], lines: list[Line]) -> Iterator[tuple[int, Any]]:
         form, candidates, faithful = options
-        shortener = self.headliner if form == "headline" and not faithful else self.shortener
+        with self._loading:  # several threads may ask for the first headline
+            shortener = self.headliner if form == "headline" and not faithful else self.shortener
         assert shortener is not None
         texts, budgets = [text for text, _ in lines], [budget or "" for _, budget in lines]
         return enumerate(shortener.shorten(texts, budgets, form=form, candidates=candidates, faithful=faithful))
