@@ -1,13 +1,13 @@
 """Choosing: one score for the texts of both routes.
 
-    score = fluency + 5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions
+    score = 0.5 × fluency + 5.5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions − 0.2 × strain
 
-*Fluency*: mean log-probability of a text's tokens and of its end, in nats, half of it given the source and half
-without. *Coverage*: the share of the source's information whose words the text keeps (`content.py`); a word carries as
-many nats as the model needs for it in the source. *Invented*: the share of content words that the source does not
-have. *Dropped*: the number of names, numbers, negations and placeholders of the source that the text lacks, at most
-three. *Deletions*: the cost of what was left out (`deletions.py`), for each token; a rewritten text
-has a fixed cost.
+*Fluency*: mean log-probability of a text's tokens and of its end, in nats, without the source. *Coverage*: the share of
+the source's information whose words the text keeps (`content.py`); a word carries as many nats as the model needs for
+it in the source. *Invented*: the share of content words that the source does not have. *Dropped*: the number of names,
+numbers, negations, qualifiers ("if") and placeholders of the source that the text lacks, at most three. *Deletions*:
+the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
+nats less likely the worst word after a deletion is than it was in the source.
 """
 
 from collections.abc import Sequence

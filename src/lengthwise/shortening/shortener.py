@@ -27,7 +27,6 @@ from .rewriting import is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
 MAX_NAMED = 8  # words in a note
-GOOD = -3.0  # score of a text with words left out beside which the same model seldom writes a better one
 MAX_INVENTED = 1 / 3  # of the content words of a rewritten text; with more, it is about something else
 
 _Route = Callable[[list[Source], Form], list[list[Candidate]]]  # returns the candidates of each source
@@ -234,15 +233,10 @@ def load_shortener(
 
 
 def _is_sound(source: Source, one: Candidate) -> bool:
-    """Return whether a text is good enough, so that the other route would seldom find a better one.
-
-    It fits, is complete, keeps the placeholders and has no number that the source lacks. A text with words left out
-    also has a high score.
-    """
+    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks."""
     fits = one.complete and source.budget.fits(source.length(one.text))
     numbers = any(map(str.isdigit, "".join(invented(source.text, one.text))))
-    good = one.route == "rewritten" or one.score > GOOD
-    return fits and good and not numbers and not changed_placeholders(source.text, one.text)
+    return fits and not numbers and not changed_placeholders(source.text, one.text)
 
 
 def _about_source(source: Source, written: list[Written]) -> list[Candidate]:
