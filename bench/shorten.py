@@ -48,9 +48,17 @@ def sources(spec: str) -> Iterator[tuple[str, str, str, str | None]]:
         yield form, budget, text, title
 
 
-def write_texts(options: argparse.Namespace) -> None:
+def asked(plain: Any, prompt: str, limit: int) -> str:
+    """Return the model's greedy answer to a prompt."""
     import torch
 
+    ids = torch.tensor([plain.engine.prompt_ids(prompt)])
+    with torch.inference_mode():
+        answer = plain.model.generate(ids, max_new_tokens=limit // 2, do_sample=False)
+    return " ".join(plain.tokenizer.decode(answer[0, ids.shape[1] :], skip_special_tokens=True).split())
+
+
+def write_texts(options: argparse.Namespace) -> None:
     import lengthwise
     from lengthwise.length.sentences import finished_ends
     from lengthwise.shortening.pieces import split_sentences
@@ -59,7 +67,7 @@ def write_texts(options: argparse.Namespace) -> None:
     done = [json.loads(line) for line in options.out.open(encoding="utf-8")] if options.out.exists() else []
     known = {(row["set"], row["source"]) for row in done}
     shorteners = {form: load_shortener("", form) for form in {spec.partition(":")[0] for spec in options.set}}
-    plain = lengthwise.load("smollm2-plain", engine="transformers")
+    plain = None if options.without_asked else lengthwise.load("smollm2-plain", engine="transformers")
     with options.out.open("a", encoding="utf-8") as file:
         for spec in options.set:
             todo = [one for one in sources(spec) if (spec, one[2]) not in known]
@@ -67,24 +75,26 @@ def write_texts(options: argparse.Namespace) -> None:
                 some = todo[at : at + options.batch]
                 form, budget = some[0][:2]
                 texts = [text for _, _, text, _ in some]
-                ours, faithful = (
-                    shorteners[form].shorten(texts, budget, form=form, faithful=only) for only in (False, True)
-                )
+                ours = shorteners[form].shorten(texts, budget, form=form)
+                # Where nothing was rewritten, the text is that of --faithful.
+                again = [
+                    n for n, one in enumerate(ours) if "rewritten" in {other.route for other in (one, *one.candidates)}
+                ]
+                only = shorteners[form].shorten([texts[n] for n in again], budget, form=form, faithful=True)
+                faithful = [dict(zip(again, only, strict=True)).get(n, one) for n, one in enumerate(ours)]
                 for (_, _, text, title), one, left in zip(some, ours, faithful, strict=True):
                     limit = lengthwise.Budget.parse(budget).resolve(text).high
-                    ask = f"Shorten this text to at most {limit} characters.\n\n{text}"
-                    prompt = torch.tensor([plain.engine.prompt_ids(ask)])
-                    with torch.inference_mode():
-                        answer = plain.model.generate(prompt, max_new_tokens=limit // 2, do_sample=False)
-                    asked = plain.tokenizer.decode(answer[0, prompt.shape[1] :], skip_special_tokens=True)
                     ends = [end for end in finished_ends(text) if end <= limit]
                     row = {
                         "cut-sentence": text[: ends[-1]] if ends else "",
                         "first": split_sentences(text)[0],
-                        "asked": " ".join(asked.split()),
                         "faithful": left.text,
                         "shorten": one.text,
                     }
+                    if plain is not None:
+                        row["asked"] = asked(
+                            plain, f"Shorten this text to at most {limit} characters.\n\n{text}", limit
+                        )
                     about = {"set": spec, "form": form, "limit": limit, "source": text, "route": one.route}
                     about |= {"title": title} if title else {}
                     more = {"complete": one.complete, "note": one.note, "texts": row}
@@ -171,10 +181,18 @@ def tokens(text: str) -> list[str]:
 
 
 def is_complete(text: str, form: str, source: str) -> bool:
-    """Return whether the text ends as its form does: a sentence is finished, a title or a label is a whole phrase."""
+    """Return whether the text ends as its form does: a sentence is finished, a title or a label is a whole phrase.
+
+    A clause whose main clause is left out is no sentence.
+    """
     from lengthwise.length.sentences import finished
     from lengthwise.metrics.phrases import is_whole
+    from lengthwise.shortening.pieces import split_pieces, split_sentences
+    from lengthwise.shortening.words import lacks_main_clause
 
+    sentences = [split_pieces(sentence) for sentence in split_sentences(text)]
+    if any(lacks_main_clause(sentence, split_pieces(split_sentences(source)[0])) for sentence in sentences):
+        return False
     return finished(text) if form != "headline" and finished(source) else is_whole(text)
 
 
@@ -215,14 +233,16 @@ def score_texts(options: argparse.Namespace) -> None:
         row["texts"] |= {
             "cut": truncate(row["source"], f"at most {row['limit']} chars"),
             "cut-equal": truncate(row["source"], short),
-            "asked-cut": truncate(row["texts"]["asked"], f"at most {row['limit']} chars"),
         }
+        if "asked" in row["texts"]:
+            row["texts"]["asked-cut"] = truncate(row["texts"]["asked"], f"at most {row['limit']} chars")
     model = Trigrams(training_sentences(options.train, options.words))
     names = list(dict.fromkeys(row["set"] for row in rows))
     found: dict[str, Any] = {}
     for group in [*names, "all"]:
         some = [row for row in rows if group in (row["set"], "all")]
-        table = {system: [measures(row, system, model) for row in some] for system in SYSTEMS}
+        systems = [system for system in SYSTEMS if all(system in row["texts"] for row in some)]
+        table = {system: [measures(row, system, model) for row in some] for system in systems}
         print(f"\n{group}: {len(some)} texts, {Counter(row['route'] for row in some)}")
         print("| system | " + " | ".join(table["shorten"][0]) + " |\n|" + "---|" * (1 + len(table["shorten"][0])))
         found[group] = {"texts": len(some), "routes": Counter(row["route"] for row in some), "systems": {}}
@@ -254,6 +274,7 @@ def main() -> None:
     texts.add_argument("--set", action="append", required=True, metavar="FORM:BUDGET:NUMBER:FILE[:LEAST]")
     texts.add_argument("--out", type=Path, required=True)
     texts.add_argument("--batch", type=int, default=5)
+    texts.add_argument("--without-asked", action="store_true", help="leave out SmolLM2, asked in the prompt")
     texts.set_defaults(run=write_texts)
     score = commands.add_parser("score", help="score them")
     score.add_argument("texts", type=Path)

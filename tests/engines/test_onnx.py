@@ -137,3 +137,17 @@ def test_a_control_that_it_does_not_have(byte_bpe, tmp_path):
     save(model, byte_bpe, tmp_path / "own", base="smollm2-plain", weights=False)
     with pytest.raises(ValueError, match=r"no control but a countdown head or prompt; the model in .* has encoding"):
         load_onnx(str(tmp_path / "own"))
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 2], [1, 0, 2], [2, 2, 0], [1], [2, 0], [0, 0, 1, 2, 2], [1, 1, 1]])
+def test_rows_of_a_cache_are_kept_forked_and_moved(rows):
+    cache = kv_cache.KVCache(layers=1, rows=3, heads=1, size=2)
+    cache.reserve(4)
+    cache.used[:] = [2, 4, 3]
+    cache.buffers[:] = np.arange(cache.buffers.size).reshape(cache.buffers.shape)
+    expected, used = cache.buffers[:, rows, :, :4].copy(), cache.used[rows]
+    cache.select(np.array(rows))
+    np.testing.assert_array_equal(cache.used, used)
+    for place, tokens in enumerate(used):
+        np.testing.assert_array_equal(cache.buffers[:, place, :, :tokens], expected[:, place, :, :tokens])
+    assert all(layer.flags.c_contiguous for layer in cache.buffers)

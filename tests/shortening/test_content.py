@@ -39,6 +39,11 @@ def test_names_numbers_and_negations_that_are_gone(text, gone):
     assert dropped(SOURCE, text) == gone
 
 
+def test_qualifiers_that_are_gone():
+    assert dropped("Wait until it is done or stop it.", "Wait till it is done.") == ["or"]
+    assert dropped("It stops if at least one file is there.", "It stops.") == ["if", "least"]
+
+
 def test_each_negation_counts():
     assert dropped("It is not old and cannot fly.", "It is not old.") == ["cannot"]
     assert dropped("It is not old and cannot fly.", "It isn't old and can't fly.") == []

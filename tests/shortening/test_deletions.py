@@ -40,6 +40,39 @@ def test_a_negation_goes_only_with_its_clause():
     assert "It works." in left("It works, but not always.")
 
 
+@pytest.mark.parametrize(
+    ("sentence", "damaged"),
+    [
+        ("The value must be smaller than 2.", "The value must smaller than 2."),
+        ("The license must be accepted.", "The license be accepted."),
+        ("Engineers have found serious cracks.", "Engineers have serious cracks."),
+        ("The value is smaller than or equal to 2.", "The value is smaller than to 2."),
+        ("Type at least 8 characters.", "Type 8 characters."),
+        ("It is the most likely cause.", "It is the likely cause."),
+        ("You can save it.", "can save it."),
+        ("She said that the shop is closed.", "She said."),
+        ("You are able to open it.", "You are able."),
+        ("The file is in the box.", "The file is."),
+        ("Go back to the beginning of the file.", "Go back of the file."),
+        ("Click to return to the page.", "Click to the page."),
+        ("An error occurred while installing %NAME.", "An error occurred while %NAME."),
+        ("It opens, and the door closes.", "It opens, the door closes."),
+    ],
+)
+def test_what_would_be_no_english_or_mean_something_else(sentence, damaged):
+    assert damaged not in left(sentence)
+
+
+def test_an_alternative_and_a_condition_cost_more():
+    costs = left("Save or close the file.")
+    assert costs["Save the file."] > left("Save and close the file.")["Save the file."]
+    assert left("It stops, if it is old.")["It stops."] > left("It stops, which is old.")["It stops."]
+
+
+def test_a_lead_in_can_go():
+    assert left("Opens a dialog to select the format.")["select the format."] < 1
+
+
 def test_names_numbers_and_placeholders_cost_more():
     costs = left("Old Paris files of 1911 in {name} remain.")
     plain = left("Old paper files of glass in boxes remain.")

@@ -71,7 +71,16 @@ def test_a_sound_headline_of_a_model_trained_for_headlines_has_no_competitor(sho
     assert "left out" in {other.route for other in [one, *one.candidates]}
 
 
+@pytest.mark.parametrize(("sound", "routes"), [(True, {"left out"}), (False, {"left out", "rewritten"})])
+def test_a_sound_text_with_words_left_out_has_no_competitor(shortener, monkeypatch, sound, routes):
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written("Disk full.")]])
+    monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: sound)
+    [one] = shortener.shorten(TEXTS[0], "at most 40 chars")
+    assert {other.route for other in [one, *one.candidates]} == routes
+
+
 def test_rewritten_texts_compete(shortener, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: False)
     texts = ["Disk full: operation not completed.", "The big disk is full.", "The moon is made of cheese."]
     monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text) for text in texts]])
     [one] = shortener.shorten(TEXTS[0], "at most 40 chars")
@@ -84,6 +93,7 @@ def test_rewritten_texts_compete(shortener, monkeypatch):
 
 @pytest.mark.parametrize("text", TEXTS[:3])
 def test_the_model_rewrites_within_the_budget(shortener, monkeypatch, text):
+    monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: False)
     monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
     [one] = shortener.shorten(text, "at most 14 chars", candidates=2)
     assert one.fits
@@ -105,6 +115,20 @@ def test_budgets_for_each_text_and_relative_ones(shortener):
     assert [one.budget for one in found] == ["at most 31 chars", "at most 3 words"]
     with pytest.raises(ValueError, match="one budget for all texts or one for each; got 1 for 2 texts"):
         shortener.shorten(TEXTS[:2], ["at most 5 words"])
+
+
+def test_a_text_with_several_budgets_is_read_once(shortener, monkeypatch):
+    budgets = ["at most 25 chars", "at most 40 chars", "at most 55 chars"]
+    alone = [shortener.shorten(TEXTS[0], budget, faithful=True)[0].text for budget in budgets]
+    prefilled = []
+    prefill = type(shortener.model.engine).prefill
+    monkeypatch.setattr(
+        type(shortener.model.engine),
+        "prefill",
+        lambda engine, prompts, **options: prefilled.append(len(prompts)) or prefill(engine, prompts, **options),
+    )
+    together = shortener.shorten([TEXTS[0]] * 3, budgets, faithful=True)
+    assert ([one.text for one in together], prefilled) == (alone, [1])
 
 
 def test_errors_stay_with_their_text(shortener):

@@ -12,7 +12,6 @@ from . import bulk, localise, options, terminal
 from .input_lines import FileLines, StdinLines, WholeFiles
 from .loading import load
 from .options import argument, flag, integer, option
-from .progress import TextProgress
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
@@ -244,15 +243,8 @@ def _shorten_files(
 def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", printer: _Printer) -> None:
     from ..translation.line_input import InputLine
 
-    progress = TextProgress("shortening", "shortened", "texts", hidden=printer.as_json)
-    results: list[Shortened] = []
-    with progress.bar:
-        # One by one, the texts take as long as in a batch on a CPU, and there is progress to show.
-        for budget in budgets:
-            if len(budgets) > 1:
-                progress.show(len(results), len(budgets))
-            [(_, texts)] = shortened([[InputLine(text, budget)]])
-            results += texts
+    # One batch: the lengths share most of the work.
+    [(_, results)] = shortened([[InputLine(text, budget) for budget in budgets]])
     for one in results:
         if one.error is None or printer.as_json:
             printer.show(one)

@@ -41,14 +41,21 @@ class KVCache:
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep these rows in this order. A row that is named twice is forked."""
-        # Only what is filled is copied. Indexing with an array could return another memory layout, which onnxruntime
-        # would copy instead of updating it.
-        layers, _, *shape = self.buffers.shape
+        # Only what is filled is copied, and of it only rows that move, unless there are more rows than before. Indexing
+        # with an array could return another memory layout, which onnxruntime would copy instead of updating it.
+        layers, count, *shape = self.buffers.shape
         filled, old = int(self.used[rows].max(initial=0)), self.buffers
-        self.buffers, self.used = np.zeros((layers, len(rows), *shape), np.float32), self.used[rows]
-        for place, row in enumerate(rows):
-            self.buffers[:, place, :, :filled] = old[:, row, :, :filled]
-        self.binding = None
+        moved = [(place, int(row)) for place, row in enumerate(rows) if place != row]
+        self.used, self.binding = self.used[rows], None
+        if len(rows) > count:
+            self.buffers, held = np.zeros((layers, len(rows), *shape), np.float32), {}
+            moved = list(enumerate(rows.tolist()))
+        else:
+            self.buffers = old[:, : len(rows)]
+            overwritten = {row for _, row in moved} & {place for place, _ in moved}
+            held = {row: old[:, row, :, :filled].copy() for row in overwritten}
+        for place, row in moved:
+            self.buffers[:, place, :, :filled] = held[row] if row in held else old[:, row, :, :filled]
 
     def row(self, row: int) -> "KVCache":
         """Return a cache of one row that has its buffers in common with this one; its length is its own."""

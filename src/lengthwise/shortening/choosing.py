@@ -1,28 +1,30 @@
 """Choosing: one score for the texts of both routes.
 
-    score = fluency + 5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions
+    score = 0.5 × fluency + 5.5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions − 0.2 × strain
 
-*Fluency*: mean log-probability of a text's tokens and of its end, in nats, half of it given the source and half
-without. *Coverage*: the share of the source's information whose words the text keeps (`content.py`); a word carries as
-many nats as the model needs for it in the source. *Invented*: the share of content words that the source does not
-have. *Dropped*: the number of names, numbers, negations and placeholders of the source that the text lacks, at most
-three. *Deletions*: the cost of what was left out (`deletions.py`), for each token; a rewritten text
-has a fixed cost.
+*Fluency*: mean log-probability of a text's tokens and of its end, in nats, without the source. *Coverage*: the share of
+the source's information whose words the text keeps (`content.py`); a word carries as many nats as the model needs for
+it in the source. *Invented*: the share of content words that the source does not have. *Dropped*: the number of names,
+numbers, negations, qualifiers ("if") and placeholders of the source that the text lacks, at most three. *Deletions*:
+the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
+nats less likely the worst word after a deletion is than it was in the source.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ..engines.base import Engine, TokenLogProbs
 from ..scoring.log_likelihood import log_probs
 from ..translation.placeholders import changed_placeholders
 from . import words
 from .content import coverage, dropped, invented, salience, spread, stems
-from .pieces import FINAL, Piece
+from .pieces import FINAL, Piece, split_pieces, split_sentences, written_pieces
 from .records import Candidate, Source
 from .rewriting import NEUTRAL
 
-COVERAGE, INVENTED, DROPPED, DELETIONS = 5.0, 10.0, 0.3, 2.0
+FLUENCY, COVERAGE, INVENTED, DROPPED, DELETIONS = 0.5, 5.5, 10.0, 0.3, 2.0
+STRAIN = 0.2
 REWRITING = 0.4  # nats for each token: the cost of usual deletions
 # Log-probability of the full stop and of the end, less that of the best token; below it, a text is not complete.
 MIN_END = -6.0
@@ -31,11 +33,15 @@ MAX_INFORMATION = 9.0  # nats of one word: an unknown name has no more to say th
 
 @dataclass(frozen=True)
 class Fluency:
-    """Mean log-probability of a text, the number of its tokens, and how likely it ends where it does (0: surely)."""
+    """Mean log-probability of a text, the number of its tokens, and how likely it ends where it does (0: surely).
+
+    `nats`: −log P of each of its parts.
+    """
 
     mean: float
     tokens: int
     end: float
+    nats: list[float]
 
 
 class Judge:
@@ -45,63 +51,93 @@ class Judge:
         self.engine = engine
         self.neutral = engine.prompt_ids(NEUTRAL)
 
-    def information(self, sources: Sequence[Sequence[Sequence[Piece]]]) -> list[list[list[float]]]:
-        """Return the nats of each piece of each sentence of the sources: −log P of a content word, else 0.
-
-        The model receives all words before it. Words of sentences that matter most count more (`salience`).
-        """
+    def nats(self, sources: Sequence[Sequence[Sequence[Piece]]]) -> list[list[list[float]]]:
+        """Return −log P of each piece of each sentence of the sources; the model receives all words before it."""
         encoded = [[[self._ids(piece, n > 0) for n, piece in enumerate(one)] for one in some] for some in sources]
         room = max(1, self.engine.window - len(self.neutral) - 1)
         texts = [[token for one in some for ids in one for token in ids][:room] for some in encoded]
         found = [[[0.0] * len(one) for one in some] for some in sources]
         for row, scored in log_probs(self.engine, [self.neutral] * len(texts), texts):
             nats, at = (-scored.token).tolist(), 0
-            for number, sentence in enumerate(sources[row]):
-                weight = salience(number, sentence) if len(sources[row]) > 1 else 1.0
-                for place, ids in enumerate(encoded[row][number]):
-                    if words.is_content(sentence[place]):
-                        found[row][number][place] = weight * min(sum(nats[at : at + len(ids)]), MAX_INFORMATION)
+            for number, sentence in enumerate(encoded[row]):
+                for place, ids in enumerate(sentence):
+                    found[row][number][place] = sum(nats[at : at + len(ids)])
                     at += len(ids)
-        return [spread(some, nats) for some, nats in zip(sources, found, strict=True)]
-
-    def fluency(self, texts: Sequence[str], prompt: list[int] | None = None) -> list["Fluency"]:
-        """Return how the model rates each text with a final mark and its end, after the prompt or the neutral one."""
-        prompt, engine = self.neutral if prompt is None else prompt, self.engine
-        ended = [text if text[-1:] in FINAL else f"{text}." for text in texts]
-        ids = [[*engine.tokenizer(text, add_special_tokens=False)["input_ids"], engine.eos[0]] for text in ended]
-        width = max(map(len, ids), default=0)
-        cache = engine.prompt_cache([prompt], len(ids)) if ids else None
-        if cache is None:
-            scored = [found for _, found in sorted(log_probs(engine, [prompt] * len(ids), ids), key=lambda one: one[0])]
-        else:  # texts must have one length
-            filled = [[*row, *[engine.eos[0]] * (width - len(row))] for row in ids]
-            found = engine.score([prompt] * len(ids), filled, cache=cache)
-            scored = [TokenLogProbs(*(column[n, : len(row)] for column in found)) for n, row in enumerate(ids)]
-        rated = []
-        for row in scored:
-            end = (row.token - row.best)[-2:]
-            rated.append(Fluency(float(row.token.mean()), len(row.token) - 1, float(end.min())))
-        return rated
-
-    def tokens(self, text: str) -> int:
-        """Return the number of a text's tokens."""
-        return len(self.engine.tokenizer(text, add_special_tokens=False)["input_ids"])
+        return found
 
     def _ids(self, piece: Piece, inside: bool) -> list[int]:
         text = f" {piece.text}" if piece.spaced or not inside else piece.text
         return self.engine.tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    def judged(self, candidates: Sequence[Candidate], source: Source, prompt: list[int]) -> list[Candidate]:
-        """Return the candidates with their scores, best first. `prompt`: what the model receives of the source."""
-        texts = [one.text for one in candidates]
-        rated = []
-        for one, alone, given in zip(candidates, self.fluency(texts), self.fluency(texts, prompt), strict=True):
-            kept = coverage(source.sentences, source.information, one.text)
-            new = len(invented(source.text, one.text)) / max(1, len(stems(one.text)))
-            gone = len(dropped(source.text, one.text)) + len(changed_placeholders(source.text, one.text))
-            cost = REWRITING if one.route == "rewritten" else one.cost / max(1, alone.tokens)
-            score = (alone.mean + given.mean) / 2 + COVERAGE * kept
-            score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost
-            complete = one.complete and alone.end >= MIN_END
-            rated.append(replace(one, complete=complete, tokens=alone.tokens, score=score, coverage=kept))
-        return sorted(rated, key=lambda one: -one.score)
+    def fluency(self, texts: Sequence[Sequence[str]]) -> list[Fluency]:
+        """Return how the model rates each text, which is given in parts, with a final mark and its end."""
+        engine, eos = self.engine, self.engine.eos[0]
+        ended = [[*parts, *([] if parts[-1][-1:] in FINAL else ["."])] for parts in texts]
+        parts = [[engine.tokenizer(part, add_special_tokens=False)["input_ids"] for part in one] for one in ended]
+        ids = [[*(token for part in one for token in part), eos] for one in parts]
+        width = max(map(len, ids), default=0)
+        cache = engine.prompt_cache([self.neutral], len(ids)) if ids else None
+        prompts = [self.neutral] * len(ids)
+        if cache is None:
+            scored = [found for _, found in sorted(log_probs(engine, prompts, ids), key=lambda one: one[0])]
+        else:  # texts must have one length
+            filled = [[*row, *[eos] * (width - len(row))] for row in ids]
+            found = engine.score(prompts, filled, cache=cache)
+            scored = [TokenLogProbs(*(column[n, : len(row)] for column in found)) for n, row in enumerate(ids)]
+        return [_fluency(row, one) for row, one in zip(scored, parts, strict=True)]
+
+    def judged(self, options: Sequence[tuple[Source, Sequence[Candidate]]]) -> list[list[Candidate]]:
+        """Return the candidates of each source with their scores, best first. A text that several have is read once."""
+        texts = {one.text: _parts(one) for _, some in options for one in some}
+        rated = dict(zip(texts, self.fluency(list(texts.values())), strict=True))
+        found = [[_rated(one, source, rated[one.text]) for one in some] for source, some in options]
+        return [sorted(some, key=lambda one: -one.score) for some in found]
+
+
+def _parts(one: Candidate) -> list[str]:
+    return written_pieces([piece for piece, _ in one.kept]) if one.kept else [one.text]
+
+
+def _fluency(scored: TokenLogProbs, parts: list[list[int]]) -> Fluency:
+    nats, at = [], 0
+    for ids in parts:
+        nats.append(-float(scored.token[at : at + len(ids)].sum()))
+        at += len(ids)
+    end = float((scored.token - scored.best)[-2:].min())
+    return Fluency(float(scored.token.mean()), len(scored.token) - 1, end, nats)
+
+
+def _rated(one: Candidate, source: Source, fluency: Fluency) -> Candidate:
+    kept = coverage(source.sentences, source.information, one.text)
+    new = len(invented(source.text, one.text)) / max(1, len(stems(one.text)))
+    gone = len(dropped(source.text, one.text)) + len(changed_placeholders(source.text, one.text))
+    cost = REWRITING if one.route == "rewritten" else one.cost / max(1, fluency.tokens)
+    score = FLUENCY * fluency.mean + COVERAGE * kept
+    score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost + STRAIN * strain(one, source, fluency.nats)
+    fragment = any(
+        words.lacks_main_clause(split_pieces(part), source.sentences[0]) for part in split_sentences(one.text)
+    )
+    complete = one.complete and fluency.end >= MIN_END and not fragment
+    return replace(one, complete=complete, tokens=fluency.tokens, score=score, coverage=kept)
+
+
+def strain(one: Candidate, source: Source, nats: Sequence[float]) -> float:
+    """Return how many nats less likely the worst word after a deletion is than it was in the source; at least 0."""
+    worst = 0.0
+    for n, ((_, before), (_, origin)) in enumerate(pairwise(one.kept), 1):
+        if origin is not None and before != (origin[0], origin[1] - 1) and origin[1] > 0:
+            worst = max(worst, nats[n] - source.nats[origin[0]][origin[1]])
+    return worst
+
+
+def information(sentences: Sequence[Sequence[Piece]], nats: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the nats that each piece carries: those of a content word, else 0.
+
+    Words of sentences that matter most count more (`salience`).
+    """
+    found = []
+    for number, (sentence, some) in enumerate(zip(sentences, nats, strict=True)):
+        weight = salience(number, sentence) if len(sentences) > 1 else 1.0
+        carried = [weight * min(one, MAX_INFORMATION) for one in some]
+        found.append([one if words.is_content(piece) else 0.0 for piece, one in zip(sentence, carried, strict=True)])
+    return spread(sentences, found)

@@ -86,9 +86,10 @@ def _known(one: str, there: set[str]) -> bool:
 
 
 def dropped(source: str, text: str) -> list[str]:
-    """Return the names, numbers and negations of the source that the text does not have, each once."""
+    """Return the names, numbers, negations and qualifiers ("if") of the source that the text lacks, each once."""
     pieces = _pieces(text)
     there = {stem(piece.text) for piece in pieces}
+    written = {piece.lower for piece in pieces} | {word for piece in pieces for word in _LONG.get(piece.lower, ())}
     found: dict[str, None] = {}
     negations: list[str] = []
     for sentence in _sentences(source):
@@ -99,6 +100,8 @@ def dropped(source: str, text: str) -> list[str]:
                 negations.append(piece.lower)
             elif (name or words.is_number(piece)) and not piece.is_placeholder and _is_gone(piece, there):
                 found[piece.text] = None
+            elif piece.lower in words.QUALIFIERS and piece.lower not in written:
+                found[piece.lower] = None
     kept = [piece.lower for piece in pieces if words.is_negation(piece)]
     missing = len(negations) - len(kept)  # "not" may have become "n't"
     gone = [word for word in negations if word not in kept] or negations[-1:]

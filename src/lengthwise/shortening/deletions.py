@@ -5,14 +5,14 @@ bracket, an adverb, a clause between commas. Single words cost more, names and n
 out only with the clause that it belongs to. The rules need no parser; the language model decides between them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from . import words
 from .pieces import CLOSING, OPENING, Piece
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
 
-MAX_PHRASE = 8  # words of a phrase that a preposition or a conjunction opens
+MAX_PHRASE = 10  # words of a phrase that a preposition or a conjunction opens
 MAX_COST = 14.0  # of all that is left out between two kept words
 NEVER = 1000.0
 # Costs of whole parts
@@ -27,15 +27,18 @@ CONDITION = 3.0  # "if it is old"
 PHRASE = 1.0  # "in the box"
 OF_PHRASE = 2.0  # "of the box"
 LISTED = 1.7  # "old and"
-LEAD_IN = 0.3  # "This paper presents", in a headline
+ALTERNATIVE = 4.0  # "or old"
+LEAD_IN = 0.3  # "Opens a dialog to"; in a headline, "This paper presents"
+ANTECEDENT = 2.0  # added if what follows refers to it: "When Anna came, (she ...)"
 # Costs of single words
 ADVERB = 0.3
 THAT = 0.8  # "Make sure (that) it works"
 MODIFIER = 1.0  # a content word before another one
-ARTICLE, HEADLINE_ARTICLE = 2.0, 0.0
-AUXILIARY, HEADLINE_AUXILIARY = 3.0, 0.6
+DEGREE = 4.0  # "almost all"
+ARTICLE, INNER_ARTICLE, HEADLINE_ARTICLE = 2.5, 4.0, 0.0  # the first word; others
+HEADLINE_AUXILIARY = 0.6
 FUNCTION_WORD = 4.0
-HEAD = 6.0  # the last content word of a phrase
+HEAD = 7.0  # the last content word of a phrase
 SHORT_FORM, TELEGRAPHIC = 0.3, 1.5
 # Added for each; for a whole clause at most MAX_ADDED
 NAME, NUMBER, NEGATION, PLACEHOLDER, MAX_ADDED = 1.0, 1.5, 2.0, 12.0, 6.0
@@ -96,72 +99,154 @@ def _parts(pieces: Sequence[Piece], headline: bool) -> Iterator[tuple[int, int, 
             following = [n for n in (*pauses, last) if n > place]
             opens = pieces[place + 1].lower if place + 1 < count else ""
             cost = RELATIVE if opens in words.RELATIVES or opens.endswith("ing") else ASIDE
-            cost = max(cost, CONDITION) if opens in words.CONDITIONS else cost
+            added = CONDITION if opens in words.CONDITIONS else ALTERNATIVE if opens == "or" else 0.0
+            cost = max(cost, added)
             for end in following[:2]:
                 yield place, end, cost, True  # a clause or an item of a list, with the pause before it
                 if end < last and pieces[end].text == piece.text:
                     yield place, end + 1, cost, True  # with both pauses
-            yield place, last, TRAILING + (CONDITION if opens in words.CONDITIONS else 0), True
+            yield place, last, TRAILING + added, True
             continue
         if not piece.is_word:
             continue
         clause_end = next((n for n in pauses if n > place), last)
         if first and pauses and clause_end < last and pieces[clause_end].text == ",":
-            opener = word in words.PREPOSITIONS | words.SUBORDINATORS | words.ADVERBS or word.endswith("ly")
+            opener = word in words.PREPOSITIONS | words.SUBORDINATORS or words.is_adverb(piece)
             cost = LEADING if opener else MAIN_CLAUSE
-            yield 0, clause_end + 1, cost + (CONDITION if word in words.CONDITIONS else 0), True
+            cost += CONDITION if word in words.CONDITIONS else 0.0
+            refers = pieces[clause_end + 1].lower in words.REFERRING and any(map(words.is_content, pieces[:clause_end]))
+            yield 0, clause_end + 1, cost + (ANTECEDENT if refers else 0.0), True
+        if first and (size := words.lead_in(pieces)):
+            yield 0, size, LEAD_IN, False
         if headline and word in words.PRESENTS and place < 12:
             yield 0, place + 1, LEAD_IN, True
             if place + 1 < count and pieces[place + 1].lower in words.ARTICLES:
                 yield 0, place + 2, LEAD_IN, True
-        if word in words.RELATIVES and not first:
-            yield place, clause_end, RELATIVE, True
-        if word in words.SUBORDINATORS and not first:
-            yield place, clause_end, CONDITION if word in words.CONDITIONS else CLAUSE, True
+        if word in words.RELATIVES | words.SUBORDINATORS and not _is_needed(pieces, place):
+            cost = RELATIVE if word in words.RELATIVES else CONDITION if word in words.CONDITIONS else CLAUSE
+            yield place, clause_end, cost, True
+            if word in words.RELATIVES:  # "The bridge that was built in 1911 is closed."
+                verbs = [n for n in range(place + 3, clause_end) if pieces[n].lower in words.AUXILIARIES]
+                for end in (n for n in verbs if pieces[n - 1].lower not in words.PRONOUNS | words.FUNCTION_WORDS):
+                    yield place, end, RELATIVE, True
         if word in words.PREPOSITIONS or word in words.CONJUNCTIONS:
-            cost = OF_PHRASE if word == "of" else PHRASE
+            cost = ALTERNATIVE if word == "or" else OF_PHRASE if word == "of" else PHRASE
             for end in _phrase_ends(pieces, place):
                 yield place, end, cost, word in words.CONJUNCTIONS
-        if word in words.CONJUNCTIONS:
+        joins = pieces[place + 1] if word in words.CONJUNCTIONS and place + 1 < count else None
+        if joins is not None and words.is_content(joins):
             for start in range(max(0, place - 3), place):  # "A and B" → "B"
                 if all(one.is_word and one.lower not in words.FUNCTION_WORDS for one in pieces[start:place]):
-                    yield start, place + 1, LISTED, False
+                    yield start, place + 1, ALTERNATIVE if word == "or" else LISTED, False
         yield place, place + 1, _word_cost(pieces, place, headline), False
 
 
+def _is_needed(pieces: Sequence[Piece], place: int) -> bool:
+    """Return whether the word before cannot do without the clause or the phrase that opens here."""
+    if place == 0:
+        return True
+    word, before = pieces[place].lower, pieces[place - 1].lower
+    if word == "to" and before in words.NEED_INFINITIVE:
+        return True
+    if word in words.CONJUNCTIONS and before == "than":  # "less than or equal to"
+        return True
+    if word == "than" or (word == "of" and (before in words.NEED_OF or words.is_number(pieces[place - 1]))):
+        return True
+    if word in words.PREPOSITIONS and before in words.AUXILIARIES:  # "is in the box"
+        return True
+    return word in words.RELATIVES | words.SUBORDINATORS and before in words.NEED_CLAUSE
+
+
 def _phrase_ends(pieces: Sequence[Piece], start: int) -> Iterator[int]:
-    """Yield where a phrase can end that opens at `start`: after each content word, up to the next function word."""
-    boundary = words.PREPOSITIONS | words.CONJUNCTIONS | words.SUBORDINATORS | words.RELATIVES | words.AUXILIARIES
+    """Yield where a phrase can end that opens at `start`: after each content word, up to the next function word.
+
+    "of" does not end it ("at the end of the file"), and nothing that an infinitive can have after it does.
+    """
+    if _is_needed(pieces, start):
+        return
+    infinitive, begun_at = pieces[start].lower == "to", start + 1
+    inside = words.PREPOSITIONS if infinitive else frozenset({"of", "such"})
     for end in range(start + 2, min(start + MAX_PHRASE, len(pieces)) + 1):
         piece = pieces[end - 1]
-        begun = any(words.is_content(one) for one in pieces[start + 1 : end - 1])
-        if not piece.is_word or piece.lower in boundary or (begun and piece.lower in words.DETERMINERS):
+        begun = any(words.is_content(one) for one in pieces[begun_at : end - 1])
+        if piece.lower in inside and begun:
+            begun_at = end
+            continue
+        second = begun and not infinitive and piece.lower in words.DETERMINERS
+        if not piece.is_word or piece.lower in words.BOUNDARY or second:
             break
-        if piece.lower not in words.DETERMINERS:
+        if piece.lower not in words.DETERMINERS and _ends_phrase(pieces, start, end, inside):
             yield end
+
+
+def _ends_phrase(pieces: Sequence[Piece], start: int, end: int, inside: Container[str]) -> bool:
+    """Return whether a phrase may end here: before a mark, a function word or the verb of its subject."""
+    following = pieces[end] if end < len(pieces) else None
+    if following is None or not following.is_word:
+        return True
+    if following.lower in inside:
+        return False
+    has_verb = any(one.lower in words.AUXILIARIES or one.lower.endswith("ed") for one in pieces[:start])
+    has_verb = has_verb or _is_verb(pieces, 0)
+    opens = pieces[start].lower
+    if following.lower in words.AUXILIARIES:  # "and the old bridge is closed"
+        return not (opens in words.CONJUNCTIONS and has_verb)
+    if following.lower in words.BOUNDARY or words.is_adverb(following):
+        return True
+    if opens == "to":  # an infinitive ends with its object
+        return False
+    # If the verb is still to come, it may be the next word: "The disk in drive C failed."
+    return not words.is_content(following) or not has_verb
 
 
 def _word_cost(pieces: Sequence[Piece], place: int, headline: bool) -> float:
     word = pieces[place].lower
-    if word in words.ARTICLES or (place == 0 and word in words.DEMONSTRATIVES):
-        return HEADLINE_ARTICLE if headline else ARTICLE
-    if word in words.AUXILIARIES:
-        if headline and word in _BE:
-            return HEADLINE_AUXILIARY
-        return AUXILIARY if place else 2 * AUXILIARY  # "Do you ...?"
-    if word in words.ADVERBS or (word.endswith("ly") and len(word) > 4):
-        return ADVERB
+    before = pieces[place - 1] if place else None
     following = pieces[place + 1] if place + 1 < len(pieces) else None
+    if word in words.ARTICLES or (place == 0 and word in words.DEMONSTRATIVES):
+        return HEADLINE_ARTICLE if headline else ARTICLE if place == 0 else INNER_ARTICLE
+    if word in words.AUXILIARIES:  # "must (be) smaller" is no English, "(must) be accepted" means something else
+        return HEADLINE_AUXILIARY if headline and word in _BE else NEVER
+    if word in words.COMPARING:
+        return NEVER
+    if words.is_adverb(pieces[place]):
+        return DEGREE if word in words.DEGREES else ADVERB
     if word in words.FUNCTION_WORDS:
         subject = following is not None and following.lower in words.DETERMINERS | words.PRONOUNS | {"all"}
-        return THAT if word == "that" and subject else FUNCTION_WORD
+        return THAT if word == "that" and subject else FUNCTION_WORD if word in words.DETERMINERS else NEVER
+    if word in words.DEGREES | words.NUMBER_WORDS:
+        return DEGREE
     modifies = following is not None and following.is_word and words.is_content(following)
+    if _is_verb(pieces, place) and not (modifies and before is not None and before.lower in _BE):
+        return NEVER  # "has (found) cracks"
     return MODIFIER if modifies else HEAD
+
+
+def _is_verb(pieces: Sequence[Piece], place: int) -> bool:
+    """Return whether a content word must be the verb or what follows "is": it is the first, or follows a subject."""
+    if place == 0:
+        return len(pieces) > 1 and pieces[1].lower in words.DETERMINERS  # "Saves the file"
+    word = pieces[place].lower
+    at = place - 1
+    while at and (words.is_adverb(pieces[at]) or words.is_negation(pieces[at])):
+        at -= 1
+    before = pieces[at].lower
+    if before in words.AUXILIARIES or words.is_contraction(pieces[at]) or before in words.SUBJECTS:
+        return True
+    if before == "to":
+        return not pieces[place].text[:1].isupper()
+    return word.endswith("ing") and before in words.PREPOSITIONS | words.SUBORDINATORS
 
 
 def _protection(pieces: Sequence[Piece], start: int, end: int, is_clause: bool) -> float:
     """Return what is added to the cost for names, numbers, placeholders and negations."""
     cost = 0.0
+    if (
+        end < len(pieces)
+        and words.is_quantity(pieces[end])
+        and any(one.lower in words.BOUNDS for one in pieces[start:end])
+    ):
+        return NEVER  # "at least 8"
     for place in range(start, end):
         piece = pieces[place]
         if words.is_negation(piece):

@@ -6,7 +6,7 @@ pass covers all of them. The budget is exact: a piece that does not fit is not a
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ KEPT = 4  # results of a sentence, in each range of lengths
 RANGES = (0.5, 0.7, 0.85, 1.0)  # of the limit
 ROWS = 64  # decoded together
 PER_START = 0.6  # share of the beam that may begin with the same piece
+MAX_ITEM = 5  # pieces of an item of a list
 EFFORT = 0.05  # nats expected for each unit that must still be left out
 
 
@@ -43,9 +44,13 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Kept:
-    """A sentence with some pieces left out. `cost`: of the deletions. `score`: of the search."""
+    """A sentence with some pieces left out. `cost`: of the deletions. `score`: of the search.
+
+    `places`: those of the pieces in the sentence; None for a short form.
+    """
 
     pieces: tuple[Piece, ...]
+    places: tuple[int | None, ...]
     score: float
     cost: float
 
@@ -58,6 +63,7 @@ class Kept:
 class _Hypothesis:
     place: int  # the next piece of the sentence
     pieces: tuple[Piece, ...]
+    places: tuple[int | None, ...]
     log_prob: float
     cost: float
     lost: float
@@ -109,11 +115,13 @@ class _Search:
             if place == len(pieces):
                 self.finish(one, cost, lost)
                 continue
-            nexts = [(pieces[place], place + 1, 0.0)]
+            nexts: list[tuple[Piece, int | None, int, float]] = [(pieces[place], place, place + 1, 0.0)]
             nexts += [
-                (short.instead, short.end, short.cost) for short in self.short_forms.get(place, ()) if short.instead
+                (short.instead, None, short.end, short.cost)
+                for short in self.short_forms.get(place, ())
+                if short.instead
             ]
-            for piece, after, more in nexts:
+            for piece, origin, after, more in nexts:
                 if (form := self.form(one, piece, place)) is None:
                     continue
                 kept = (*one.pieces, form)
@@ -121,8 +129,12 @@ class _Search:
                     continue
                 start = place if not one.pieces else one.start
                 spent, ids = one.cost + cost + more, self.tokens(form, not one.pieces)
-                new = _Hypothesis(after, kept, one.log_prob, spent, one.lost + lost, ids, one.row, start)
-                grown.append(self.read(new, log_probs))
+                places = (*one.places, origin)
+                new = _Hypothesis(after, kept, places, one.log_prob, spent, one.lost + lost, ids, one.row, start)
+                if after == len(pieces) and len(ids) == 1:  # the end needs no further forward pass
+                    self.finish(self.read(new, log_probs), 0.0, 0.0)
+                else:
+                    grown.append(self.read(new, log_probs))
         return grown
 
     def read(self, one: _Hypothesis, log_probs: NDArray[np.float32]) -> _Hypothesis:
@@ -162,10 +174,20 @@ class _Search:
         last = one.pieces[-1]
         if cost and (last.lower in words.NOT_LAST or (not last.is_word and last.text not in FINAL + tuple(CLOSING))):
             return
+        if one.cost + cost and self.is_fragment(one.pieces):
+            return
         score = one.log_prob - one.cost - cost - LOSS * (one.lost + lost)
-        kept = Kept(one.pieces, score, one.cost + cost)
+        kept = Kept(one.pieces, one.places, score, one.cost + cost)
+        listed = _with_conjunction(kept, self.sentence.pieces)
+        kept = listed if self.sentence.length(listed.text) <= self.sentence.limit else kept
         if kept.text not in self.finished or self.finished[kept.text].score < score:
             self.finished[kept.text] = kept
+
+    def is_fragment(self, pieces: Sequence[Piece]) -> bool:
+        """Return whether the main clause or the verb of the sentence is left out. A headline needs no verb."""
+        source = self.sentence.pieces
+        lost_verb = words.has_subject_and_verb(source) and not any(map(words.may_be_verb, pieces))
+        return words.lacks_main_clause(pieces, source) or (lost_verb and not self.sentence.headline)
 
     def best(self) -> list[Kept]:
         """Return the best results of each range of lengths, best first."""
@@ -186,6 +208,29 @@ def _may_follow(before: Piece, piece: Piece) -> bool:
     return piece.is_word and (after_preposition or piece.lower not in words.NOT_AFTER_OPENER)
 
 
+def _with_conjunction(kept: Kept, source: Sequence[Piece]) -> Kept:
+    """Return the sentence with "and" before the last item of a list whose last items were left out.
+
+    >>> kept = Kept(tuple(split_pieces("Big cats, dogs.")), (0, 1, 2, 3, 6), 0.0, 0.0)
+    >>> _with_conjunction(kept, split_pieces("Big cats, dogs or birds.")).text
+    'Big cats or dogs.'
+    """
+    end = len(kept.pieces) - (kept.pieces[-1].text in FINAL)
+    commas = [n for n in range(2, end) if kept.pieces[n].text == ","]
+    place = kept.places[end - 1]
+    if not commas or place is None or kept.pieces[0].lower in words.OPENERS:
+        return kept
+    left_out = [piece for piece in source[place + 1 : place + 3] if piece.text != ","]
+    item = kept.pieces[commas[-1] + 1 : end]
+    is_item = 0 < len(item) <= MAX_ITEM and not any(piece.lower in words.NOT_IN_ITEM for piece in item)
+    if not left_out or left_out[0].lower not in ("and", "or") or not is_item:
+        return kept
+    at = commas[-1]
+    conjunction = replace(left_out[0], spaced=True)
+    pieces = (*kept.pieces[:at], conjunction, *kept.pieces[at + 1 :])
+    return replace(kept, pieces=pieces, places=(*kept.places[:at], None, *kept.places[at + 1 :]))
+
+
 def leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:
     """Return, for each sentence, the best results of leaving words out, best first."""
     results: list[list[Kept]] = [[] for _ in sentences]
@@ -201,8 +246,9 @@ def leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]
 
 def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:
     searches = [_Search(engine, sentence) for sentence in sentences]
-    rows = engine.prefill([sentence.prompt for sentence in sentences], max_new_tokens=1024)
-    beams = [[_Hypothesis(0, (), 0.0, 0.0, 0.0, (), row)] for row in range(len(sentences))]
+    prompts = list(dict.fromkeys(tuple(sentence.prompt) for sentence in sentences))
+    rows = engine.prefill(prompts, max_new_tokens=1024)
+    beams = [[_Hypothesis(0, (), (), 0.0, 0.0, 0.0, (), prompts.index(tuple(one.prompt)))] for one in sentences]
     while True:
         convert, log_probs = converter(rows.scores), log_softmax(to_numpy(rows.scores))
         for number, (search, beam) in enumerate(zip(searches, beams, strict=True)):
@@ -210,15 +256,23 @@ def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]
             for one in beam:
                 grown += [search.read(one, log_probs[one.row])] if one.pending else search.grow(one, log_probs[one.row])
             beams[number] = _pruned(grown, search.sentence.beam)
-        together = [one for beam in beams for one in beam]
-        if not together:
+        # The same words after the same prompt are read once, also for several limits of one sentence.
+        wanted = _in_place(dict.fromkeys((one.row, one.pending[0]) for beam in beams for one in beam))
+        if not wanted:
             return [search.best() for search in searches]
-        rows.select(convert(np.array([one.row for one in together])))
-        rows.step(convert(np.array([one.pending[0] for one in together])))
-        at = 0
+        rows.select(convert(np.array([row for row, _ in wanted])))
+        rows.step(convert(np.array([token for _, token in wanted])))
+        at = {key: row for row, key in enumerate(wanted)}
         for number, beam in enumerate(beams):
-            beams[number] = [replace(one, row=at + n, pending=one.pending[1:]) for n, one in enumerate(beam)]
-            at += len(beam)
+            beams[number] = [replace(one, row=at[one.row, one.pending[0]], pending=one.pending[1:]) for one in beam]
+
+
+def _in_place(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return (row, token) in an order in which most rows stay in their places: a KV cache copies only the others."""
+    waiting = list(wanted)
+    placed = {row: (row, token) for row, token in reversed(waiting) if row < len(waiting)}
+    moved = [one for one in waiting if placed.get(one[0]) != one]
+    return [placed[row] if row in placed else moved.pop() for row in range(len(waiting))]
 
 
 def _pruned(grown: list[_Hypothesis], beam: int) -> list[_Hypothesis]:

@@ -86,13 +86,18 @@ def _merged(pieces: list[Piece]) -> list[Piece]:
 
 def join_pieces(pieces: Sequence[Piece]) -> str:
     """Return the text of the pieces, with spaces between words and the right form of "a" and "an"."""
-    text = ""
+    return "".join(written_pieces(pieces))
+
+
+def written_pieces(pieces: Sequence[Piece]) -> list[str]:
+    """Return what the text of the pieces has for each: the piece, the space before it, the right form of "a"."""
+    found = []
     for place, piece in enumerate(pieces):
         written = piece.text
         if written in ("a", "an", "A", "An") and place + 1 < len(pieces) and pieces[place + 1].is_word:
             written = written[0] + ("n" if _VOWEL.match(pieces[place + 1].text) else "")
-        text += (" " if piece.spaced and place else "") + written
-    return text
+        found.append((" " if piece.spaced and place else "") + written)
+    return found
 
 
 def capitalised(piece: Piece) -> Piece:

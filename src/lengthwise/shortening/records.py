@@ -9,12 +9,16 @@ from .pieces import Piece
 
 @dataclass(frozen=True)
 class Source:
-    """A text that must become shorter. `information`: nats of each piece, sentence by sentence."""
+    """A text that must become shorter. Of each piece, sentence by sentence:
+
+    `nats`: −log P of the piece after all before it. `information`: what a text without it loses, in nats.
+    """
 
     text: str
     budget: Budget
     length: Callable[[str], int]
     sentences: list[list[Piece]]
+    nats: list[list[float]] = field(default_factory=list)
     information: list[list[float]] = field(default_factory=list)
 
     @property
@@ -24,12 +28,16 @@ class Source:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A possible result. `cost`: of its deletions."""
+    """A possible result. `cost`: of its deletions. `kept`: its pieces, if words were left out, with their origins.
+
+    An origin is the number of the sentence and the place in it; a short form has none.
+    """
 
     text: str
     route: str
     complete: bool
     cost: float = 0.0
+    kept: tuple[tuple[Piece, tuple[int, int] | None], ...] = ()
     tokens: int = 0
     score: float = 0.0
     coverage: float = 0.0

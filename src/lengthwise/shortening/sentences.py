@@ -1,8 +1,11 @@
 """Sentences of a text that is shortened: each is shortened by itself, and the best of them are put together."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from ..engines.base import Engine
 from .leaving_out import LOSS, Kept, Sentence, leave_out
-from .pieces import join_pieces
+from .pieces import Piece, join_pieces
 from .records import Candidate, Source
 from .rewriting import source_prompt
 
@@ -28,11 +31,11 @@ def leave_out_of_texts(engine: Engine, sources: list[Source], form: str) -> list
     return found
 
 
-_Options = list[tuple[float, list[Kept]]]  # the information of each sentence, and its short forms
+_Options = list[tuple[int, float, list[Kept]]]  # the number of each sentence, its information, and its short forms
 
 
 def _search(engine: Engine, sources: list[tuple[Source, int]], form: str) -> list[_Options]:
-    sentences, owners = [], []
+    sentences, owners = [], []  # each owner: the source, and the number of the sentence in it
     for owner, (source, limit) in enumerate(sources):
         for number in _chosen(source):
             pieces, carried = source.sentences[number], source.information[number]
@@ -41,10 +44,10 @@ def _search(engine: Engine, sources: list[tuple[Source, int]], form: str) -> lis
             beam = BEAM if len(source.sentences) == 1 else BEAM_OF_SEVERAL
             short = min(limit, source.length(text))
             sentences.append(Sentence(pieces, carried, prompt, source.length, short, beam, form == "headline"))
-            owners.append(owner)
+            owners.append((owner, number))
     kept: list[_Options] = [[] for _ in sources]
-    for owner, sentence, some in zip(owners, sentences, leave_out(engine, sentences), strict=True):
-        kept[owner].append((sum(sentence.information), some))
+    for (owner, number), sentence, some in zip(owners, sentences, leave_out(engine, sentences), strict=True):
+        kept[owner].append((number, sum(sentence.information), some))
     return kept
 
 
@@ -58,14 +61,26 @@ def _chosen(source: Source) -> list[int]:
 def _combined(source: Source, limit: int, options: _Options, form: str) -> list[Candidate]:
     """Return the best ways to put short sentences together within the limit. Only a text has several."""
     several = form == "text"
-    partial: list[tuple[float, str, float]] = [(0.0, "", 0.0)]  # gain, text, cost of the deletions
-    for carried, kept in options:
+    partial: list[tuple[float, str, float, tuple[tuple[int, Kept], ...]]] = [(0.0, "", 0.0, ())]
+    for number, carried, kept in options:
         grown = list(partial)
-        for gain, text, cost in partial:
+        for gain, text, cost, parts in partial:  # cost: of the deletions
             for one in kept:
                 joined = f"{text} {one.text}".strip()
                 if (several or not text) and source.length(joined) <= limit:
-                    grown.append((gain + LOSS * carried + one.score, joined, cost + one.cost))
+                    more = gain + LOSS * carried + one.score
+                    grown.append((more, joined, cost + one.cost, (*parts, (number, one))))
         partial = sorted(grown, key=lambda option: -option[0])[:MAX_PARTIAL]
-    found = {text: Candidate(text, "left out", complete=True, cost=cost) for _, text, cost in partial if text}
+    found: dict[str, Candidate] = {}
+    for _, text, cost, parts in partial:
+        if text and text not in found:
+            found[text] = Candidate(text, "left out", complete=True, cost=cost, kept=_with_origins(parts))
     return list(found.values())[:FINALISTS]
+
+
+def _with_origins(parts: Sequence[tuple[int, Kept]]) -> tuple[tuple[Piece, tuple[int, int] | None], ...]:
+    return tuple(
+        (replace(piece, spaced=True) if n == 0 else piece, None if place is None else (number, place))
+        for number, one in parts
+        for n, (piece, place) in enumerate(zip(one.pieces, one.places, strict=True))
+    )

@@ -9,6 +9,7 @@ A sound text of a model that was trained for the form is taken without the first
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..generation.generator import Writer, Written
@@ -17,16 +18,18 @@ from ..length.budget import Budget, as_budget
 from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
-from .choosing import Judge
+from .choosing import Judge, information
 from .content import dropped, invented, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Source
-from .rewriting import is_trained_for, only_rewrites, rewrite, source_prompt
+from .rewriting import is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
 MAX_NAMED = 8  # words in a note
 MAX_INVENTED = 1 / 3  # of the content words of a rewritten text; with more, it is about something else
+
+_Route = Callable[[list[Source], Form], list[list[Candidate]]]  # returns the candidates of each source
 
 
 @dataclass(frozen=True)
@@ -118,27 +121,51 @@ class Shortener:
         return lambda text: measure(text, unit, tokenizer=tokenizer)
 
     def _shorten(self, sources: list[Source], form: Form, candidates: int, faithful: bool) -> list[Shortened]:
-        nats = self.judge.information([source.sentences for source in sources])
-        sources = [replace(source, information=some) for source, some in zip(sources, nats, strict=True)]
-        found: list[list[Candidate]] = [[] for _ in sources]
-        if not faithful:
-            texts, budgets = [source.text for source in sources], [source.budget for source in sources]
-            written = rewrite(self.writer, texts, budgets, form, candidates)
-            found = [_about_source(source, some) for source, some in zip(sources, written, strict=True)]
-        trained = is_trained_for(form, self.writer.engine)  # then a sound text needs no competitor
-        rest = [n for n, source in enumerate(sources) if not (trained and any(_sound(source, one) for one in found[n]))]
-        left = leave_out_of_texts(self.model.engine, [sources[n] for n in rest], form)
-        for n, options in zip(rest, left, strict=True):
-            found[n] = [*options, *found[n]]
-        return [self._choose(source, options, form) for source, options in zip(sources, found, strict=True)]
+        """Return the results of the better route for each source; of the other one, only where it is not sound.
 
-    def _choose(self, source: Source, options: list[Candidate], form: Form) -> Shortened:
+        A model of its own for rewriting, such as a summariser, always competes.
+        """
+        sources = self._informed(sources)
+        routes: list[_Route] = [self._left_out]
+        if not faithful:
+            routes.append(partial(self._rewritten, candidates=candidates))
+        if trained := is_trained_for(form, self.writer.engine):
+            routes.reverse()
+        both = self.writer is not self.model and not trained
+        found: list[list[Candidate]] = [[] for _ in sources]
+        open_ = list(range(len(sources)))
+        for route in routes:
+            some = [sources[n] for n in open_]
+            for n, rated in zip(open_, self._rated(some, route(some, form), form) if some else [], strict=True):
+                found[n] += rated
+            open_ = [n for n in open_ if both or not any(_is_sound(sources[n], one) for one in found[n])]
+        return [self._choose(source, options) for source, options in zip(sources, found, strict=True)]
+
+    def _informed(self, sources: list[Source]) -> list[Source]:
+        """Return the sources with the nats of their pieces. A text that has several budgets is read once."""
+        each = {source.text: source.sentences for source in sources}
+        nats = dict(zip(each, self.judge.nats(list(each.values())), strict=True))
+        carried = {text: information(sentences, nats[text]) for text, sentences in each.items()}
+        return [replace(one, nats=nats[one.text], information=carried[one.text]) for one in sources]
+
+    def _left_out(self, sources: list[Source], form: Form) -> list[list[Candidate]]:
+        return leave_out_of_texts(self.model.engine, sources, form)
+
+    def _rewritten(self, sources: list[Source], form: Form, candidates: int) -> list[list[Candidate]]:
+        texts, budgets = [source.text for source in sources], [source.budget for source in sources]
+        written = rewrite(self.writer, texts, budgets, form, candidates)
+        return [_about_source(source, some) for source, some in zip(sources, written, strict=True)]
+
+    def _rated(self, sources: list[Source], options: list[list[Candidate]], form: Form) -> list[list[Candidate]]:
+        """Return the different candidates of each source with their scores."""
+        styled = [[_styled(one, form) for one in some] for some in options]
+        unique = [list({one.text: one for one in reversed(some) if one.text}.values()) for some in styled]
+        return self.judge.judged(list(zip(sources, unique, strict=True)))
+
+    def _choose(self, source: Source, options: list[Candidate]) -> Shortened:
         """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score."""
-        styled = [replace(one, text=_styled(one.text, form)) for one in options]
-        unique = list({one.text: one for one in reversed(styled) if one.text}.values())
-        room = max((self.judge.tokens(one.text) for one in unique), default=0) + 2
-        prompt = source_prompt(self.model.engine, source.text, form, room)
-        rated = self.judge.judged(unique, source, prompt)
+        best_first = sorted(options, key=lambda one: -one.score)
+        rated = list({one.text: one for one in reversed(best_first)}.values())[::-1]
 
         def faults(one: Candidate) -> tuple[int, bool, bool]:
             miss = source.budget.miss(source.length(one.text))
@@ -205,7 +232,7 @@ def load_shortener(
     return Shortener(writer)
 
 
-def _sound(source: Source, one: Candidate) -> bool:
+def _is_sound(source: Source, one: Candidate) -> bool:
     """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks."""
     fits = one.complete and source.budget.fits(source.length(one.text))
     numbers = any(map(str.isdigit, "".join(invented(source.text, one.text))))
@@ -218,10 +245,12 @@ def _about_source(source: Source, written: list[Written]) -> list[Candidate]:
     return [Candidate(one.text, "rewritten", one.complete) for one in written if new[one.text] <= MAX_INVENTED]
 
 
-def _styled(text: str, form: Form) -> str:
-    """Return the text on one line; a headline without its full stop."""
-    text = " ".join(text.split())
-    return text.removesuffix(".") if form == "headline" and finished(text) else text
+def _styled(one: Candidate, form: Form) -> Candidate:
+    """Return the candidate on one line; a headline without its full stop."""
+    text, kept = " ".join(one.text.split()), one.kept
+    if form == "headline" and finished(text) and text.endswith("."):
+        text, kept = text.removesuffix("."), kept[:-1] if kept and kept[-1][0].text == "." else ()
+    return replace(one, text=text, kept=kept)
 
 
 def _listed(found: list[str]) -> str:
