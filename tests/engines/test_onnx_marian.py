@@ -92,6 +92,20 @@ def test_equal_sources_are_encoded_once(sp_unigram):
     assert runs == [3]
 
 
+def test_a_text_is_scored_up_to_its_end(sp_unigram):
+    _, engine = pair("marian", sp_unigram)
+    prompts, end = [engine.prompt_ids(text) for text in TEXTS], engine.eos[0]
+    texts, read, sizes = [[5, 9, end], [7, 8, 11, 6, 10, end], [12, end]], engine.graphs.read, []
+    engine.graphs.read = lambda sources, inputs, steps: (sizes.extend(inputs.sizes), read(sources, inputs, steps))[1]
+    expected = engine.score(prompts, texts)
+    found = engine.score(prompts, [[*text, *[end] * (9 - len(text))] for text in texts])  # as a search pads them
+    assert sizes == [2, 3, 6] * 2  # the start token in place of the end
+    assert found.token.shape == (3, 9)
+    for padded, alone in zip(found, expected, strict=True):
+        for row, text in enumerate(texts):
+            np.testing.assert_array_equal(padded[row, : len(text)], alone[row, : len(text)])
+
+
 def test_what_it_refuses(sp_unigram):
     with pytest.raises(ValueError, match="with kind difference; this one has ratio; use the engine transformers"):
         pair("marian", sp_unigram, EncodingControl("ratio"))

@@ -103,6 +103,7 @@ class MarianEngine(Engine):
         self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None = None, cache: Any = None
     ) -> TokenLogProbs:
         found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
+        texts = [self._ended(text) for text in texts]
         size = max(1, self.batch_tokens // max(map(len, [*prompts, *texts])))
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
         for first in range(0, len(texts), size):
@@ -117,6 +118,10 @@ class MarianEngine(Engine):
                 found[:, row, : len(text)] = token_log_probs(logits[: len(text)], text, self.eos)
                 logits = logits[len(text) :]
         return TokenLogProbs(*found)
+
+    def _ended(self, text: Ids) -> Ids:
+        """Return the text up to its first end token: a search pads its results with more of them."""
+        return text[: next((place for place, token in enumerate(text, 1) if token in self.eos), len(text))]
 
     def forget(self) -> None:
         """Delete the encoder outputs that are kept."""
