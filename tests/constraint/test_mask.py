@@ -326,6 +326,18 @@ def test_code_is_closed_where_the_model_would_close_it(text, budget, fence, clos
 
 
 @pytest.mark.parametrize(
+    ("text", "chosen"),
+    [("``` Ċ x Ġ= Ġ1", "1"), ("x Ġ= Ġ1 Ġflour", "."), ("``` Ċ x Ċ ``` Ċ x", ".")],
+)
+def test_the_last_unit_is_kept_for_a_full_stop_outside_code_only(text, chosen):
+    scores = likely(**{"1": 0.9, "x": 0.05})
+    length = len(text.replace("Ċ", "\n").replace(" ", "").replace("Ġ", " ")) + 1
+    for one in (scores, torch.tensor(scores)):
+        kept = block_constraint(text, "chars", f"exactly {length} chars").apply(one)
+        assert BLOCKS[int(kept.argmax())] == chosen
+
+
+@pytest.mark.parametrize(
     ("text", "unit", "length", "line", "ends"),
     [
         ("- Ġflour", "chars", 7, 0.2, True),

@@ -55,6 +55,20 @@ def test_a_whole_row_at_the_end_is_complete():
     assert not ending(replace(draft(table), agreement=[0.0] * len(table)), "at most 200 chars").complete
 
 
+@pytest.mark.parametrize(
+    ("text", "end_ratio", "complete"),
+    [
+        ("Paris", 0.1, True),
+        ("Paris", 0.01, False),
+        ("Paris (", 0.1, False),
+        ("Yes:\n\n## Why", 0.1, False),
+        ("Yes:", 1.0, True),
+    ],
+)
+def test_a_likely_end_completes_a_text_that_does_not_break_off(text, end_ratio, complete):
+    assert ending(replace(draft(text), end_ratio=end_ratio), "at most 200 chars").complete is complete
+
+
 def test_a_text_may_end_in_the_address_in_which_its_source_ends():
     text, budget = "Più informazioni: https://example.org", "at most 60 chars"
     assert not ending(draft(text), budget).complete

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.length.blocks import block_ends, in_code, may_end_block
+from lengthwise.length.blocks import block_ends, breaks_off, in_code, may_end_block
 from lengthwise.length.sentences import finished, finished_ends
 
 TABLE = "| Name | Age |\n|------|-----|\n| Anna | 31 |\n| Boris | 4"
@@ -62,6 +62,9 @@ def test_a_whole_row_may_be_the_last_one():
         ("- Milk (cold", False),
         ("- Milk,", False),
         ("- ", False),
+        ("- 200g flour\n- 2.", False),
+        ("1. Do this. 2.", False),
+        ("- Fruit, e.g.", False),
         ("12.", False),
         ("Milk", False),
         ("```\n- Milk", False),
@@ -72,6 +75,28 @@ def test_a_whole_row_may_be_the_last_one():
 )
 def test_where_a_text_may_end_without_a_full_stop(text, may_end):
     assert may_end_block(text) == may_end
+
+
+@pytest.mark.parametrize(
+    ("text", "breaks"),
+    [
+        ("Paris", False),
+        ("Roses are red\nViolets are blue", False),
+        ("- Flour\n- Milk", False),
+        (TABLE + " |", False),
+        ("# The title", False),  # the whole text
+        ("Yours sincerely,", True),
+        ("The city (of", True),
+        ('He said: "Yes', True),
+        ("- **Milk", True),
+        ("1. Milk\n2.", True),
+        ("Tips.\n\n## More", True),
+        (TABLE, True),
+        ("```\nx = 1", True),
+    ],
+)
+def test_texts_that_break_off(text, breaks):
+    assert breaks_off(text) is breaks
 
 
 @given(st.text(st.sampled_from("a1.)- *|\n`(:,é日"), max_size=40))

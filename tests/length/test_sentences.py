@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lengthwise.length.sentences import finished, finished_ends
+from lengthwise.length.sentences import finished, finished_ends, left_open
 
 CASES = {
     "plain": [
@@ -24,6 +24,25 @@ CASES = {
         "?!",
         "Line one.¶\nline two.¶",
         "One.¶  \n\n  Two.¶",
+    ],
+    "punctuation that ends nothing": [
+        "def f(x):.",
+        "Flour, milk,.",
+        "x = .",
+        "15/.",
+        "Milk - .",
+        "Milk\n.",
+        "It rains.¶\n.",
+        "材料：。",
+        "It rains..",
+        "Is it so?.",
+        "Так ли это?..¶",
+        "One, two, ...¶",
+        "I like C++.¶",
+        "1. ___.",
+        "It rains.¶\n13._",
+        "**1.**",
+        "**1.** It rains.¶",
     ],
     "ellipsis": [
         "And then…¶",
@@ -372,3 +391,17 @@ def test_the_number_of_a_section_ends_no_sentence() -> None:
     for levels in (1, 3, 9):
         text = ".".join("123456789"[:levels]) + ". Hello there."
         assert finished_ends(text) == [len(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("He (and", True),
+        ("He (and she) came", False),
+        ('He said: "Wait.', True),
+        ("**Milk", True),
+        ("a (b\n\nc", False),
+    ],
+)
+def test_marks_that_are_open_at_the_end(text: str, is_open: bool) -> None:
+    assert left_open(text) is is_open

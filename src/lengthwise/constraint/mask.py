@@ -83,11 +83,14 @@ class LengthConstraint:
         units_left = np.where(over, -1, units_left)  # nothing more fits
 
         kept = lib.minimum(scores, tables.caps(state, units_left))  # one pass, and a copy
+        if len(code := self._rows_in_code(units_left)):  # code gets no full stop, so nothing is kept for it
+            index, raw = tables.convert(code), self._tables_for(scores, finish=False)
+            kept[index] = lib.minimum(scores[index], raw.caps(state[code], units_left[code]))
         self._ban_too_late(kept, tables, left, over)
         last_word = (units_left == 0) & (state == State.IN_WORD)
         if self.meter.opens is not None and last_word.any():  # a longer word costs nothing: allow likely tokens
             self._ban_unlikely(kept, tables, scores, best, last_word.nonzero()[0])
-        if (bonus := self._bonus(units_left)) is not None:
+        if (bonus := self._bonus(units_left, code)) is not None:
             stops = kept[:, tables.plain_stops]
             stops += tables.convert(bonus)
             kept[:, tables.plain_stops] = stops
@@ -157,7 +160,8 @@ class LengthConstraint:
             return np.zeros(0, np.int64)
         at, left = self.state, self.high - self.state.used
         near = (self.low == self.high) & (left > 0) & (left <= _LAST_UNITS)
-        return (near & self.finish & at.begun & (at.utf8_state == 0)).nonzero()[0]
+        rows = (near & self.finish & at.begun & (at.utf8_state == 0)).nonzero()[0]
+        return np.array([row for row in rows.tolist() if not in_code(self._text(row))], np.int64)
 
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""
@@ -199,11 +203,18 @@ class LengthConstraint:
 
     # ---- parts of a step
 
-    def _tables_for(self, scores: Array) -> "_Tables":
-        key = scores.shape[1], scores.dtype, getattr(scores, "device", None)
+    def _tables_for(self, scores: Array, finish: bool | None = None) -> "_Tables":
+        costs = self._costs if finish is None else token_costs_of(self.meter, finish)
+        key = scores.shape[1], scores.dtype, getattr(scores, "device", None), costs
         if key not in self._tables:
-            self._tables[key] = _Tables(self._costs, self.eos, scores)
+            self._tables[key] = _Tables(costs, self.eos, scores)
         return self._tables[key]
+
+    def _rows_in_code(self, units_left: Integers) -> Integers:
+        """Return the rows that near their maximum are inside a block of code."""
+        near = (units_left >= 0) & (units_left <= self._landing + self._shortest) & self.finish
+        rows = near.nonzero()[0].tolist()
+        return np.array([row for row in rows if in_code(self._text(row))], np.int64)
 
     def _enough(self, units_left: Integers, stopped: Booleans) -> Booleans:
         """Return which of the rows that have `stopped` are finished texts without space for another sentence: (rows,).
@@ -230,8 +241,8 @@ class LengthConstraint:
         unlikely = scores[index] < (best[index] + _LIKELY_PIECE)[:, None]
         tables.ban(kept, index, unlikely & ~tables.is_full_stop)
 
-    def _bonus(self, units_left: Integers) -> NDArray[np.float32] | None:
-        """Return nats for each plain full stop, (rows, stops), or None if all are 0.
+    def _bonus(self, units_left: Integers, code: Integers) -> NDArray[np.float32] | None:
+        """Return nats for each plain full stop, (rows, stops), or None if all are 0; 0 in the rows of `code`.
 
         Above 0 where the text may end after it near the maximum, below 0 where no whole sentence would fit after it.
         """
@@ -243,6 +254,7 @@ class LengthConstraint:
         stump = ~may_end & (after > 0) & (after < self._shortest)
         nearness = (1 - after.astype(np.float32) / np.float32(self._landing)).clip(0, 1)
         bonus = (_FAVOUR * nearness * may_end - _DISFAVOUR * stump).astype(np.float32)
+        bonus[code] = 0
         return bonus if bonus.any() else None
 
     # ---- add, drop and reorder rows

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..length.blocks import block_ends, in_code
+from ..length.blocks import block_ends, breaks_off, in_code
 from ..length.budget import Budget
 from ..length.sentences import finished, finished_ends
 
@@ -83,7 +83,10 @@ def _is_complete(draft: Draft, whole: str, last: str) -> bool:
         return False
     if last and whole.endswith(last):
         return True  # a full stop after it may be likelier, but the source has none
-    return finished(whole) or block_ends(whole)[-1:] == [len(whole)] or draft.end_ratio >= MIN_AGREEMENT
+    if finished(whole) or block_ends(whole)[-1:] == [len(whole)]:
+        return True
+    # An end that is the model's best token is its own; a less likely one must not break the text off.
+    return draft.end_ratio >= MIN_AGREEMENT and (draft.end_ratio >= 1 or not breaks_off(whole))
 
 
 def _without_stop(draft: Draft, whole: str) -> str:

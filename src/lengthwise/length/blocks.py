@@ -10,11 +10,15 @@ from itertools import islice
 
 import regex
 
+from .sentences import finished, left_open
 from .weak_words import WEAK_WORDS, language_of
 
 _ITEM = regex.compile(r"([ \t>]*)(?:[-*+•–]|[(]?(?:\d{1,3}|\p{L})[.)])[ \t]+(?=\S)")
 _RULE = regex.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
-_DANGLING = regex.compile(r"[:,;([{/&–—-]\Z|\.\.\.\Z|…\Z")
+_DANGLING = regex.compile(r"[:,;([{/&=–—-]\Z|\.\.\.\Z|…\Z")
+_OPEN_LINE = regex.compile(
+    r"[ \t>]*(?:\#{1,6}[ \t].*|\|.*|(?:[-*+•–]|[(]?(?:\d{1,3}|\p{L})[.)])[ \t]*)"
+)  # a heading, a row, a mark
 _PAIRS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "“”", "«»")
 _EVEN = ("**", '"', "`")
 _FENCE = regex.compile(r"```|(?m:^)(?:[ \t>]|[-*+•][ \t])*~~~")
@@ -62,6 +66,25 @@ def may_end_item(text: str) -> bool:
     return _is_whole(lines[-1]) and not _hangs(lines) and not in_code(text)
 
 
+def ends_in_block(text: str) -> bool:
+    """Return whether `text` ends inside a block of code, or its last paragraph has an item of a list or a table row."""
+    lines = text.rstrip().rpartition("\n\n")[2].split("\n")
+    return in_code(text) or any(line.lstrip().startswith("|") or _ITEM.match(line) is not None for line in lines)
+
+
+def breaks_off(text: str) -> bool:
+    """Return whether the end of `text` shows that it goes on: an open bracket, a comma, a heading, a part of a row.
+
+    >>> breaks_off("Yes"), breaks_off("Yes,"), breaks_off("Yes\n\n## Why"), breaks_off("1. Milk\n2.")
+    (False, True, True, True)
+    """
+    text = text.rstrip()
+    last = text.rpartition("\n")[2]
+    if in_code(text) or left_open(text) or _DANGLING.search(text):
+        return True
+    return last != text and _OPEN_LINE.fullmatch(last) is not None and not may_end_block(text)
+
+
 def in_code(text: str) -> bool:
     """Return whether `text` ends inside a fenced block of code."""
     return bool(_open_fence(text))
@@ -102,7 +125,7 @@ def _is_whole(line: str) -> bool:
     if item is None:
         return False
     bare = line[item.end() :].rstrip()
-    if _DANGLING.search(bare):
+    if _DANGLING.search(bare) or (bare.endswith((".", "!", "?")) and not finished(bare)):
         return False
     paired = all(bare.count(pair[0]) == bare.count(pair[1]) for pair in _PAIRS)
     return paired and all(bare.count(mark) % 2 == 0 for mark in _EVEN)

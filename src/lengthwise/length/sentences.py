@@ -66,7 +66,7 @@ _STRAIGHT_RIGHT = regex.compile(r"\"(?!\w)")
 
 _SPACED = ".!?…"  # these need white space after them to end a sentence; 。 and । do not
 # Nine levels at most: without a limit, the time for a long chain ("1.1.1.1…") is quadratic in its length.
-_MARKER = r"[(]?(?:\d{1,3}(?:\.\d{1,2}){0,8}|\p{Latin}|[ivx]{1,4}|[IVX]{1,4})[.)](?=\s|\Z)"
+_MARKER = r"[(]?(?:\d{1,3}(?:\.\d{1,2}){0,8}|\p{Latin}|[ivx]{1,4}|[IVX]{1,4})[.)](?=[\s_]|\*\*|\Z)"
 _ITEM = r"(?m:^)[ \t>]*(?:[-*+•–][ \t]+)?"
 _EVENT = regex.compile(
     r"(?P<fence>```[\s\S]*?(?:```|\Z)|(?m:^)[ \t>]*~{3,}+[\s\S]*?(?:\n[ \t>]*~{3,}+|\Z))"
@@ -97,7 +97,10 @@ _INITIAL = regex.compile(r"[\p{Lu}\p{Arabic}\p{Hebrew}]")
 _THEN_NUMBER = regex.compile(r"\s+[#(]?\d")
 _THEN_ABBREVIATION = regex.compile(r"\s+\p{L}{1,3}\.")
 _THEN_ORDINAL_NOUN = regex.compile(rf"\s+(?:{_AFTER_ORDINAL})")
-_WORD = regex.compile(r"\w")
+_WORD = regex.compile(r"[^\W_]")
+# Punctuation behind these ends no sentence: "def f(x):.", "x = .", a full stop alone in its line; "..", "?.".
+_BEHIND_OPEN = regex.compile(r"(?:[:,;=/&|<–—：，；、-]|(?m:^))[^\S\n]*\Z")
+_NO_FINAL = regex.compile(r"\.\.|[^.]*[!?]\.")
 
 
 def finished(text: str) -> bool:
@@ -109,13 +112,26 @@ def finished(text: str) -> bool:
     return finished_ends(text)[-1:] == [len(text.rstrip())]
 
 
+def left_open(text: str) -> bool:
+    """Return whether a bracket, a quotation or bold type is open at the end of `text`.
+
+    >>> left_open("He (and"), left_open("He (and she) came")
+    (True, False)
+    """
+    return bool(_scan(text.rstrip())[1])
+
+
 def finished_ends(text: str) -> list[int]:
     """Return every offset where `text` could stop as a finished text; `text[:end]` has no white space at its end.
 
     >>> finished_ends("Pi is 3.14. So says Dr. Who! And th")
     [11, 28]
     """
-    text = text.rstrip()
+    return _scan(text.rstrip())[0]
+
+
+def _scan(text: str) -> tuple[list[int], Counter[str]]:
+    """Return the finished ends of `text`, and the marks that are open after it."""
     ends: list[int] = []
     opened: Counter[str] = Counter()  # marks opened and not yet closed; no zeros, so empty means balanced
     at = searched = 0
@@ -128,12 +144,14 @@ def finished_ends(text: str) -> list[int]:
                 worded, searched = False, at
         elif event["paragraph"]:
             opened.clear()  # a mark left open in a paragraph is an error, or the next paragraph opens it again
-        elif event["bold"]:
-            opened["**"] += 1
+        elif event["marker"]:
+            searched = at  # the number of an item is no word of it: "1. ___."
+            if event["bold"]:
+                opened["**"] += 1
         elif event["mark"]:
             _note(text, start, event["mark"], opened)
         elif event["final"]:
-            bare = opened[text[start - 1 : start]] > 0  # "[...]", "(?)"
+            bare = opened[text[start - 1 : start]] > 0 or _is_stray(text, start, at)  # "[...]", "(?)"
             stop, at = at, _close(text, at, opened)
             worded = worded or _WORD.search(text, searched, start) is not None
             searched = start
@@ -143,7 +161,15 @@ def finished_ends(text: str) -> list[int]:
                     at = smile.end()
                     ends.append(at)
                 worded, searched = False, at
-    return ends
+    return ends, opened
+
+
+def _is_stray(text: str, start: int, stop: int) -> bool:
+    """Return whether the punctuation `text[start:stop]` stands where a sentence cannot end, as in "Flour,."."""
+    final = text[start:stop]
+    if _NO_FINAL.fullmatch(final):
+        return True
+    return not final.startswith(("...", "…")) and _BEHIND_OPEN.search(text, max(0, start - 8), start) is not None
 
 
 def _is_closed_block(text: str, start: int, end: int) -> bool:
