@@ -282,9 +282,9 @@ def test_rare_ways_to_write_a_text(name, text, texts):
     assert [entry.text for entry in again.entries] == [text + " è" for text in texts]
 
 
-@pytest.mark.parametrize("times", ["", '00:00:03,000 "-> 00:00:04,000\n'])
-def test_a_cue_with_broken_times_is_an_error(times):
-    text = f"1\r\n00:00:01,000 --> 00:00:02,000\r\nA\r\n\r\n2\r\n{times}B\r\n"
+@pytest.mark.parametrize("rest", ["", "B\r\n", '00:00:03,000 "-> 00:00:04,000\r\nB\r\n'])
+def test_a_cue_with_broken_times_is_an_error(rest):
+    text = f"1\r\n00:00:01,000 --> 00:00:02,000\r\nA\r\n\r\n2\r\n{rest}"
     with pytest.raises(FormatError, match=r"a\.srt:5: the cue 2 has no line of times"):
         read_text("a.srt", text)
     years = "1\n00:00:01,000 --> 00:00:02,000\nIn\n\n1984\nB\n\n2\n00:00:03,000 --> 00:00:04,000\nC\n"

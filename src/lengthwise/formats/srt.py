@@ -46,7 +46,7 @@ def _lost_times(words: str, number: int, following: list[re.Match[str] | None]) 
     """Return where the next number is in the text of a cue, which means that the times of the next cue are broken."""
     if any(one and int(one["number"]) == number + 1 for one in following):
         return None
-    found = re.search(rf"\n[ \t]*\n[ \t]*(?={number + 1}[ \t]*\n)", words)
+    found = re.search(rf"\n[ \t]*\n[ \t]*(?={number + 1}[ \t]*(?:\n|\Z))", words)
     return found.end() if found else None
 
 
