@@ -47,6 +47,7 @@ def test_a_negation_goes_only_with_its_clause():
         ("The license must be accepted.", "The license be accepted."),
         ("Engineers have found serious cracks.", "Engineers have serious cracks."),
         ("The value is smaller than or equal to 2.", "The value is smaller than to 2."),
+        ("The value is smaller than or equal to 2.", "The value is smaller than or to 2."),
         ("Type at least 8 characters.", "Type 8 characters."),
         ("It is the most likely cause.", "It is the likely cause."),
         ("You can save it.", "can save it."),

@@ -207,7 +207,7 @@ def _word_cost(pieces: Sequence[Piece], place: int, headline: bool) -> float:
         return HEADLINE_ARTICLE if headline else ARTICLE if place == 0 else INNER_ARTICLE
     if word in words.AUXILIARIES:  # "must (be) smaller" is no English, "(must) be accepted" means something else
         return HEADLINE_AUXILIARY if headline and word in _BE else NEVER
-    if word in words.COMPARING:
+    if word in words.COMPARING or (word == "equal" and before is not None and before.lower == "or"):
         return NEVER
     if words.is_adverb(pieces[place]):
         return DEGREE if word in words.DEGREES else ADVERB
