@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lengthwise.length.units import UNITS
 from lengthwise.shortening.shortener import Shortened
 
 sync = pytest.importorskip("playwright.sync_api")
@@ -120,7 +121,7 @@ def test_tabs_and_unit_by_keyboard(page):
     sync.expect(page.locator("#tab-translate")).to_be_hidden()  # no translator is loaded
     page.keyboard.press("ArrowRight")
     sync.expect(page.locator("#tab-write")).to_have_attribute("aria-selected", "true")
-    assert page.locator("#unit option").count() == 8
+    assert page.locator("#unit option").count() == len(UNITS)
 
 
 def test_a_running_text_is_stopped(page, engine, service):
