@@ -43,6 +43,7 @@ CASES = {
         "It rains.¶\n13._",
         "**1.**",
         "**1.** It rains.¶",
+        "Old: **great expectations** 1.",
     ],
     "ellipsis": [
         "And then…¶",

@@ -6,6 +6,7 @@ and `repair.py` chooses what is decoded again.
 """
 
 import codecs
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -30,14 +31,16 @@ from ..scoring.completeness import (
     score_tokens,
     without_bent_words,
 )
-from .endings import Draft
+from .endings import MIN_AGREEMENT, Draft
 from .loops import LoopGuard, loop_tables_of
 from .options import DecodingOptions
+from .paragraph import Paragraph
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
 from .token_choice import TokenChoice, only
 
 Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
+_NUMBER_AND_STOP = re.compile(r"\d\.\Z")
 Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
 
 
@@ -86,7 +89,8 @@ class Decoder:
     def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
         """Return `each` drafts of every request, then their forks. `finish`: near the maximum, favour sentence ends.
 
-        Listeners receive the tokens only if there is one draft. A closed one ends its rows.
+        Listeners receive the tokens only if there is one draft. A closed one ends its rows. All requests are for
+        `prose`, or none.
         """
         batch, rows = self._batch(requests), self._batch([one for one in requests for _ in range(each)])
         steps = max(one.left for one in requests) + 1  # one more for the end token
@@ -99,7 +103,8 @@ class Decoder:
         if options.one_by_one:
             listeners = [one.listener for one in rows.requests]
             constraint, guard = rows.constraint(self.engine.eos, finish), self._guard(rows, options)
-            choice = TokenChoice(self.engine, constraint, sampler, listeners, each == 1, guard)
+            paragraph = Paragraph(rows.meter) if requests[0].prose else None
+            choice = TokenChoice(self.engine, constraint, sampler, listeners, each == 1, guard, paragraph)
             texts = self._steps(batch, rows, options, steps, choice)
             scores = choice.token_scores
             owners += [owners[fork.origin] for fork in choice.forks]
@@ -178,26 +183,36 @@ class Decoder:
         return self._with_line_ends(rows, texts, scores)
 
     def _with_line_ends(self, rows: _Batch, texts: Texts, scores: TokenScores) -> TokenScores:
-        """Return the scores, where the end of a line ends a text that stops in a list item, if it is likely."""
+        """Return the scores, where the end of a line ends a text that stops in a list item, if it is likely.
+
+        If neither it nor the end is likely after a number and a full stop, that is a decimal point, which was forced.
+        """
         newline, ends = token_costs_of(rows.meter, True).newline, set(self.engine.eos)
         if newline is None:
             return scores
         last: dict[int, int] = {}  # for each such row: its number of tokens
+        numbers = set()
         for row, (new, request) in enumerate(zip(texts, rows.requests, strict=True)):
             end = next((i for i, token in enumerate(new) if token in ends), len(new))
             text = spelled(rows.meter, [*request.kept.ids, *new[:end]])[0].rstrip()
-            if end < len(new) and may_end_item(text) and not finished(text):
+            if 0 < end < len(new) and _NUMBER_AND_STOP.search(text):
+                numbers.add(row)
+                last[row] = end
+            elif end < len(new) and may_end_item(text) and not finished(text):
                 last[row] = end
         if not last:
             return scores
         read = [[*texts[row][:end], newline] for row, end in last.items()]  # the last score is that of the new line
         lengths = None if rows.lengths is None else neutral_lengths(self.engine, rows.lengths.select(list(last)))
         own = score_tokens(self.engine, [rows.prompts[row] for row in last], read, lengths)
-        end_ratio = scores.end_ratio.copy()
+        end_ratio, agreement = scores.end_ratio.copy(), scores.agreement.copy()
         for n, (row, end) in enumerate(last.items()):
-            if (likely := float(own.score[n, end])) >= LIKELY_END:
+            likely = float(own.score[n, end])
+            if row not in numbers and likely >= LIKELY_END:
                 end_ratio[row, end] = max(end_ratio[row, end], np.exp(likely))
-        return replace(scores, end_ratio=end_ratio)
+            elif row in numbers and max(end_ratio[row, end], np.exp(likely)) < MIN_AGREEMENT:
+                agreement[row, end - 1] = 0
+        return replace(scores, end_ratio=end_ratio, agreement=agreement)
 
     def _without_length(
         self, rows: _Batch, owners: list[int], options: DecodingOptions, texts: Texts, scores: TokenScores

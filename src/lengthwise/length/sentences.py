@@ -261,7 +261,7 @@ def _is_ordinal(number: str, before: str, by_noun: bool, line_ends: bool) -> boo
         return False
     if before.endswith((":", ";")):
         return not line_ends or number == "1"  # "The answer is: 4."
-    lone = before.endswith((".", "!", "?")) and not {before[:-1], before[:-1].lower()} & (_LEADING | _NUMBERED)
+    lone = before.endswith((".", "!", "?", "**")) and not {before[:-1], before[:-1].lower()} & (_LEADING | _NUMBERED)
     return by_noun or lone
 
 
