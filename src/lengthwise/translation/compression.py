@@ -2,14 +2,15 @@
 
 A search within a limit omits the end of a sentence. Here the omitted words can be anywhere. First every run of a few
 words is dropped alone, to find the length that it saves and the score that it costs. Then several runs are dropped
-together: those that should save enough and cost least.
+together: those that should save enough and cost least. The less must be saved, the shorter the runs are.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from itertools import combinations
 
-MAX_RUN = 4  # words
+MIN_RUN, MAX_RUN = 2, 4  # words of the longest run that is tried: few where little must be saved
 MIN_WORDS = 4  # a sentence with fewer is not compressed
 LONG_SENTENCE = 60  # words; from this length on, not every run is tried
 MAX_RUNS = 3  # dropped together
@@ -30,16 +31,19 @@ DroppedWords = frozenset[int]  # positions in `text.split()`
 Result = tuple[int, float]  # length and score of a translation
 
 
-def runs(text: str) -> list[DroppedWords]:
-    """Return the runs that can be dropped: up to `MAX_RUN` words, at most half of the sentence, without a negation.
+def runs(text: str, excess: float) -> list[DroppedWords]:
+    """Return the runs that can be dropped: at most half of the sentence, without a negation.
 
-    >>> [sorted(dropped) for dropped in runs("Do not open it.")]
+    `excess`: the share of the length that must be saved. Two of the longest runs have that share of the words.
+
+    >>> [sorted(dropped) for dropped in runs("Do not open it.", 0.2)]
     [[0], [2], [3], [2, 3]]
     """
     words = text.split()
     if len(words) < MIN_WORDS:
         return []
-    sizes, step = range(1, min(MAX_RUN, len(words) // 2) + 1), 1 + len(words) // LONG_SENTENCE
+    longest = min(MAX_RUN, max(MIN_RUN, math.ceil(len(words) * excess / 2)), len(words) // 2)
+    sizes, step = range(1, longest + 1), 1 + len(words) // LONG_SENTENCE
     found = [range(first, first + size) for size in sizes for first in range(0, len(words) - size + 1, step)]
     return [frozenset(run) for run in found if not any(_NEGATIONS.search(words[place]) for place in run)]
 

@@ -19,7 +19,7 @@ from .placeholders import STAND_INS, count_placeholders, lost, mask, mend_refere
 from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
 from .records import Hypothesis
 
-MAX_COMBINATIONS = 48  # of dropped runs of words, per sentence
+MAX_COMBINATIONS = 8  # of dropped runs of words, per sentence: of 48, the best was among the first 8
 MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
 Options = list[Hypothesis]
 
@@ -120,7 +120,7 @@ class SentenceSearch:
         if not requests:
             return []
         full = [one for [one] in self._scored([request.free[:1] for request in requests])]
-        single = self._without(requests, [runs(request.text) for request in requests])
+        single = self._without(requests, [_single(*known) for known in zip(requests, full, strict=True)])
         several = self._without(requests, [_combined(*known) for known in zip(requests, full, single, strict=True)])
         found = []
         for request, free, one_run, more_runs in zip(requests, full, single, several, strict=True):
@@ -181,6 +181,12 @@ def _is_torn(request: SentenceRequest, options: Options) -> bool:
     """Return whether the sentence has placeholders and no option both fits and keeps them."""
     found = (violations(request, one) for one in options)
     return bool(count_placeholders(request.text)) and all(one.misfit or one.lost for one in found)
+
+
+def _single(request: SentenceRequest, full: Hypothesis) -> list[DroppedWords]:
+    """Return the runs to drop alone."""
+    length, high = request.line.sentence_length(full), request.share.high
+    return runs(request.text, 0.0 if high is None else 1 - high / length)
 
 
 def _combined(request: SentenceRequest, full: Hypothesis, single: Options) -> list[DroppedWords]:
