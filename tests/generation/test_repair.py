@@ -16,7 +16,7 @@ from lengthwise.generation import decoding, generator, repair, requests, token_c
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.endings import Draft, unforced_ends
 from lengthwise.generation.options import decoding_options
-from lengthwise.generation.repair import ROUNDS, without_block, without_tail
+from lengthwise.generation.repair import ROUNDS, without_tail
 from lengthwise.generation.streaming import SentenceStreamer
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
@@ -107,62 +107,11 @@ def test_what_was_shown_is_kept(byte_bpe):
         assert without_tail(draft, 200, meter.pieces, shown).reach[-1] >= shown
 
 
-# ---- leaving a list, a table or code
-
-
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("Buy this:\n- Flour\n- Milk\n- Eggs and a long loaf of bread", "Buy this:\n- Flour\n- Milk\n\n"),
-        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | a very long cell", "| a | b |\n|---|---|\n| 1 | 2 |\n\n"),
-        ("It is so. Here is code:\n\n```\nx = 1\ny = 2\nz = ", "It is so.\n\n"),
-        ("```\nx = 1\ny = 2\nz = ", ""),
-        ("- A\n- Egg", None),  # no room for a sentence
-        ("- Flour\n- " + 140 * "x", None),  # too much would be written again
-    ],
-)
-def test_a_text_leaves_a_block_after_a_whole_part_of_it(text, kept):
-    pieces = [bytes([n]) for n in range(128)] + [b"\n\n"]
-    ids = list(text.encode())
-    draft = Draft(text, range(1, len(text) + 1), [1.0] * len(text), 0.0, 0.0, ids)
-    found = without_block(draft, pieces)
-    assert (None if found is None else b"".join(pieces[n] for n in found.ids).decode()) == kept
-    if found is not None:
-        assert len(found.reach) == len(found.agreement) == len(found.ids)
-        assert list(found.reach[-1:]) == ([len(kept)] if kept else [])
-        assert list(found.agreement[-1:]) == ([0.0] if kept else [])  # the blank line is not the model's own
-    if kept:
-        assert without_block(draft, pieces, shown=len(kept)) is None
-        assert without_block(draft, pieces[:-1]).ids[-2:] == [10, 10]  # two line ends
-        assert without_block(draft, pieces[:10]) is None  # no token for a line end
-
-
-def test_a_list_that_does_not_end_at_its_length_is_left_for_a_sentence(byte_bpe, monkeypatch):
-    said = LISTED + "It is a cold day. The fox has the dog. The fox is quick. The dog is a dog. It is lazy. "
-    prose, decoded = [], decoding.Decoder.drafts
-
-    def listen(self, requests, *args, **options):
-        prose.append(requests[0].prose)
-        drafts = decoded(self, requests, *args, **options)
-        for one in requests:
-            if one.prose:
-                new = [draft.text[one.kept.reach[-1] if one.kept.ids else 0 :] for draft in drafts[one.place]]
-                assert all("\n" not in text and text[:1].isupper() for text in new)
-        return drafts
-
-    monkeypatch.setattr(decoding.Decoder, "drafts", listen)
-    writer = Writer(talking(tiny("llama", byte_bpe), byte_bpe, said), byte_bpe)
-    written = [writer.write("- A dog\n", f"exactly {n} chars")[0] for n in range(70, 90, 2)]
-    assert any(prose)
-    assert all(one.fits for one in written)
-
-
 # ---- ends of list items
 
 
 @pytest.mark.parametrize("budget", [f"exactly {n} words" for n in (6, 9, 10, 13)])
-def test_a_text_may_end_with_a_list_item_where_its_line_would_end(byte_bpe, budget, monkeypatch):
-    monkeypatch.setattr(repair, "ends_in_block", lambda text: False)  # the list is not left
+def test_a_text_may_end_with_a_list_item_where_its_line_would_end(byte_bpe, budget):
     writer = Writer(talking(tiny("llama", byte_bpe), byte_bpe, LISTED), byte_bpe)
     [written] = writer.write("- A dog\n", budget)
     assert written.fits

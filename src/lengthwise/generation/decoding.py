@@ -34,7 +34,6 @@ from ..scoring.completeness import (
 from .endings import MIN_AGREEMENT, Draft
 from .loops import LoopGuard, loop_tables_of
 from .options import DecodingOptions
-from .paragraph import Paragraph
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
 from .token_choice import TokenChoice, only
@@ -89,8 +88,7 @@ class Decoder:
     def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
         """Return `each` drafts of every request, then their forks. `finish`: near the maximum, favour sentence ends.
 
-        Listeners receive the tokens only if there is one draft. A closed one ends its rows. All requests are for
-        `prose`, or none.
+        Listeners receive the tokens only if there is one draft. A closed one ends its rows.
         """
         batch, rows = self._batch(requests), self._batch([one for one in requests for _ in range(each)])
         steps = max(one.left for one in requests) + 1  # one more for the end token
@@ -103,8 +101,7 @@ class Decoder:
         if options.one_by_one:
             listeners = [one.listener for one in rows.requests]
             constraint, guard = rows.constraint(self.engine.eos, finish), self._guard(rows, options)
-            paragraph = Paragraph(rows.meter) if requests[0].prose else None
-            choice = TokenChoice(self.engine, constraint, sampler, listeners, each == 1, guard, paragraph)
+            choice = TokenChoice(self.engine, constraint, sampler, listeners, each == 1, guard)
             texts = self._steps(batch, rows, options, steps, choice)
             scores = choice.token_scores
             owners += [owners[fork.origin] for fork in choice.forks]

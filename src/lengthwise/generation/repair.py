@@ -5,7 +5,6 @@ continuation that ends in time, and sampling a few short continuations takes les
 texts. A third of them are complete (exact words), so the first round has few; if none is complete, more tokens are
 removed and more continuations are sampled. A text that has only a maximum is repaired if it has no sentence end at all,
 which is mostly code: of its continuations about a fifth are complete, so they are sampled one by one.
-A list, a table or code seldom ends at an exact length. If that is so, the text leaves it for a paragraph of prose.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
@@ -13,19 +12,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..length.blocks import block_ends, ends_in_block, in_code
-from ..length.sentences import finished_ends
+from ..length.blocks import in_code
 from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
 from .requests import BATCH_TOKENS, Listener, Request
 
 ROUNDS = ((12, 4), (20, 6), (48, 8))  # tokens that are removed, and samples of each text; in this order
 # A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
-LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 2))
+LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
 MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed
-SHORTEST_PROSE, LONGEST_PROSE = 12, 128  # tokens of a paragraph in place of the rest of a block
-# The most tokens of a first draft that all rounds together remove, unless there is only a maximum.
-DEEPEST = sum(tail for tail, _ in ROUNDS)
+DEEPEST = sum(tail for tail, _ in ROUNDS)  # the most tokens of a first draft that all rounds together can remove
 SEED_STEP = 7_919  # between the seeds of a text's candidates
 
 Drafts = dict[int, list[Draft]]  # by the place of the request
@@ -65,10 +61,9 @@ def repair(
     yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
-    least = {one.place: 0 if one.budget.is_limit else len(drafts[one.place][0].ids) - DEEPEST for one in requests}
     for number in range(len(ROUNDS)):
         incomplete: list[Request] = []
-        again: dict[tuple[int, bool], list[Request]] = {}  # by the number of samples, and whether they are prose
+        again: dict[int, list[Request]] = {}  # by the number of samples
         for request in requests:
             ending, draft = best(request, drafts[request.place])
             if request.closed or not request.repairs or (ending.fits and ending.complete):
@@ -77,61 +72,28 @@ def repair(
                 continue  # the limit of tokens excludes the minimum, for other endings too
             incomplete.append(request)
             tail, samples = (LIMIT_ROUNDS if request.budget.is_limit else ROUNDS)[number]
-            # Another end of a line does not complete a block of code.
-            removed = ROUNDS[-1][0] if in_code(draft.text) and not request.budget.is_limit else tail
-            leaves = number > 0 and ends_in_block(draft.text)
-            removed = min(removed, max(1, len(draft.ids) - least[request.place]))
-            kept = without_block(draft, pieces, request.shown, least[request.place]) if leaves else None
-            prose, kept = kept is not None, kept or without_tail(draft, removed, pieces, request.shown)
-            again.setdefault((samples, prose), []).append(
+            if number < len(ROUNDS) - 1 and not request.budget.is_limit and in_code(draft.text):
+                continue  # another end of a line does not complete a block of code
+            kept = without_tail(draft, tail, pieces, request.shown)
+            again.setdefault(samples, []).append(
                 replace(
                     request,
                     kept=kept,
-                    prose=prose,
                     listener=None if request.listener is None else _Closing(request.listener),
                     # One very long row would delay the batch.
-                    limit=min(request.limit, max(len(draft.ids), len(kept.ids) + tail) + MORE_TOKENS),
+                    limit=min(request.limit, len(kept.ids) + tail + MORE_TOKENS),
                     # Without sampling the first draft depends on no seed, so its repair must not either.
                     seed=(request.seed if options.sampling else 0) + tail,
                 )
             )
         requests = incomplete
-        for (samples, _), some in again.items():
+        for samples, some in again.items():
             each = max(1, min(samples, batch_size, BATCH_TOKENS // max(one.start for one in some)))
             for batch in batches(some, each):
                 for first in range(0, samples, each):
                     seeded = [replace(one, seed=one.seed + SEED_STEP * first) for one in batch]
                     for place, more in decode(seeded, min(each, samples - first), sampled).items():
                         drafts[place] += more
-
-
-def without_block(draft: Draft, pieces: Sequence[bytes], shown: int = 0, least: int = 0) -> Draft | None:
-    """Return `draft` up to the last finished sentence, item or row that leaves room for a paragraph after it.
-
-    A blank line follows it. None if there is no such place, if the paragraph would be long, or if less than the first
-    `least` tokens would be kept.
-    """
-    text, size = draft.text, len(draft.ids)
-    for end in sorted({0, *finished_ends(text), *block_ends(text)}, reverse=True):
-        cut = bisect_left(draft.reach, end) + 1 if end else 0
-        rest = text[end : draft.reach[cut - 1]] if end else "\n\n"
-        if size - cut < SHORTEST_PROSE or not "\n\n".startswith(rest):
-            continue
-        more = _line_ends(2 - len(rest), pieces)
-        if end < shown or cut < least or size - cut > LONGEST_PROSE or more is None:
-            return None
-        reach = [*draft.reach[:cut], *range(end + 3 - len(more), end + 3)]
-        agreement = [*draft.agreement[:cut], *[0.0] * len(more)]  # a line end here was forced
-        return replace(draft, reach=reach, agreement=agreement, ids=[*draft.ids[:cut], *more])
-    return None
-
-
-def _line_ends(number: int, pieces: Sequence[bytes]) -> list[int] | None:
-    """Return the tokens of so many line ends; None if the vocabulary has none."""
-    together, line_end = number * b"\n", b"\n"
-    if not number or together in pieces:
-        return [pieces.index(together)] if number else []
-    return number * [pieces.index(line_end)] if line_end in pieces else None
 
 
 def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0) -> Draft:

@@ -51,7 +51,6 @@ class Request:
     kept: Draft = EMPTY  # the first part of the text, which decoding continues
     listener: Listener | None = None
     repairs: bool = True  # an ending that is not complete is decoded again
-    prose: bool = False  # decoding continues with one paragraph: no list, table or code
 
     @property
     def shown(self) -> int:

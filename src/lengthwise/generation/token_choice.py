@@ -23,7 +23,6 @@ from ..engines.sampling import SeededSampler
 from ..scoring.completeness import TokenScores, agreement
 from .endings import MIN_AGREEMENT
 from .loops import LoopGuard
-from .paragraph import Paragraph
 from .requests import Listener
 
 FORKS = 4  # of a row in each step, at most
@@ -46,9 +45,8 @@ class TokenChoice:
         listeners: Sequence[Listener | None] = (),
         tell: bool = True,
         guard: LoopGuard | None = None,
-        paragraph: Paragraph | None = None,
     ) -> None:
-        self.constraint, self.sampler, self.guard, self.paragraph = constraint, sampler, guard, paragraph
+        self.constraint, self.sampler, self.guard = constraint, sampler, guard
         self.starts: Sequence[int] = ()  # how many tokens are before the first one of each row; none: no forks
         self.closes_blocks = False  # whether texts that end with a list item or a closing fence are recorded as forks
         self._listeners = {place: one for place, one in enumerate(listeners) if one is not None}
@@ -74,8 +72,6 @@ class TokenChoice:
         if self.guard is not None:
             scores = self.guard.apply(scores)
         kept = self.constraint.apply(scores)
-        if self.paragraph is not None:  # after the budget: a token that it leaves counts as forced, if it is unlikely
-            kept = self.paragraph.apply(kept, first=self.steps == 0)
         token = kept.argmax(1) if self.sampler is None else self.sampler(kept, self.steps)
         closing = converter(scores)(self._closing) if self._closing.any() else None  # seldom: it is copied to a GPU
         if closing is not None:

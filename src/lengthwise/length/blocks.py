@@ -66,12 +66,6 @@ def may_end_item(text: str) -> bool:
     return _is_whole(lines[-1]) and not _hangs(lines) and not in_code(text)
 
 
-def ends_in_block(text: str) -> bool:
-    """Return whether `text` ends inside a block of code, or its last paragraph has an item of a list or a table row."""
-    lines = text.rstrip().rpartition("\n\n")[2].split("\n")
-    return in_code(text) or any(line.lstrip().startswith("|") or _ITEM.match(line) is not None for line in lines)
-
-
 def breaks_off(text: str) -> bool:
     """Return whether the end of `text` shows that it goes on: an open bracket, a comma, a heading, a part of a row.
 
