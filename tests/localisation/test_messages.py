@@ -41,6 +41,10 @@ def translated(text, words=(), target="hr", **context):
             "{n, plural, one {IT''S '{'#'}'} few {Y} other {Z #}}",
         ),
         ("#1: {n, plural, one {a} few {b} other {c}}", "#1: {n, plural, one {A} few {B} other {C}}"),
+        (  # both plurals have the same number
+            "{n} {n, plural, one {file} other {files}} {n, plural, one {is} other {are}} hidden",
+            "{n, plural, one {{n} FILE IS HIDDEN} few {{n} FILES ARE HIDDEN} other {{n} FILES ARE HIDDEN}}",
+        ),
         (
             "No #1: {n, plural, one {a} few {b} other {#}}",
             "{n, plural, one {NO '#'1: A} few {NO '#'1: B} other {NO '#'1: #}}",

@@ -80,9 +80,25 @@ def _with_context(message: Message, in_offset: bool = False) -> Message:
     at = message.index(choices[0])
     before, choice, after = message[:at], choices[0], message[at + 1 :]
     branches = (
-        replace(one, message=inner(choice, _joined((*before, *one.message, *after)))) for one in choice.branches
+        replace(one, message=inner(choice, _joined((*before, *one.message, *_decided(after, choice, one)))))
+        for one in choice.branches
     )
     return (replace(choice, branches=tuple(branches)),)
+
+
+def _decided(message: Message, choice: Choice, branch: Branch) -> Message:
+    """Return the message inside a branch of `choice`: of an equal choice, only the same branch can occur there."""
+    parts: list[Text | Argument | Choice] = []
+    for part in message:
+        same = {one.selector: one for one in part.branches} if isinstance(part, Choice) and _alike(part, choice) else {}
+        parts += same[branch.selector].message if same else (part,)
+    return tuple(parts)
+
+
+def _alike(one: Choice, other: Choice) -> bool:
+    """Return whether two choices of a message always take branches with the same selector."""
+    argument = (one.name, one.kind) == (other.name, other.kind) and not _has_offset(one) and not _has_offset(other)
+    return argument and {b.selector for b in one.branches} == {b.selector for b in other.branches}
 
 
 def _has_offset(choice: Choice) -> bool:
