@@ -87,7 +87,7 @@ def lengthwise(
 
     \b
     lengthwise write "Describe a lighthouse." --length "at most 280 chars"
-    lengthwise shorten article.txt --as headline --length 30,50,75
+    lengthwise shorten article.txt --whole --as headline --length 30,50,75
     lengthwise measure "Où est-il ?"
     lengthwise evaluate smollm2 test.jsonl --length reference:words
     lengthwise models

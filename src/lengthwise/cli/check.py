@@ -81,6 +81,8 @@ def _checker(length: str, against: Path | None, style: "Style | None", encoding:
         if rule.budget.unit == "tokens":
             raise UsageError("check counts without a model; give a length in another unit, such as chars or words")
     rules = read_rules(Path(NAME)) if Path(NAME).is_file() else []
+    if against is not None and not against.is_file():
+        raise UsageError(f"--against {against} is no file; it names the source of the translation that is checked")
     source = {entry.id: entry for entry in read(against, encoding=encoding).entries} if against else None
     return Checker(rule, rules, style, source)
 

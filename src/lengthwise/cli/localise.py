@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Android's folders of translations, such as values-it, values-pt-rBR and values-b+sr+Latn; values-car is for cars.
 _TRANSLATED = re.compile(r"values-(?!car\b)(?:[a-z]{2,3}(?:-r[A-Z]{2})?|b\+\S+)")
+_TEXT_FILES = (".txt", ".md", ".tsv", ".gz")
 _WIDTH = 60  # of an id and of a text in the table
 Work = Callable[[Path, Path, "Progress"], "Localised"]
 
@@ -53,12 +54,13 @@ def is_string_file(path: Path) -> bool:
 
 
 def names_no_file(text: str, out: Path | None) -> bool:
-    """Return whether a text looks like the name of a string file or of a folder, but no such file exists."""
+    """Return whether a text looks like the name of a file or of a folder, but no such file exists."""
     if "://" in text or len(text.split()) != 1:
         return False
     is_folder = text.endswith("/") or ("/" in text and out is not None and not out.suffix)
     with suppress(OSError, ValueError):  # the text is too long for a name
-        return (is_folder or is_string_file(Path(text))) and not Path(text).is_dir()
+        named = is_string_file(Path(text)) or Path(text).suffix.lower() in _TEXT_FILES
+        return (is_folder or named) and not Path(text).is_dir()
     return False
 
 
@@ -75,12 +77,14 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str, *, transl
 
     Each file is read once here, so that a broken one is found before a model is loaded.
     """
-    from ..formats import files_in, formats_of, read
+    from ..formats import files_in, formats_of
 
     if in_place and out:
         raise terminal.UsageError("--in-place writes to FILE itself; give it or --out, not both")
     if not in_place and not out:
-        raise terminal.UsageError(f"--out is missing: the file to write; or give --in-place to change {path} itself")
+        only_out = translates and _in_one_language(path, encoding)
+        or_itself = "" if only_out else f"; or give --in-place to change {path} itself"
+        raise terminal.UsageError(f"--out is missing: the file to write{or_itself}")
     if out and out.exists() and out.samefile(path):
         raise terminal.UsageError(f"--out {out} is FILE itself; give --in-place instead to change it")
     target = out or path
@@ -101,11 +105,19 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str, *, transl
         advice = "JSON, YAML and properties files must be named"
         raise terminal.UsageError(f"no string or subtitle file is in the folder {str(path)!r}; {advice}")
     for pair in found:
-        file = read(pair.file, encoding=encoding or None)
-        if translates and in_place and file.entries and all(entry.source is None for entry in file.entries):
+        one_language = _in_one_language(pair.file, encoding)
+        if translates and in_place and one_language:
             reason = "has one language, so a second run would translate the translations"
             raise terminal.UsageError(f"--in-place: {pair.file} {reason}; give --out")
     return found
+
+
+def _in_one_language(path: Path, encoding: str) -> bool:
+    """Return whether the texts of a file have no sources beside them."""
+    from ..formats import read
+
+    entries = [] if path.is_dir() else read(path, encoding=encoding or None).entries
+    return bool(entries) and all(entry.source is None for entry in entries)
 
 
 def length_rule(budget: "Budget | str | None", min_limit: int = 0) -> "Rule | None":

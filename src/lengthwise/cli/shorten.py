@@ -72,9 +72,8 @@ def shorten(
     Two ways compete for each text: words are left out, or the model rewrites it. Names, numbers, negations and
     placeholders that are left out, and words that are not in the source, are named in a note: in the JSON, and for one
     text on stderr. Each line gives one line of output for each length, with --whole each file; the files of a folder
-    are named before their texts. In a .tsv file, each line has its length in the
-    second column, or in the column with the header "length"; --length applies to lines without one. A text that fits
-    already comes back as it is.
+    are named before their texts. In a .tsv file, each line has its length in the second column, or in the column with
+    the header "length" or "limit"; --length applies to lines without one. A text that fits already comes back as it is.
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
     of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself. Subtitles have the limits of
     --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml.
@@ -94,6 +93,8 @@ def shorten(
     strings = None if tsv or whole else localise.string_files(text, folders=bool(out or in_place))
     if whole and text != "-" and file is None and not Path(text).is_dir():
         raise terminal.UsageError(f"--whole is for a file, a folder or stdin; there is no {text!r}")
+    if text.endswith("/") and Path(text).is_dir() and not (whole or strings):
+        raise terminal.UsageError(f"{text} is a folder; give --whole for its articles, or --out for its string files")
     if file is None and localise.names_no_file(text, out):
         raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
     if not strings and (out or in_place) and file is None and len(text.split()) == 1:

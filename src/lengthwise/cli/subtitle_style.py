@@ -35,7 +35,7 @@ def subtitle_style(
 
 def need_subtitles(found: "list[Pair]", options: str) -> None:
     """Raise if none of the files is a subtitle file, to which these options would apply."""
-    if not any(map(_is_subtitle, found)):
+    if not any(map(is_subtitle, found)):
         raise UsageError(f"{options} are for subtitle files: .srt, .vtt, .ass")
 
 
@@ -44,7 +44,7 @@ def without_finished(found: "list[Pair]", folder: bool) -> "list[Pair]":
 
     In a folder they are skipped, so that the same command resumes an interrupted run; a single file is an error.
     """
-    finished = [pair for pair in found if _is_subtitle(pair) and pair.out != pair.file and pair.out.exists()]
+    finished = [pair for pair in found if is_subtitle(pair) and pair.out != pair.file and pair.out.exists()]
     for pair in finished:
         if not folder:
             raise UsageError(f"--out {pair.out} exists; give --again to replace it, or name another file")
@@ -52,7 +52,7 @@ def without_finished(found: "list[Pair]", folder: bool) -> "list[Pair]":
     return [pair for pair in found if pair not in finished]
 
 
-def _is_subtitle(pair: "Pair") -> bool:
+def is_subtitle(pair: "Pair") -> bool:
     from ..formats import formats_of
 
     return any(one.is_subtitles for one in formats_of(pair.file))

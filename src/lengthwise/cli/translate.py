@@ -15,7 +15,7 @@ from . import bulk, localise, options, terminal
 from .input_lines import FileLines, StdinLines
 from .loading import folder, load
 from .options import argument, flag, integer, option
-from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style, without_finished
+from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
 from .translate_document import check_document, translate_document
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def translate(
 
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
-    column, or in the column with the header "length"; --length applies to lines without one.
+    column, or in the column with the header "length" or "limit"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
     A --document, or a FILE that ends in .md, has paragraphs; --length applies to all of it, or with --per-sentence to
     each sentence. Code, addresses and markup of Markdown are copied. --context needs a model that was trained on
@@ -148,7 +148,7 @@ def translate(
             raise terminal.UsageError("--explain is for one text and a --length")
         terminal.print_explanation(name, "translate", parser.budget, text, as_json)
         return
-    if not (model or strings) and (purpose := good_for(name)):
+    if not model and (not strings or any(map(is_subtitle, found))) and (purpose := good_for(name)):
         terminal.print_message(f"{name} is for {purpose}")
     in_lines = (text == "-" or file is not None) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)

@@ -219,14 +219,16 @@ def _word_cost(pieces: Sequence[Piece], place: int, headline: bool) -> float:
     modifies = following is not None and following.is_word and words.is_content(following)
     if _is_verb(pieces, place) and not (modifies and before is not None and before.lower in _BE):
         return NEVER  # "has (found) cracks"
+    if following is not None and following.lower in words.AUXILIARIES and not headline:
+        return NEVER  # "Only (administrators) can change it"
     return MODIFIER if modifies else HEAD
 
 
 def _is_verb(pieces: Sequence[Piece], place: int) -> bool:
     """Return whether a content word must be the verb or what follows "is": it is the first, or follows a subject."""
-    if place == 0:
-        return len(pieces) > 1 and pieces[1].lower in words.DETERMINERS  # "Saves the file"
     word = pieces[place].lower
+    if place == 0:  # "Saves the file", "Delete messages"
+        return len(pieces) > 1 and (pieces[1].lower in words.DETERMINERS | {"all"} or word in words.IMPERATIVES)
     at = place - 1
     while at and (words.is_adverb(pieces[at]) or words.is_negation(pieces[at])):
         at -= 1

@@ -240,9 +240,14 @@ def _is_sound(source: Source, one: Candidate) -> bool:
 
 
 def _about_source(source: Source, written: list[Written]) -> list[Candidate]:
-    """Return the rewritten texts without those that a small model wrote about something else."""
-    new = {one.text: len(invented(source.text, one.text)) / max(1, len(stems(one.text))) for one in written}
-    return [Candidate(one.text, "rewritten", one.complete) for one in written if new[one.text] <= MAX_INVENTED]
+    """Return the rewritten texts that say what the source says: few new words, and a question stays a question."""
+
+    def is_about(text: str) -> bool:
+        new = len(invented(source.text, text)) / max(1, len(stems(text)))
+        asks = len(source.sentences) == 1 and source.text.rstrip().endswith("?")
+        return new <= MAX_INVENTED and (not asks or text.rstrip().endswith("?"))
+
+    return [Candidate(one.text, "rewritten", one.complete) for one in written if is_about(one.text)]
 
 
 def _styled(one: Candidate, form: Form) -> Candidate:

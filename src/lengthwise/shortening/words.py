@@ -64,6 +64,13 @@ NOT_ADVERBS = _words(
     "apply reply supply family early italy july ally rely fly multiply comply assembly anomaly monopoly daily weekly "
     "monthly yearly friendly lovely lonely likely unlikely elderly deadly belly bully jelly imply"
 )
+IMPERATIVES = _words(  # with which interface strings begin
+    "add allow apply attach cancel change check choose clear click close confirm connect convert copy create delete "
+    "disable disconnect display download drag edit enable enter exit export fill find format go hide import include "
+    "insert install keep load lock make move open paste press print read remove rename replace reset restart restore "
+    "resume run save search select send set share show sign sort specify start stop switch sync tap test try turn "
+    "type undo uninstall unlock update upload use verify view wait write"
+)
 # A sentence that begins with one of these has its main clause after a comma.
 OPENERS = _words(
     "because although though while whereas since when whenever after before until as once if unless to by in on at for "

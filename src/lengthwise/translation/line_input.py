@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from .translator import Translator
 
 
+HEADERS = ("length", "limit")  # of the column with the lengths
+
+
 @dataclass(frozen=True)
 class InputLine:
     """One line of input. A header is copied to the output."""
@@ -44,8 +47,8 @@ class LineParser:
             return InputLine(line, self.budget)
         cells = line.split("\t")
         names = [cell.strip().lower() for cell in cells]
-        if first and "length" in names[1:]:
-            self.column = names.index("length", 1)
+        if first and (known := next((name for name in HEADERS if name in names[1:]), None)):
+            self.column = names.index(known, 1)
             return InputLine(cells[0], is_header=True)
         length = cells[self.column].strip() if len(cells) > self.column else ""
         try:
