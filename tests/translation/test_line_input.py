@@ -22,9 +22,10 @@ def test_columns(unit):
     assert (rows[0].error is None) == bool(unit)
 
 
-def test_a_header_names_the_column_and_stays():
+@pytest.mark.parametrize("name", ["Length", "limit"])
+def test_a_header_names_the_column_and_stays(name):
     parser = LineParser("", "chars", in_columns=True)
-    header, row = parser.parse([("Text\tNote\tLength", None), ("Go.\ta verb\t3", None)])
+    header, row = parser.parse([(f"Text\tNote\t{name}", None), ("Go.\ta verb\t3", None)])
     assert (header.text, header.is_header) == ("Text", True)
     assert (row.text, row.budget, row.is_header) == ("Go.", "at most 3 chars", False)
     assert not parser.parse([("Text\tlength", None)])[0].is_header  # only the first line can be one
