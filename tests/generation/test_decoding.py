@@ -1,6 +1,5 @@
 """Which token is chosen, how far the model agrees with it, and the ways by which an engine decodes."""
 
-import itertools
 import math
 import threading
 from contextlib import contextmanager
@@ -9,7 +8,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bigram_engine import BigramEngine
 from families import tiny
 from lengthwise import CountdownHead, Writer, attach
 from lengthwise.engines.transformers import TransformersEngine
@@ -108,19 +106,6 @@ def test_an_end_of_a_block_is_kept_beside_the_text_that_goes_on(engine, constrai
     if len(texts) > 1 and constraint.code:
         end = texts[1].index(1)
         assert choice.token_scores.agreement[1].tolist()[: end + 1] == pytest.approx([1.0] * end + [math.exp(-2)])
-
-
-@pytest.mark.parametrize(("after", "complete"), [("7", False), ("\n", True), (None, True)])
-def test_a_decimal_point_that_fills_the_length_is_no_full_stop(after, complete, byte_bpe):
-    """After "It is 7." the model writes a digit, a new line, or the end."""
-    engine = BigramEngine(byte_bpe)
-    engine.table -= 30
-    ids = byte_bpe("It is 7.")["input_ids"]
-    chain = [byte_bpe("x")["input_ids"][-1], *ids, 2 if after is None else byte_bpe(after)["input_ids"][-1]]
-    for here, there in itertools.pairwise(chain):
-        engine.table[here, there] = 0
-    [written] = Writer(engine).write("x", "exactly 8 chars")
-    assert (written.text, written.fits, written.complete) == ("It is 7.", True, complete)
 
 
 # ---- options that only `generate` of transformers can carry out

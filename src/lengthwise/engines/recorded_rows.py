@@ -62,6 +62,8 @@ class RecordedRows:
     def _move(self, rows: Tensor) -> None:
         before, self._step = self._step, self._taken(len(rows))
         self._step.copy_rows(before, rows)
+        if before is not self._step:
+            before.release()
 
     def _taken(self, rows: int) -> "_Step":
         return self._steps.take(self, rows, self.ids.shape[1] + 1, bool(self._lengths))
@@ -101,7 +103,7 @@ class RecordedSteps:
         return self._pool
 
     def _forget(self) -> None:
-        """Forget the steps that were used the longest time ago, if all of them take a quarter of the GPU's memory."""
+        """Forget the steps that were used the longest time ago, if all caches take a quarter of the GPU's memory."""
         if self.model.device.type != "cuda":
             return
         allowed = torch.cuda.mem_get_info(self.model.device)[1] // 4
@@ -115,7 +117,8 @@ class _Step:
 
     def __init__(self, model: Any, rows: int, columns: int, pool: Any) -> None:
         self.model, self.rows, self.columns, self._pool = model, rows, columns, pool
-        self.owner: Callable[[], RecordedRows | None] = lambda: None
+        self.owner: Callable[[], RecordedRows | None]  # of the rows that use it
+        self.release()
         device = model.device
         self._column = torch.zeros(1, dtype=torch.long, device=device)
         self._position = torch.zeros(rows, 1, dtype=torch.long, device=device)
@@ -129,6 +132,10 @@ class _Step:
     @property
     def bytes(self) -> int:
         return sum(one.nbytes for layer in self._cache.kept.values() for one in layer)
+
+    def release(self) -> None:
+        """Let another batch use this step."""
+        self.owner = lambda: None
 
     def read_prompts(self, layers: list[Any], mask: Tensor) -> None:
         """Take over the KV cache of the prompts, (rows, columns) of which `mask` is 1 where there is a token."""

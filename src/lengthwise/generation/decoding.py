@@ -6,7 +6,6 @@ and `repair.py` chooses what is decoded again.
 """
 
 import codecs
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,7 +30,7 @@ from ..scoring.completeness import (
     score_tokens,
     without_bent_words,
 )
-from .endings import MIN_AGREEMENT, Draft
+from .endings import Draft
 from .loops import LoopGuard, loop_tables_of
 from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
@@ -39,7 +38,6 @@ from .requests import Request, Requests
 from .token_choice import TokenChoice, only
 
 Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
-_NUMBER_AND_STOP = re.compile(r"\d\.\Z")
 Texts = list[list[int]]  # the new tokens of each row, padded to one length after the end token
 
 
@@ -180,36 +178,26 @@ class Decoder:
         return self._with_line_ends(rows, texts, scores)
 
     def _with_line_ends(self, rows: _Batch, texts: Texts, scores: TokenScores) -> TokenScores:
-        """Return the scores, where the end of a line ends a text that stops in a list item, if it is likely.
-
-        If neither it nor the end is likely after a number and a full stop, that is a decimal point, which was forced.
-        """
+        """Return the scores, where the end of a line ends a text that stops in a list item, if it is likely."""
         newline, ends = token_costs_of(rows.meter, True).newline, set(self.engine.eos)
         if newline is None:
             return scores
         last: dict[int, int] = {}  # for each such row: its number of tokens
-        numbers = set()
         for row, (new, request) in enumerate(zip(texts, rows.requests, strict=True)):
             end = next((i for i, token in enumerate(new) if token in ends), len(new))
             text = spelled(rows.meter, [*request.kept.ids, *new[:end]])[0].rstrip()
-            if 0 < end < len(new) and _NUMBER_AND_STOP.search(text):
-                numbers.add(row)
-                last[row] = end
-            elif end < len(new) and may_end_item(text) and not finished(text):
+            if end < len(new) and may_end_item(text) and not finished(text):
                 last[row] = end
         if not last:
             return scores
         read = [[*texts[row][:end], newline] for row, end in last.items()]  # the last score is that of the new line
         lengths = None if rows.lengths is None else neutral_lengths(self.engine, rows.lengths.select(list(last)))
         own = score_tokens(self.engine, [rows.prompts[row] for row in last], read, lengths)
-        end_ratio, agreement = scores.end_ratio.copy(), scores.agreement.copy()
+        end_ratio = scores.end_ratio.copy()
         for n, (row, end) in enumerate(last.items()):
-            likely = float(own.score[n, end])
-            if row not in numbers and likely >= LIKELY_END:
+            if (likely := float(own.score[n, end])) >= LIKELY_END:
                 end_ratio[row, end] = max(end_ratio[row, end], np.exp(likely))
-            elif row in numbers and max(end_ratio[row, end], np.exp(likely)) < MIN_AGREEMENT:
-                agreement[row, end - 1] = 0
-        return replace(scores, end_ratio=end_ratio, agreement=agreement)
+        return replace(scores, end_ratio=end_ratio)
 
     def _without_length(
         self, rows: _Batch, owners: list[int], options: DecodingOptions, texts: Texts, scores: TokenScores

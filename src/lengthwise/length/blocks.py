@@ -19,6 +19,7 @@ _DANGLING = regex.compile(r"[:,;([{/&=–—-]\Z|\.\.\.\Z|…\Z")
 _OPEN_LINE = regex.compile(
     r"[ \t>]*(?:\#{1,6}[ \t].*|\|.*|(?:[-*+•–]|[(]?(?:\d{1,3}|\p{L})[.)])[ \t]*)"
 )  # a heading, a row, a mark
+_LINES = 40  # by which a language is recognised
 _PAIRS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "“”", "«»")
 _EVEN = ("**", '"', "`")
 _FENCE = regex.compile(r"```|(?m:^)(?:[ \t>]|[-*+•][ \t])*~~~")
@@ -59,7 +60,7 @@ def may_end_block(text: str) -> bool:
 def may_end_item(text: str) -> bool:
     """Return whether `text` ends in a list item that is whole if nothing but another line follows it.
 
-    >>> may_end_item("- Flour\n- Milk"), may_end_item("- Flour\n- Milk and"), may_end_item("Milk")
+    >>> may_end_item("- Flour\\n- Milk"), may_end_item("- Flour\\n- Milk and"), may_end_item("Milk")
     (True, False, False)
     """
     lines = text.rstrip().split("\n")
@@ -69,7 +70,7 @@ def may_end_item(text: str) -> bool:
 def breaks_off(text: str) -> bool:
     """Return whether the end of `text` shows that it goes on: an open bracket, a comma, a heading, a part of a row.
 
-    >>> breaks_off("Yes"), breaks_off("Yes,"), breaks_off("Yes\n\n## Why"), breaks_off("1. Milk\n2.")
+    >>> breaks_off("Yes"), breaks_off("Yes,"), breaks_off("Yes\\n\\n## Why"), breaks_off("1. Milk\\n2.")
     (False, True, True, True)
     """
     text = text.rstrip()
@@ -100,7 +101,7 @@ def _hangs(lines: Sequence[str]) -> bool:
     words = lines[-1].split()[1:]  # without the mark of the item
     if len(words) < 2 or words[-1] not in _HANGING:
         return False
-    others = (word for line in lines for word in _WORD.findall(line.rpartition(" ")[0].lower()))
+    others = (word for line in lines[-_LINES:] for word in _WORD.findall(line.rpartition(" ")[0].lower()))
     return words[-1] in WEAK_WORDS[language_of(others)].hanging
 
 
