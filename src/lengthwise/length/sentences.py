@@ -99,7 +99,7 @@ _THEN_ABBREVIATION = regex.compile(r"\s+\p{L}{1,3}\.")
 _THEN_ORDINAL_NOUN = regex.compile(rf"\s+(?:{_AFTER_ORDINAL})")
 _WORD = regex.compile(r"[^\W_]")
 # Punctuation behind these ends no sentence: "def f(x):.", "x = .", a full stop alone in its line; "..", "?.".
-_BEHIND_OPEN = regex.compile(r"(?:[:,;=&|<：，；、]|(?<=\s)[/–—-]|(?m:^))[^\S\n]*\Z")
+_BEHIND_OPEN = regex.compile(r"(?:[:,;=&|<：，；、]|(?<=[\s\d])[/–—-]|(?m:^))[^\S\n]*\Z")
 _NO_FINAL = regex.compile(r"\.\.|[^.]*[!?]\.")
 
 
