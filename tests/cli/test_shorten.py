@@ -141,6 +141,14 @@ def test_each_file_of_a_folder_has_its_text_and_its_name(shorten, tmp_path):
     assert [json.loads(line)["file"] for line in found.splitlines()] == [name for name, _ in rows]
 
 
+def test_an_error_names_the_only_file(shorten, tmp_path):
+    (tmp_path / "empty.txt").write_text("")
+    code, out, err = shorten(tmp_path / "empty.txt", "--whole", "--length", "40", "--faithful")
+    assert (code, out) == (3, "\n")
+    assert "empty.txt: the file has no text" in err
+    assert "line 1" not in err
+
+
 def test_whole_is_for_files(shorten, tmp_path):
     for place, says in ((TEXT, "--whole is for a file, a folder or stdin"), (tmp_path, "has no .txt and no .md file")):
         code, _, err = shorten(place, "--whole", "--length", "40")

@@ -291,7 +291,13 @@ def test_a_cue_with_broken_times_is_an_error(rest):
     assert [entry.text for entry in read_text("a.srt", years).entries] == ["In\n\n1984\nB", "C"]
 
 
-def test_a_comment_that_is_not_closed_by_a_semicolon_is_found_at_once():
-    text = '"a" = "b" ' + "/* c */ " * 200 + '"d" = "e";'
+def test_a_long_root_key_that_is_no_locale_is_read_at_once():
+    key = "ab" + "_a" * 60 + "!"
+    assert [entry.id for entry in read_text("a.json", f'{{"{key}": {{"c": "d"}}}}').entries] == [f"{key}.c"]
+
+
+@pytest.mark.parametrize("comments", ["/* c */ " * 200, "/" * 200 + "\n", "// c\n" * 200])
+def test_a_missing_semicolon_before_comments_is_found_at_once(comments):
+    text = f'"a" = "b" {comments}"d" = "e";'
     with pytest.raises(FormatError, match=":1: expected"):
         read_text("a.strings", text)

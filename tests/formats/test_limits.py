@@ -48,6 +48,11 @@ from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
         ("If possible keep it below 20 characters", 19, "chars", "below 20 characters"),
         ("Shown when idle (at most 9 characters)", 9, "chars", "at most 9 characters"),
         ("%s is the name. Max 30 characters.", 30, "chars", "Max 30 characters"),
+        ("Shown when idle - max 30 characters", 30, "chars", "max 30 characters"),
+        ("Shown when idle—max 30 characters", 30, "chars", "max 30 characters"),
+        ("%s: the name, limit to 20 characters", 20, "chars", "limit to 20 characters"),
+        ("Greeting with {name} up to 20 characters", 20, "chars", "up to 20 characters"),
+        ("Costs $5, max 30 characters", 30, "chars", "max 30 characters"),
     ],
 )
 def test_words(comment, number, unit, said):
@@ -55,6 +60,13 @@ def test_words(comment, number, unit, said):
     line = 3 + comment.count("\n", 0, comment.find("at most")) if "\n" in comment else 3
     assert (limit.high, limit.unit, limit.said, limit.file, limit.line) == (number, unit, said, "a.po", line)
     assert not limit.each_line
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("first", ["Title shown when the list is empty", "Greeting with {name}", "%d is the count"])
+def test_a_condition_ends_with_its_line(first, end):
+    [limit] = limits_in(f"{first}{end}At most 20 chars", "a.po", 3)
+    assert (limit.high, limit.line) == (20, 4)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +82,10 @@ def test_words(comment, number, unit, said):
         "max-length:0",
         "Error shown when the password has less than 8 characters",
         "Shown if the name is shorter than 3 characters",
+        "if the name has less than 3 characters",
         "%1$s is a name of up to 20 characters",
+        "%s is up to 20 characters",
+        "$name has at most 20 characters",
     ],
 )
 def test_these_are_no_limits(comment):

@@ -79,7 +79,7 @@ class WholeFiles(_Lines):
         self.files: list[Path | None] = [None if place == "-" else folder]
         if place != "-" and folder.is_dir():
             self.files = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in (".txt", ".md")]
-        self.names = [file.name for file in self.files if file is not None] if len(self.files) > 1 else []
+        self.names = ["stdin" if file is None else file.name for file in self.files]
         self.seen, self.all_seen = len(self.files), True
 
     def text_batches(self, size: int) -> Iterator[list[TextLine]]:

@@ -270,7 +270,7 @@ def _shorten_lines(
                         print(line.text, flush=True)
                     continue
                 place = number + n // len(parsers)
-                printer.show(one, names[place] if names else "")
+                printer.show(one, names[place] if len(names) > 1 else "")
                 if not printer.as_json and not (one.fits and one.intact):
                     where = names[place] if names else f"line {place + 1}"
                     terminal.print_message(f"{where}: {one.error or terminal.verdict(one)}")

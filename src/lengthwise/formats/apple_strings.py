@@ -8,8 +8,8 @@ from .limits import limits_in
 
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\""
 _WORD = rf"{_QUOTED}|'(?:[^'\\]|\\.)*'|[\w.$:/-]+"
-_COMMENT = r"(?>/\*.*?\*/)|//[^\r\n]*"  # atomic, so that a missing semicolon is found at once
-_GAP = rf"(?:\s|{_COMMENT})*"  # a comment may also be inside an entry
+_COMMENT = r"(?>/\*.*?\*/|//[^\r\n]*)"  # atomic, as is a gap, so that a missing semicolon is found at once
+_GAP = rf"(?:\s|{_COMMENT})*+"  # a comment may also be inside an entry
 _TOKEN = re.compile(
     rf"(?P<space>\s+)|(?P<comment>{_COMMENT})"
     rf"|(?P<key>{_WORD}){_GAP}(?P<assign>={_GAP}(?P<value>{_WORD}))?{_GAP};",

@@ -138,7 +138,7 @@ class Entry:
         return self.id[: -len(self.form) - 1 - self.id.endswith("]")] if self.form else self.id
 
 
-LOCALE = re.compile(r"[a-z]{2,3}(?:[-_]\w+)*")  # the only root key of a file with one language
+LOCALE = re.compile(r"[a-z]{2,3}(?:[-_]\w+)*+")  # the only root key of a file with one language
 CATEGORIES = ("zero", "one", "two", "few", "many", "other")  # of plurals, by CLDR
 
 

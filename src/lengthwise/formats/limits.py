@@ -22,10 +22,11 @@ _UP_TO = (
 ).replace(" ", r"\s+")
 _BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than".replace(" ", r"\s+")
 # A comment may tell when a text is shown ("if the name has less than 3 characters") or what is put into it ("%s is a
-# name of up to 20 characters"). Such a number is no limit of the text.
+# name of up to 20 characters"). Such a number is no limit of the text. A mark, a dash or a new line ends the clause.
 _CONDITION = re.compile(
-    r"\b(?:when(?:ever)?|whose|unless|if(?!\s+(?:possible|needed|necessary)\b))\s[^,.;:!?()\[\]]*\Z"
-    r"|(?:%(?:\d+\$)?[a-z@]|%\(\w+\)[sd]|\{\w*\}|\$\w+)[^.;!?()\[\]]*\Z",
+    r"(?:\b(?:when(?:ever)?|whose|unless|if(?!\s+(?:possible|needed|necessary)\b))(?=[ \t])"
+    r"|(?:%(?:\d+\$)?[a-z@]|%\(\w+\)[sd]|\{\w*\}|\$[a-z_]\w*)[\"'”’]?[ \t]+(?:is|are|has|have|of)\b)"
+    r"(?:(?!\s[-–]\s)[^,.;:!?()\[\]—\r\n])*\Z",
     re.IGNORECASE,
 )
 _UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
