@@ -17,6 +17,16 @@ from lengthwise.shortening.words import has_subject_and_verb, lacks_main_clause,
         ("When it rains it pours.", "When it rains it pours a lot.", False),
         ("The disk is full.", "If the disk is full, stop.", False),
         ("If so?", "If so, why?", False),
+        ("In 1990 the bridge was closed.", "In 1990, the bridge was closed.", False),
+        ("By default the option is on.", "By default, the option is on.", False),
+        ("In winter it's icy.", "In winter, it's icy.", False),
+        ("In winter the road is icy.", "The road is icy in winter.", False),
+        ("In case the disk is full.", "In case the disk is full, stop.", True),
+        ("By the time it was closed.", "By the time it was closed, all had left.", True),
+        ("In the house that was sold.", "In the house that was sold, she found it.", True),
+        ("On the 3rd of May 1990.", "On the 3rd of May 1990, it was closed.", True),
+        ("With all his free will.", "With all his free will, he stayed.", True),
+        ("When the disk is full.", "When the disk is full, stop.", True),
     ],
 )
 def test_a_clause_that_depends_on_another_one_is_no_sentence(text, source, lacks):
@@ -32,7 +42,16 @@ def test_a_sentence_with_a_subject_needs_a_verb():
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("Opens a dialog to select it.", 4), ("Use this option to save.", 4), ("Opens a file.", 0)]
+    ("text", "size"),
+    [
+        ("Opens a dialog to select it.", 4),
+        ("Use this option to save.", 4),
+        ("Here you can select it.", 3),
+        ("Opens a file.", 0),
+        ("You can lose data if the power fails.", 0),
+        ("This is a warning about the old battery.", 0),
+        ("Used to be open.", 0),
+    ],
 )
 def test_lead_ins(text, size):
     assert lead_in(split_pieces(text)) == size

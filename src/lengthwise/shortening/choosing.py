@@ -114,11 +114,25 @@ def _rated(one: Candidate, source: Source, fluency: Fluency) -> Candidate:
     cost = REWRITING if one.route == "rewritten" else one.cost / max(1, fluency.tokens)
     score = FLUENCY * fluency.mean + COVERAGE * kept
     score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost + STRAIN * strain(one, source, fluency.nats)
-    fragment = any(
-        words.lacks_main_clause(split_pieces(part), source.sentences[0]) for part in split_sentences(one.text)
-    )
-    complete = one.complete and fluency.end >= MIN_END and not fragment
+    complete = one.complete and fluency.end >= MIN_END and not has_fragment(one, source)
     return replace(one, complete=complete, tokens=fluency.tokens, score=score, coverage=kept)
+
+
+def has_fragment(one: Candidate, source: Source) -> bool:
+    """Return whether a rewritten sentence lacks its main clause, which the source sentence it came from has.
+
+    It came from the one that shares most words with it. A sentence of the source is no fragment. Where words were left
+    out, each sentence has been compared with its own source (`leaving_out.py`).
+    """
+    if one.route != "rewritten":
+        return False
+    new = [pieces for part in split_sentences(one.text) if (pieces := split_pieces(part)) not in source.sentences]
+    return any(words.lacks_main_clause(pieces, _closest(pieces, source.sentences)) for pieces in new)
+
+
+def _closest(pieces: Sequence[Piece], sentences: Sequence[Sequence[Piece]]) -> Sequence[Piece]:
+    own = {piece.lower for piece in pieces if piece.is_word}
+    return max(sentences, key=lambda one: len(own & {piece.lower for piece in one}))
 
 
 def strain(one: Candidate, source: Source, nats: Sequence[float]) -> float:

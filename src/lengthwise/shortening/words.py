@@ -76,6 +76,8 @@ OPENERS = _words(
     "because although though while whereas since when whenever after before until as once if unless to by in on at for "
     "with from during despite without through under using"
 )
+# With these a phrase begins that needs no comma: "In winter the road is icy."
+PHRASE_OPENERS = _words("by in on at for with from during despite without through under")
 RELATIVES = _words("which who whom whose that where")
 AUXILIARIES = _words(
     "am is are was were be been being has have had do does did will would can could shall should may might must cannot"
@@ -83,6 +85,9 @@ AUXILIARIES = _words(
 PRONOUNS = _words("i you he she it we they me him us them one there who")
 # Before them a phrase ends.
 BOUNDARY = PREPOSITIONS | CONJUNCTIONS | SUBORDINATORS | RELATIVES | AUXILIARIES
+# After one of these a verb belongs to a clause that depends on another one: "in case it is full", "by the time he has".
+BEFORE_CLAUSE = SUBORDINATORS | RELATIVES | NEED_CLAUSE | _words("what how why case event time moment day way")
+FINITE = AUXILIARIES - _words("be been being")
 NOT_IN_ITEM = BOUNDARY - PREPOSITIONS  # an item of a list that has one of them is a clause
 COMPARING = _words("more most less least fewer")
 REFERRING = _words("he she it they this these his her its their")
@@ -113,8 +118,8 @@ _LEAD_INS = regex.compile(
     r"(?:opens (?:a|the) (?:\w+ )?dialog(?: box| window)? (?:to|where you can|that lets you|in which you can|for)"
     r"|(?:use|select|click|choose|press|mark|enable|check) "
     r"(?:here|(?:this|the) (?:\w+ )?(?:option|dialog|button|box|command|field|icon|tool)) to"
-    r"|click to|(?:here,? )?you can|(?:allows|enables|permits) (?:you|users|the user) to|lets you|used to"
-    r"|it is possible to|(?:please )?note that|please|this is (?:a|an)) "
+    r"|click to|here,? you can|(?:allows|enables|permits) (?:you|users|the user) to|lets you"
+    r"|it is possible to|(?:please )?note that|please) "
 )
 NOT_LAST = (
     DETERMINERS
@@ -183,14 +188,35 @@ def is_name(piece: Piece, first: bool) -> bool:
 def lacks_main_clause(pieces: Sequence[Piece], source: Sequence[Piece]) -> bool:
     """Return whether a sentence is a clause that depends on another one, which the source has: "If it rains."
 
-    Its main clause comes after a comma, unless the source begins in the same way and has none.
+    Its main clause comes after a comma, unless a subject and a verb follow the first phrase, or the source begins in
+    the same way and has no comma.
     """
     if not pieces or any(piece.text in (",", ":", "?") for piece in pieces):
         return False
     first = pieces[0].lower
     if first not in OPENERS and not (first.endswith("ing") and first == source[0].lower):
         return False
+    if _has_clause_after_phrase(pieces):
+        return False
     return first != source[0].lower or any(piece.text == "," for piece in source)
+
+
+def _has_clause_after_phrase(pieces: Sequence[Piece]) -> bool:
+    """Return whether a subject and a finite verb follow the first phrase: "In 1990 the bridge was closed."
+
+    Only auxiliaries and contractions ("it's") surely are finite verbs.
+    """
+    if pieces[0].lower not in PHRASE_OPENERS:
+        return False
+    for place, piece in enumerate(pieces[:-1]):
+        if piece.lower in BEFORE_CLAUSE:
+            return False
+        if place > 1 and is_contraction(piece):
+            return True
+        subject = place > 2 and pieces[place - 1].lower not in DETERMINERS | PREPOSITIONS | CONJUNCTIONS
+        if subject and piece.text in FINITE and pieces[place + 1].is_word:  # "May" is a month; a final "will" is a noun
+            return True
+    return False
 
 
 def has_subject_and_verb(sentence: Sequence[Piece]) -> bool:
