@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import pytest
 
@@ -16,6 +17,8 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
+from lengthwise.constraint.token_costs import token_costs_of
+from lengthwise.length.units import UNITS
 from lengthwise.server import replicas
 
 
@@ -40,6 +43,10 @@ def test_the_arguments(cli, tiny, tmp_path, monkeypatch):
     service = make("cpu")
     assert (service.writer.name, service.limits.queue, service.limits.grace) == (str(tiny), 7, 9)
     assert list(service.translators) == [("en", "it")]
+    made = token_costs_of.cache_info().misses
+    for unit, finish in product(UNITS, (True, False)):
+        token_costs_of(service.writer.meter(unit), finish)
+    assert token_costs_of.cache_info().misses == made  # no request has to make them
     service.close()
     code, out, _ = cli(*args, "--json")
     assert json.loads(out) == {"url": "http://127.0.0.1:80", "models": ["tiny"]}

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from test_onnx import trained_head
 from lengthwise import Writer, attach
 from lengthwise.engines import kv_cache, shared_batch
 from lengthwise.generation.options import decoding_options
+from lengthwise.server.batching import Job, Worker
 
 LENGTHS = ("at most 40 chars", "exactly 9 words", "12-16 tokens", "exactly 30 bytes", "~50 chars")
 SAMPLED = {"do_sample": True, "temperature": 0.9, "top_p": 0.9}
@@ -100,7 +102,9 @@ def test_a_failed_pass_is_the_error_of_all_its_rows_and_of_no_others(engine):
     engine._shared._run = fail
     with ThreadPoolExecutor(2) as pool:
         failed = [pool.submit(one.step, np.array([5])) for one in rows]
-        assert all(isinstance(one.exception(30), MemoryError) for one in failed)
+        errors = [one.exception(30) for one in failed]
+    assert errors[0] is not errors[1]
+    assert all(isinstance(one.__cause__, MemoryError) for one in errors)
     engine._shared._run = step
     engine.prefill([prompt]).step(np.array([5]))
     assert not engine._shared._slots
@@ -128,3 +132,84 @@ def test_prompts_wait_for_room_in_their_order(engine, monkeypatch):
     wide.join(30)
     narrow.join(30)
     assert order == ["wide", "narrow"]
+
+
+class FailsOnce:
+    """A listener that raises an error between two steps."""
+
+    shown, closed, failed = 0, False, False
+
+    def put(self, ids, agreement):
+        if len(ids) == 5 and not self.failed:
+            self.failed = True
+            raise RuntimeError("once")
+
+
+def test_a_job_that_fails_between_steps_leaves_and_can_run_again(engine, monkeypatch):
+    writer = Writer(engine)
+    request = writer.requests.make(0, "The quick dog. ", "at most 30 tokens")
+    monkeypatch.setattr(shared_batch, "PATIENCE", 1000)  # nobody may wait for rows that are lost
+    monkeypatch.setattr(shared_batch, "TOKENS", int(1.5 * len(request.prompt)))  # room for one job
+    engine.share()
+
+    def write(options, requests):
+        yield 0, writer.write_batch(requests, 1, decoding_options(1, 0, {}))[0]
+
+    worker = Worker("tests", batch=4, queue=8, joins=True)
+    jobs = [Job(write, None, replace(request, listener=one)) for one in (FailsOnce(), None)]
+    worker.submit(jobs)
+    first, second = [job.future.result(60) for job in jobs]
+    worker.close()
+    assert jobs[0].payload.listener.failed
+    assert first == second
+    assert not engine._shared._inside
+
+
+def test_rows_leave_with_an_error_that_is_kept(engine):
+    engine.share()
+    writer = Writer(engine)
+    request = replace(writer.requests.make(0, "The dog. ", "at most 30 tokens"), listener=FailsOnce())
+    with pytest.raises(RuntimeError, match="once") as kept:
+        writer.write_batch([request], 1, decoding_options(1, 0, {}))
+    assert kept.tb  # its frames hold the rows
+    assert not engine._shared._inside
+    assert not engine._shared._slots
+
+
+def test_forks_count_and_rows_that_leave_make_room(engine, monkeypatch):
+    prompt = engine.prompt_ids("The dog is quick.")
+    monkeypatch.setattr(shared_batch, "TOKENS", 2 * len(prompt))
+    engine.share()
+    rows = engine.prefill([prompt])
+    rows.step(np.array([5]))
+    rows.select(np.array([0, 0]))
+    other = threading.Thread(target=engine.prefill, args=([prompt],), daemon=True)
+    other.start()
+    other.join(0.1)
+    assert other.is_alive()
+    rows.select(np.array([1]))
+    other.join(30)
+    assert not other.is_alive()
+
+
+@pytest.mark.parametrize("when", ["joins", "forks"])
+def test_rows_that_could_not_all_be_added_leave_no_slot(engine, monkeypatch, when):
+    engine.share()
+    shared, prompt = engine._shared, engine.prompt_ids("The dog.")
+    rows, add, added = engine.prefill([prompt] * 2), engine._shared._cache.add, []
+    if when == "forks":
+        rows.step(np.array([5, 6]))
+
+    def fail(*given):
+        added.append(add(*given))
+        monkeypatch.setattr(shared._cache, "add", no_room)
+
+    def no_room(*given):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(shared._cache, "add", fail)
+    with pytest.raises((MemoryError, RuntimeError), match="no room"):
+        rows.step(np.array([5, 6])) if when == "joins" else rows.select(np.array([0, 0, 1, 1]))
+    rows.close()
+    assert added
+    assert not shared._slots

@@ -408,8 +408,14 @@ class Lines:
 
 
 def test_the_model_of_headlines_is_loaded_when_one_is_asked_for(service, monkeypatch):
-    loaded = []
-    service.shortener, service._load_headlines = Lines(), lambda: loaded.append("headlines") or "headlines"
+    loaded, shared = [], []
+
+    def load():
+        loaded.append("headlines")
+        return service.writer
+
+    monkeypatch.setattr(service.writer.engine, "share", lambda: shared.append(True))
+    service.shortener, service._load_headlines = Lines(), load
     monkeypatch.setattr("lengthwise.server.service.Shortener", lambda model, writer: Lines())
     with TestClient(make_app(service)) as client:
         for options, times in (
@@ -419,7 +425,7 @@ def test_the_model_of_headlines_is_loaded_when_one_is_asked_for(service, monkeyp
             ({"form": "headline"}, 1),
         ):
             reply = client.post("/v1/shorten", json={"text": "abcdef", "max_length": "4 chars", **options})
-            assert (reply.json()["data"][0]["text"], len(loaded)) == ("abcd", times)
+            assert (reply.json()["data"][0]["text"], len(loaded), len(shared)) == ("abcd", times, times)
 
 
 def test_translate_and_shorten(service):

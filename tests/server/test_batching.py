@@ -162,3 +162,20 @@ def test_jobs_that_join_begin_while_others_run(work):
     worker.close()
     worker.join(10)
     assert not any(thread.is_alive() for thread in worker._threads)
+
+
+@pytest.mark.parametrize(("error", "runs"), [(ValueError, 1), (OSError, 2)])
+def test_a_job_that_joins_runs_again_unless_the_request_is_wrong(error, runs):
+    begun = []
+
+    def fail(options, payloads):
+        begun.append(payloads)
+        raise error("no")
+        yield
+
+    worker = Worker("tests", batch=4, queue=8, joins=True)
+    [job] = submit(worker, fail, [1])
+    assert isinstance(job.future.exception(30), error)
+    assert len(begun) == runs
+    worker.close()
+    worker.join(10)

@@ -105,6 +105,8 @@ def _service(
     writer = load(model, device, engine=engine)
     loaded = {(source, target): load(name, device, fitted=True, engine=None) for target, name in translators}
 
+    from ..constraint.token_costs import token_costs_of
+    from ..generation.loops import loop_tables_of
     from ..length.units import UNITS
     from ..server.service import Service
     from ..shortening.forms import LANGUAGE_MODEL, WRITERS
@@ -112,7 +114,10 @@ def _service(
 
     with terminal.status("preparing"):
         for unit in UNITS:
-            writer.meter(unit)  # takes a second each, which the first request would wait for
+            meter = writer.meter(unit)  # takes a second each, which the first request would wait for
+            for finish in (True, False):
+                token_costs_of(meter, finish)  # several threads that ask for it first would each make it
+            loop_tables_of(meter)
     headlines = None
     if model == LANGUAGE_MODEL:
         prepare(WRITERS["headline"], device, engine=None)

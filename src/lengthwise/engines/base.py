@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..arrays import converter, to_numpy
 from ..protocols import Tokenizer
 from .beam_search import beam_search
-from .rows import Processor, Rows, SearchResult
+from .rows import Processor, Rows, SearchResult, closing
 
 Ids = Sequence[int]
 Options = Mapping[str, Any]  # decoding options of the engine's own, such as a repetition penalty
@@ -147,8 +147,8 @@ class Engine(Protocol):
             if self.encoder_decoder:
                 raise ValueError(f"{self.name} cannot continue a given text")
             prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
-        rows = self.prefill(prompts, lengths, options, each=beams, max_new_tokens=max_new_tokens)
-        return self._searched(rows, max_new_tokens, processors, beams, sequences, penalty)
+        with closing(self.prefill(prompts, lengths, options, each=beams, max_new_tokens=max_new_tokens)) as rows:
+            return self._searched(rows, max_new_tokens, processors, beams, sequences, penalty)
 
     def _searched(
         self,

@@ -80,7 +80,7 @@ class SlotCache(KVCache):
         self.used = np.append(self.used, filled)
         self._show()
 
-    def move_last(self, row: int) -> None:
+    def remove(self, row: int) -> None:
         """Remove a row; the last one takes its place."""
         last = len(self.used) - 1
         if row != last:

@@ -30,7 +30,10 @@ class Decoder(Protocol):
 
 
 class NumpyRows:
-    """Unfinished texts; see `engines.rows.Rows`. `cache`: the KV cache, with `select` and `can_fork` as rows have."""
+    """Unfinished texts; see `engines.rows.Rows`. `cache`: the KV cache.
+
+    It has `select`, `can_fork` and, if there is something to give back, `close`, as rows have.
+    """
 
     def __init__(
         self,
@@ -68,6 +71,10 @@ class NumpyRows:
         if self._lengths is not None and self._counts is not None:
             self._lengths = self._lengths.select(rows.tolist())
             self._counts.select(rows)
+
+    def close(self) -> None:
+        if hasattr(self._cache, "close"):
+            self._cache.close()
 
     def _forward(self, ids: Sequence[Ids]) -> None:
         """Append ids to each row and compute the scores of the next token."""

@@ -1,8 +1,9 @@
 """Rows: the unfinished texts of an engine, and what a search over them returns."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ..arrays import Array
 
@@ -21,8 +22,8 @@ class SearchResult:
 class Rows(Protocol):
     """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes.
 
-    Two attributes are optional. `can_select` false: rows cannot be selected. `can_fork` true: they can, and are cheap
-    to add, so that decoding tries several tokens.
+    Three attributes are optional. `can_select` false: rows cannot be selected. `can_fork` true: they can, and are cheap
+    to add, so that decoding tries several tokens. `close()`: give back what the rows hold; see `closing`.
     """
 
     @property
@@ -38,3 +39,16 @@ class Rows(Protocol):
 
     def select(self, rows: Array) -> None:
         """Keep these rows in this order. A row that is named twice is forked, one that is not named is dropped."""
+
+
+_Rows = TypeVar("_Rows", bound=Rows)
+
+
+@contextmanager
+def closing(rows: _Rows) -> Iterator[_Rows]:
+    """Close the rows at the end, if they can be closed. After an error, its traceback would keep them."""
+    try:
+        yield rows
+    finally:
+        if hasattr(rows, "close"):
+            rows.close()

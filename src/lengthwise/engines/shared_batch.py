@@ -35,7 +35,7 @@ class Slot:
 class Member:
     """The rows of one thread. It has the methods of a KV cache that rows need.
 
-    `own`: the cache of its prompts, until its rows join; there will be `rows` of them.
+    `own`: the cache of its prompts, until its rows join. `rows`: their number, with forks.
     """
 
     can_fork = True
@@ -53,7 +53,8 @@ class Member:
         if self.slots is None:
             self.order = self.order[rows]
         else:
-            self.slots = self._batch.select(self.slots, rows.tolist())
+            self._batch.select(self.slots, rows.tolist())
+        self._batch.count(self, len(rows))
 
     def step(self, tokens: Integers, states: Integers) -> tuple[Floats, Floats]:
         """Append a token to each row; return its hidden state and its logits."""
@@ -102,6 +103,13 @@ class SharedBatch:
             finally:
                 self._rows.release()
 
+    def count(self, member: Member, rows: int) -> None:
+        """Note how many rows a member has now. Those that wait for room may have it if there are fewer."""
+        with self._changed:
+            fewer, member.rows = rows < member.rows, rows
+            if fewer and self._line:
+                self._changed.notify_all()
+
     def _has_room(self, new: Member) -> bool:
         together = [*self._inside, new]
         return not self._inside or sum(m.rows for m in together) * max(m.longest for m in together) <= TOKENS
@@ -124,8 +132,9 @@ class SharedBatch:
         answer, member.answer = member.answer, None
         assert answer is not None
         if isinstance(answer, Exception):
-            self.leave(member)  # its rows are lost; the error's traceback would keep them
-            raise answer
+            self.leave(member)  # its rows are lost
+            # Several threads must not raise the same object: each adds its frames to the traceback.
+            raise RuntimeError(f"a pass for several texts failed: {answer}") from answer
         return answer
 
     def _complete(self) -> bool:
@@ -150,7 +159,9 @@ class SharedBatch:
         for member in asked:
             if member.own is not None:
                 prompts, member.own = member.own, None
-                member.slots = [self._add(prompts, row) for row in member.order.tolist()]
+                member.slots = []  # one by one: if the memory is full, those that have been added are freed
+                for row in member.order.tolist():
+                    member.slots.append(self._add(prompts, row))
         places = [[slot.place for slot in member.slots or []] for member in asked]
         tokens, states = (np.full(len(self._slots), value) for value in self._padding)
         used, waits = self._cache.used, np.ones(len(self._slots), np.bool_)
@@ -164,15 +175,18 @@ class SharedBatch:
 
     # ---- slots, by threads that hold `_rows`
 
-    def select(self, slots: list[Slot], rows: list[int]) -> list[Slot]:
-        """Return the slots of these rows; a row that is named twice is copied, one that is not named is dropped."""
+    def select(self, slots: list[Slot], rows: list[int]) -> None:
+        """Keep the slots of these rows; a row that is named twice is copied, one that is not named is dropped."""
         with self._rows:
-            found, taken = [], set[int]()
-            for row in rows:
-                found.append(self._add(self._cache, slots[row].place) if row in taken else slots[row])
-                taken.add(row)
-            self._drop([slot for row, slot in enumerate(slots) if row not in taken])
-            return found
+            found, old = [], list(slots)
+            for n, row in enumerate(rows):
+                if row in rows[:n]:
+                    slots.append(self._add(self._cache, old[row].place))  # at once: it is freed even if the next fails
+                    found.append(slots[-1])
+                else:
+                    found.append(old[row])
+            slots[:] = found
+            self._drop([slot for row, slot in enumerate(old) if row not in rows])
 
     def _free(self) -> None:
         with self._changed:
@@ -188,6 +202,6 @@ class SharedBatch:
     def _drop(self, slots: list[Slot]) -> None:
         for slot in slots:
             last = self._slots.pop()
-            self._cache.move_last(slot.place)
+            self._cache.remove(slot.place)
             if last is not slot:
                 self._slots[slot.place], last.place = last, slot.place

@@ -18,6 +18,7 @@ from ..constraint.mask import LIKELY_END, LengthConstraint
 from ..constraint.mixed import MixedConstraint
 from ..constraint.token_costs import token_costs_of
 from ..engines.base import Engine, LengthInputs
+from ..engines.rows import Rows, closing
 from ..engines.sampling import SeededSampler
 from ..length.blocks import may_end_item
 from ..length.meter import Meter
@@ -126,12 +127,17 @@ class Decoder:
             processors = [lambda ids, scores: only(choice(scores), scores)]
             return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids
         each = len(rows.requests) // len(batch.requests)
-        found = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
-        can_select = getattr(found, "can_select", True)
+        made = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
         if not self.engine.encoder_decoder:
             choice.closes_blocks = True
-            if getattr(found, "can_fork", False):
+            if getattr(made, "can_fork", False):
                 choice.starts = [one.start for one in rows.requests]
+        with closing(made) as found:
+            return self._chosen(found, steps, choice)
+
+    def _chosen(self, found: Rows, steps: int, choice: TokenChoice) -> Texts:
+        """Choose a token of each row until all have ended."""
+        can_select = getattr(found, "can_select", True)
         choice(found.scores)
         while not choice.done and choice.steps < steps:
             if can_select and (changed := choice.rearranged()) is not None:

@@ -8,6 +8,7 @@ knows nothing of models or HTTP.
 import math
 import threading
 import time
+import traceback
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -172,7 +173,8 @@ class Worker:
     def _work(self, jobs: list[Job], again: bool = False) -> None:
         """Run a batch. If it fails, run each job again alone, so that one job's error does not reach the others.
 
-        A job that cannot run again, such as a stream whose client has text, receives the error.
+        A job that cannot run again, such as a stream whose client has text, receives the error. So does a job that ran
+        alone and raised a `ValueError`: it would do so again.
         """
         failure: Exception | None = None
         try:
@@ -180,11 +182,13 @@ class Worker:
                 _settle(jobs[place].future.set_result, result)
         except Exception as error:
             failure = error
+            traceback.clear_frames(error.__traceback__)  # their variables are large, and a second run needs the room
         failure = failure or RuntimeError("the batch has no result for this job")
+        helps = len(jobs) > 1 or (self.joins and not again and not isinstance(failure, ValueError))
         for job in jobs:
             if job.future.done():
                 continue
-            if not again and (self.joins or len(jobs) > 1) and job.restart():
+            if helps and job.restart():
                 self._work([job], again=True)
             else:
                 _settle(job.future.set_exception, failure)

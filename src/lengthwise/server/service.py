@@ -126,8 +126,10 @@ class Service:
 
     def _shorten(self, options: tuple[Any, int, bool], lines: list[Line]) -> Iterator[tuple[int, Any]]:
         form, candidates, faithful = options
-        with self._loading:  # several threads may ask for the first headline
-            shortener = self.headliner if form == "headline" and not faithful else self.shortener
+        shortener = self.shortener
+        if form == "headline" and not faithful:
+            with self._loading:  # several threads may ask for the first headline
+                shortener = self.headliner
         assert shortener is not None
         texts, budgets = [text for text, _ in lines], [budget or "" for _, budget in lines]
         return enumerate(shortener.shorten(texts, budgets, form=form, candidates=candidates, faithful=faithful))
@@ -135,7 +137,11 @@ class Service:
     @cached_property
     def headliner(self) -> Shortener | None:
         """The shortener of headlines."""
-        return Shortener(self.writer, self._load_headlines()) if self._load_headlines else self.shortener
+        if self._load_headlines is None:
+            return self.shortener
+        headlines = self._load_headlines()
+        headlines.engine.share()
+        return Shortener(self.writer, headlines)
 
     def _translate(self, pair: tuple[str, str], lines: list[Line]) -> Iterator[tuple[int, Any]]:
         texts, budgets = [text for text, _ in lines], [budget for _, budget in lines]

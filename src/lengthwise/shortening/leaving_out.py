@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..arrays import converter, log_softmax, to_numpy
 from ..engines.base import Engine
+from ..engines.rows import Rows, closing
 from . import words
 from .deletions import Deletion, deletions, skips
 from .pieces import CLOSING, FINAL, OPENING, Piece, capitalised, join_pieces
@@ -247,8 +248,14 @@ def leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]
 def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:
     searches = [_Search(engine, sentence) for sentence in sentences]
     prompts = list(dict.fromkeys(tuple(sentence.prompt) for sentence in sentences))
-    rows = engine.prefill(prompts, max_new_tokens=1024)
     beams = [[_Hypothesis(0, (), (), 0.0, 0.0, 0.0, (), prompts.index(tuple(one.prompt)))] for one in sentences]
+    with closing(engine.prefill(prompts, max_new_tokens=1024)) as rows:
+        _search(rows, searches, beams)
+    return [search.best() for search in searches]
+
+
+def _search(rows: Rows, searches: Sequence[_Search], beams: list[list[_Hypothesis]]) -> None:
+    """Read the sentences to their ends. `beams`: the hypotheses of each search."""
     while True:
         convert, log_probs = converter(rows.scores), log_softmax(to_numpy(rows.scores))
         for number, (search, beam) in enumerate(zip(searches, beams, strict=True)):
@@ -259,7 +266,7 @@ def _leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]
         # The same words after the same prompt are read once, also for several limits of one sentence.
         wanted = _in_place(dict.fromkeys((one.row, one.pending[0]) for beam in beams for one in beam))
         if not wanted:
-            return [search.best() for search in searches]
+            return
         rows.select(convert(np.array([row for row, _ in wanted])))
         rows.step(convert(np.array([token for _, token in wanted])))
         at = {key: row for row, key in enumerate(wanted)}
