@@ -1,5 +1,6 @@
 """What the README and the docs say is so."""
 
+import doctest
 import importlib.util
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src/lengthwise"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -68,6 +70,16 @@ def python_blocks(page: str) -> list[str]:
 
 
 @pytest.mark.real
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(SOURCE.rglob("*.py")) if ">>>" in path.read_text("utf-8")],
+    ids=lambda path: path.stem,
+)
+def test_examples_in_docstrings(path):
+    module = importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
+    assert doctest.testmod(module).failed == 0
+
+
 def test_the_python_example_of_the_readme_runs(capsys):
     exec(python_blocks(README)[0], {})
     assert "True True" in capsys.readouterr().out

@@ -72,7 +72,7 @@ class OnnxEngine(Engine):
             except BaseException:
                 member.close()
                 raise
-            weakref.finalize(rows, member.close).atexit = False  # for rows that nobody closes
+            weakref.finalize(rows, member.close).atexit = False  # for rows that are not closed
         if each > 1:
             rows.select(np.arange(len(prompts)).repeat(each))
         return rows

@@ -39,8 +39,9 @@ class Room(NamedTuple):
 def share(text: str, rooms: Sequence[Room], language: str = "") -> list[tuple[int, int]]:
     """Return the start and end of each cue's part of a text. A text of fewer words than cues is repeated in each.
 
-    >>> [text[a:b] for text in ["Sapevo che un giorno saresti tornata."] for a, b in share(text, [Room(12), Room(24)])]
-    ['Sapevo che', 'un giorno saresti tornata.']
+    >>> text = "Sapevo che un giorno saresti tornata."
+    >>> [text[a:b] for a, b in share(text, [Room(12), Room(24)], "it")]
+    ['Sapevo', 'che un giorno saresti tornata.']
     """
     atoms = split_atoms(text)
     if len(atoms) < len(rooms) or len(rooms) == 1:

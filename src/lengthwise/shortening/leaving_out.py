@@ -212,6 +212,7 @@ def _may_follow(before: Piece, piece: Piece) -> bool:
 def _with_conjunction(kept: Kept, source: Sequence[Piece]) -> Kept:
     """Return the sentence with "and" before the last item of a list whose last items were left out.
 
+    >>> from .pieces import split_pieces
     >>> kept = Kept(tuple(split_pieces("Big cats, dogs.")), (0, 1, 2, 3, 6), 0.0, 0.0)
     >>> _with_conjunction(kept, split_pieces("Big cats, dogs or birds.")).text
     'Big cats or dogs.'

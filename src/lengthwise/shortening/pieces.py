@@ -51,7 +51,7 @@ def split_pieces(sentence: str) -> list[Piece]:
     """Return the pieces of a sentence.
 
     >>> [piece.text for piece in split_pieces("Open {name}, Dr. X's 3.5-inch disk (old).")]
-    ['Open', '{name}', ',', 'Dr', '.', "X's", '3.5-inch', 'disk', '(', 'old', ')', '.']
+    ['Open', '{name}', ',', 'Dr.', "X's", '3.5-inch', 'disk', '(', 'old', ')', '.']
     """
     found: list[Piece] = []
     spaced = False
