@@ -105,7 +105,7 @@ def pairs(path: Path, out: Path | None, in_place: bool, encoding: str, *, transl
         advice = "JSON, YAML and properties files must be named"
         raise terminal.UsageError(f"no string or subtitle file is in the folder {str(path)!r}; {advice}")
     for pair in found:
-        one_language = _in_one_language(pair.file, encoding)
+        one_language = _in_one_language(pair.file, encoding)  # also finds a broken file
         if translates and in_place and one_language:
             reason = "has one language, so a second run would translate the translations"
             raise terminal.UsageError(f"--in-place: {pair.file} {reason}; give --out")
