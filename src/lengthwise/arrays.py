@@ -20,8 +20,10 @@ def to_numpy(array: Array) -> NDArray[Any]:
     return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
 
-def log_softmax(scores: NDArray[Any]) -> NDArray[Any]:
+def log_softmax(scores: Array) -> Array:
     """Return the log-probabilities of tokens from their logits: (rows, vocabulary)."""
+    if not isinstance(scores, np.ndarray):
+        return scores.log_softmax(1)
     found = np.empty_like(scores)
     for row, logits in zip(found, scores, strict=True):  # a row fits into the CPU's cache, a batch does not
         np.subtract(logits, logits.max(), out=row)

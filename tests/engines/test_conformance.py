@@ -73,7 +73,7 @@ def gguf_engine(model, tokenizer, name):
 # A new engine adds a line: a function of a tiny model and its tokenizer, and the families that it runs.
 ENGINES = {
     "transformers": (TransformersEngine, FAMILIES),
-    "fixed cache": (partial(TransformersEngine, fixed_cache=True), DECODERS),
+    "fixed cache": (partial(TransformersEngine, fixed_cache=True), FAMILIES),
     "onnx": (onnx_engine, ONNX),
     "gguf": (gguf_engine, LLAMAS),
 }

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from families import tiny
-from lengthwise.engines.marian_beams import MarianBeams, largest
+from lengthwise.engines.marian_beams import MarianBeams
+from lengthwise.engines.torch_largest import largest
 
 SOURCES = [[5, 9, 30, 2], [7, 8, 9, 10, 11, 12, 2], [33, 34, 35, 2], [21, 22, 23, 24, 25, 2]]
 LIMIT = 96

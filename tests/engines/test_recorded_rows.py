@@ -4,7 +4,7 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from families import CONTROLS, DECODERS, tiny
+from families import CONTROLS, DECODERS, ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import CountdownHead, Writer, attach
 from lengthwise.engines import recorded_rows
 from lengthwise.engines.base import LengthInputs
@@ -12,10 +12,15 @@ from lengthwise.engines.recorded_rows import RecordedRows
 from lengthwise.engines.transformers import TransformersEngine
 
 TEXTS = ["The dog.", "A longer question: where is the fox, and why?", "x"]
-COUNTING = [name for name in CONTROLS if name != "replace"]  # gpt2 alone can replace its positions
-
-
+COUNTING = [("llama", name) for name in CONTROLS if name != "replace"] + [("marian", name) for name in CONTROLS]
+RECORDED = (*DECODERS, "marian", "bart")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # with CUDA graphs only there
+
+
+@pytest.fixture
+def tokenizers(byte_bpe, sp_unigram):
+    """The tokenizer of each family."""
+    return {family: sp_unigram if family in ENCODER_DECODERS else byte_bpe for family in FAMILIES}
 
 
 def both(family, tokenizer, control=None):
@@ -42,16 +47,45 @@ def assert_alike(usual, fixed, actions):
         torch.testing.assert_close(fixed.scores, usual.scores, atol=2e-5, rtol=0)
 
 
-@pytest.mark.parametrize("family", DECODERS)
-def test_rows_grow_fork_and_shrink(family, byte_bpe, monkeypatch):
+@pytest.mark.parametrize("family", RECORDED)
+def test_rows_grow_fork_and_shrink(family, tokenizers, monkeypatch):
     monkeypatch.setattr(recorded_rows, "_COLUMNS", 24)  # soon full
-    usual, fixed = (engine.prefill([engine.prompt_ids(text) for text in TEXTS]) for engine in both(family, byte_bpe))
+    engines = both(family, tokenizers[family])
+    usual, fixed = (engine.prefill([engine.prompt_ids(text) for text in TEXTS]) for engine in engines)
     assert_alike(usual, fixed, [3, [2, 0, 0, 1, 1, 1, 2], 9, [6, 0], 20, [1], 30, [0, 0, 0], 2])
 
 
-@pytest.mark.parametrize("control", COUNTING)
-def test_controls_receive_their_lengths(control, byte_bpe):
-    engines = both("llama", byte_bpe, control)
+@pytest.mark.parametrize("family", RECORDED)
+@pytest.mark.parametrize("options", [{}, {"length_penalty": 0.0, "renormalize_logits": False}])
+def test_beams_are_those_of_transformers(family, options, tokenizers):
+    usual, fixed = both(family, tokenizers[family])
+    prompts = [usual.prompt_ids(text) for text in TEXTS]
+    how = {"max_new_tokens": 12, "beams": 4, "sequences": 3, "scores": True, "options": options}
+
+    def short(ids, scores):  # texts end at different steps, and some tokens are never allowed
+        scores = scores + 0
+        scores[:, 2] += 2.0 * ids.shape[1] - 4
+        scores[:, 7::3] = -torch.inf
+        return scores
+
+    one, other = (engine.search(prompts, processors=[short], **how) for engine in (usual, fixed))
+    longest = max(len(ids) for ids in one.ids + other.ids)
+    padded = [[[*ids, *[2] * (longest - len(ids))] for ids in found.ids] for found in (one, other)]
+    assert padded[0] == padded[1]
+    assert other.scores == pytest.approx(one.scores, abs=1e-4)
+
+
+def test_rows_with_sources_of_other_lengths_reuse_a_step(tokenizers):
+    usual, fixed = both("marian", tokenizers["marian"])
+    for texts in (TEXTS, ["One.", "And two, with some more words.", "Three"]):
+        prompts = [usual.prompt_ids(text) for text in texts]
+        assert_alike(usual.prefill(prompts, each=2), fixed.prefill(prompts, each=2), [2, [1, 0, 2, 2, 5, 4], 3])
+    assert len(fixed._steps._known) == 1
+
+
+@pytest.mark.parametrize(("family", "control"), COUNTING)
+def test_controls_receive_their_lengths(family, control, tokenizers):
+    engines = both(family, tokenizers[family], control)
     units = len(engines[0].units)
     lengths = LengthInputs([9, 30, 17], [n % units for n in range(3)], [False, True, False], [0, 2, 0])
     usual, fixed = (engine.prefill([engine.prompt_ids(text) for text in TEXTS], lengths) for engine in engines)
@@ -99,7 +133,7 @@ def test_a_writer_writes_the_same_texts(budget, how, byte_bpe):
 
 
 def test_what_cannot_be_recorded_is_decoded_as_usual(byte_bpe, sp_unigram):
-    for family, tokenizer in (("marian", sp_unigram), ("llama", byte_bpe)):
+    for family, tokenizer in (("t5", sp_unigram), ("llama", byte_bpe)):
         engine = TransformersEngine(tiny(family, tokenizer), tokenizer, fixed_cache=True)
         options = {"use_cache": False} if family == "llama" else {}
         rows = engine.prefill([engine.prompt_ids("The dog.")], None, options)

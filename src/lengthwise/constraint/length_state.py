@@ -24,9 +24,10 @@ class LengthState:
     utf8_state: Integers  # 0 between characters
     tokens: Integers  # tokens written
     last: Integers  # the last token; -1 if there is none
+    fenced: Booleans  # whether the text has a backtick or a tilde, without which it has no block of code
 
     _ARRAYS = (
-        *("used", "used_at_end", "begun", "in_word", "utf8_state", "tokens", "last"),
+        *("used", "used_at_end", "begun", "in_word", "utf8_state", "tokens", "last", "fenced"),
         *("_dependent", "_gap", "_before_gap"),
     )
 
@@ -35,7 +36,7 @@ class LengthState:
         self.meter = meter
         self.ids: list[list[int]] = [[] for _ in range(rows)]
         self.used, self.used_at_end, self.utf8_state, self.tokens = (np.zeros(rows, np.int64) for _ in range(4))
-        self.begun, self.in_word = np.zeros(rows, np.bool_), np.zeros(rows, np.bool_)
+        self.begun, self.in_word, self.fenced = (np.zeros(rows, np.bool_) for _ in range(3))
         self.last = np.full(rows, -1)
         self._dependent = np.zeros(rows, np.bool_)  # whether the cost of a token since the last gap depends on others
         # A gap is a space that follows an ASCII character. No unit joins characters across it, so the count before it
@@ -62,6 +63,7 @@ class LengthState:
         self.tokens, self.last = np.full(rows, width), ids[:, -1].copy()
         self.used, self.used_at_end = running[:, -1].copy(), (running[filled] - meter.trail[ids[filled]]).clip(min=0)
         self.begun = np.any(~meter.white[ids], 1)
+        self.fenced = np.any(meter.vocabulary.fences[ids], 1)
         if meter.opens is not None:
             self.in_word = meter.opens[self.last]
         self.utf8_state = meter.character(ids)
@@ -84,6 +86,7 @@ class LengthState:
         self.used[rows] += cost
         self.used_at_end[rows] = np.where(blank, self.used_at_end[rows], self.used[rows] - meter.trail[tokens])
         self.begun[rows] = begun | ~meter.white[tokens]
+        self.fenced[rows] |= meter.vocabulary.fences[tokens]
         if meter.splits_characters:
             self.utf8_state[rows] = np.maximum(meter.utf8[self.utf8_state[rows], tokens], 0)
         self._dependent[rows] |= meter.context_dependent[tokens]

@@ -161,7 +161,7 @@ class LengthConstraint:
         at, left = self.state, self.high - self.state.used
         near = (self.low == self.high) & (left > 0) & (left <= _LAST_UNITS)
         rows = (near & self.finish & at.begun & (at.utf8_state == 0)).nonzero()[0]
-        return np.array([row for row in rows.tolist() if not in_code(self._text(row))], np.int64)
+        return np.array([row for row in rows.tolist() if not self._in_code(row)], np.int64)
 
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""
@@ -182,7 +182,7 @@ class LengthConstraint:
         length = at.used + self.meter.cost[fence]
         least_length = np.maximum(self.low, (_LEAST_USED * self.high).astype(np.int64))
         fits = (least_length <= length) & (length <= self.high) & (at.tokens < self.limit)
-        rows = (fits & at.begun & self._costs.ends_line[at.last]).nonzero()[0].tolist()
+        rows = (fits & at.begun & at.fenced & self._costs.ends_line[at.last]).nonzero()[0].tolist()
         likely = [row for row in rows if float(scores[row, fence]) >= float(scores[row].max()) + least]
         return [row for row in likely if in_code(text := self._text(row)) and finished(text + FENCE)], fence
 
@@ -213,8 +213,11 @@ class LengthConstraint:
     def _rows_in_code(self, units_left: Integers) -> Integers:
         """Return the rows that near their maximum are inside a block of code."""
         near = (units_left >= 0) & (units_left <= self._landing + self._shortest) & self.finish
-        rows = near.nonzero()[0].tolist()
-        return np.array([row for row in rows if in_code(self._text(row))], np.int64)
+        rows = (near & self.state.fenced).nonzero()[0].tolist()
+        return np.array([row for row in rows if self._in_code(row)], np.int64)
+
+    def _in_code(self, row: int) -> bool:
+        return bool(self.state.fenced[row]) and in_code(self._text(row))
 
     def _enough(self, units_left: Integers, stopped: Booleans) -> Booleans:
         """Return which of the rows that have `stopped` are finished texts without space for another sentence: (rows,).

@@ -468,13 +468,14 @@ def _prepare_inputs(model: Model, original: Callable[..., Any], input_ids: Tenso
 
 
 def step_inputs(model: Model, ids: Tensor, mask: Tensor, given: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the arguments of a step of a decoder-only model that reads the last of these `ids` (batch, time).
+    """Return the arguments of a step that reads the last of these `ids` (batch, time).
 
-    `given`: the arguments with one value per row, such as `decoder_length`. Without a length, the argument is the id.
+    `mask`: of a decoder-only model. `given`: the arguments with one value per row, such as `decoder_length`. Without a
+    length, the argument is the id.
     """
     if (lengths := _popped(dict(given)))["length"] is None:
-        return {"input_ids": ids[:, -1:]}
-    return _controlled(model, ids, 1, lengths, mask)
+        return {_keys(model)[0]: ids[:, -1:]}
+    return _controlled(model, ids, 1, lengths, None if model.config.is_encoder_decoder else mask)
 
 
 def _controlled(model: Model, ids: Tensor, width: int, lengths: dict[str, Any], mask: Tensor | None) -> dict[str, Any]:

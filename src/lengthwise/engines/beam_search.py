@@ -1,7 +1,8 @@
-"""Beam search over the rows of any engine, in numpy.
+"""Beam search over the rows of any engine.
 
-For engines without a search of their own. It finds what transformers' beam search finds with `early_stopping=False`:
-a prompt is finished when no unfinished text can still exceed the worst of its finished ones.
+It finds what transformers' beam search finds with `early_stopping=False`: a prompt is finished when no unfinished text
+can still exceed the worst of its finished ones. Scores stay in the engine's library and on its device; of each step,
+only the few best tokens of each row are copied to numpy.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import converter, log_softmax, to_numpy
+from ..arrays import Array, converter, log_softmax, to_numpy
 from .rows import Processor, Rows, SearchResult
 
 _BLOCK = 32  # values of a block in which the largest are searched
@@ -55,7 +56,7 @@ def beam_search(
     texts = np.empty((count * beams, 0), np.int64)  # of all prompts
     wide = max(2, 1 + len(eos)) * beams  # candidates, of which at least `beams` do not end
     for step in range(1, max_new_tokens + 1):
-        total = log_softmax(to_numpy(rows.scores))
+        total = log_softmax(rows.scores)
         mine = (live[:, None] * beams + np.arange(beams)).reshape(-1)  # rows of all prompts that are still searched
         for processor in processors:
             total = _processed(processor, texts, total, mine)
@@ -89,23 +90,24 @@ def beam_search(
     return SearchResult(padded, [score for score, _ in found])
 
 
-def _processed(processor: Processor, texts: Integers, total: Floats, rows: Integers) -> Floats:
+def _processed(processor: Processor, texts: Integers, total: Array, rows: Integers) -> Array:
     """Return the edited log-probabilities of these rows; a processor receives all rows of the search."""
     if len(rows) == len(texts):
-        return to_numpy(processor(texts, total))
-    whole = np.zeros((len(texts), total.shape[1]), total.dtype)
-    whole[rows] = total
-    return to_numpy(processor(texts, whole))[rows]
+        return processor(texts, total)
+    convert = converter(total)
+    whole = total[convert(np.zeros(len(texts), np.int64))]  # what the other rows contain does not matter
+    whole[convert(rows)] = total
+    return processor(texts, whole)[convert(rows)]
 
 
-def _best(total: Floats, running: NDArray[np.float64], wide: int) -> tuple[Integers, Integers, NDArray[np.float64]]:
+def _best(total: Array, running: NDArray[np.float64], wide: int) -> tuple[Integers, Integers, NDArray[np.float64]]:
     """Return beam, token and log P of the `wide` best continuations of each prompt, the best first: (prompts, wide).
 
     `total` (rows, vocabulary): of each token; `running` (prompts, beams): of each beam.
     """
     count, beams = running.shape
-    tokens = _largest(total, min(wide, total.shape[1]))  # (rows, wide): those of a prompt are among them
-    scores = (np.take_along_axis(total, tokens, 1) + running.reshape(-1, 1)).reshape(count, -1)
+    found, tokens = _largest(total, min(wide, total.shape[1]))  # (rows, wide): those of a prompt are among them
+    scores = (found + running.reshape(-1, 1)).reshape(count, -1)
     tokens = tokens.reshape(count, -1)
     beam = np.arange(beams).repeat(tokens.shape[1] // beams)[None].repeat(count, 0)
     order = np.lexsort((tokens, beam, -scores), axis=1)[:, :wide]  # of equal ones the first
@@ -113,7 +115,18 @@ def _best(total: Floats, running: NDArray[np.float64], wide: int) -> tuple[Integ
     return beam, tokens, np.take_along_axis(scores, order, 1)
 
 
-def _largest(values: Floats, number: int) -> Integers:
+def _largest(values: Array, number: int) -> tuple[Floats, Integers]:
+    """Return the largest values of each row and their places, in any order: (rows, number) twice."""
+    if isinstance(values, np.ndarray):
+        places = _places_of_largest(values, number)
+        return np.take_along_axis(values, places, 1), places
+    from .torch_largest import largest  # here: engines without torch use this file
+
+    found, places = largest(values, number)
+    return to_numpy(found), to_numpy(places)
+
+
+def _places_of_largest(values: Floats, number: int) -> Integers:
     """Return the places of the largest values of each row, in any order: (rows, number).
 
     The columns are divided into blocks, and only blocks with the largest maxima are searched: sorting parts of a whole

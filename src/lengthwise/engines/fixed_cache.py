@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface, Cache
+from transformers import AttentionInterface, Cache, DynamicCache, EncoderDecoderCache
 
 from ..controls.attach import CONTROLLED_ATTENTION
 
@@ -46,6 +46,24 @@ class FixedCache(Cache):  # type: ignore[misc]  # transformers is untyped
 
     def get_seq_length(self, *_: Any, **__: Any) -> int:
         return 0  # used to compute positions, which are given here
+
+
+class FixedSourceCache(EncoderDecoderCache):  # type: ignore[misc]  # transformers is untyped
+    """The cache of an encoder-decoder: that of the text, and the keys and values of `width` source tokens.
+
+    `like`: the keys and values of each layer in a usual cache, (batch, heads, time, size). The length that it reports is
+    the column of the step, as a tensor: models add it to the positions, and a recorded step reads its present value.
+    """
+
+    def __init__(self, text: FixedCache, width: int, like: Any) -> None:
+        source = DynamicCache()
+        for number, layer in enumerate(like):
+            new = (t.new_zeros(text.rows, t.shape[1], width, t.shape[3]) for t in (layer.keys, layer.values))
+            source.update(*new, number)
+        super().__init__(text, source)
+
+    def get_seq_length(self, *_: Any, **__: Any) -> Any:
+        return self.self_attention_cache.column[0]
 
 
 def lowest(model: Any) -> float:

@@ -1,26 +1,33 @@
-"""Recorded rows: unfinished texts of a decoder-only model whose decoding step is a CUDA graph.
+"""Recorded rows: unfinished texts whose decoding step is a CUDA graph.
 
 A step launches hundreds of small kernels. For a small model the CPU takes longer to launch them than the GPU takes to
 run them; a graph launches all of them at once. A graph refers to tensors by address, so the KV cache has a fixed number
 of rows and columns. Rows that no longer fit are moved into a larger step, and few rows of a large step into a smaller
-one. On a CPU a step runs without a graph; the tests compare it with `TransformersRows`.
+one. Decoder-only models, and encoder-decoders that compute positions from the length of the cache (Marian, BART). On a
+CPU a step runs without a graph; the tests compare it with `TransformersRows`.
 """
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import DynamicLayer
+from transformers.modeling_outputs import BaseModelOutput
 
+from ..arrays import to_numpy
 from ..controls.attach import CONTROLLED_ATTENTION, step_inputs
 from ..controls.base import Signal
 from .cuda_graph import record
-from .fixed_cache import FixedCache, grouped_attention, lowest
+from .fixed_cache import FixedCache, FixedSourceCache, grouped_attention, lowest
 
 _COLUMNS = 128  # of the smallest step
-_KNOWN = {"attention_mask", "position_ids", "logits_to_keep", "past_key_values", "use_cache"}  # arguments of a step
+_SOURCE = 32  # source tokens of the smallest step
+_ENCODER_DECODERS = ("marian", "bart")  # by `config.model_type`
+_PER_ROW = {f"decoder_{name}" for name in ("length", "start", "unit", "at_most")}
+_KNOWN = {"attention_mask", "position_ids", "logits_to_keep", "past_key_values", "use_cache", "encoder_outputs"}
 
 
 class RecordedRows:
@@ -32,41 +39,60 @@ class RecordedRows:
     def __init__(self, steps: "RecordedSteps", ids: Tensor, scores: Tensor, processors: Any, inputs: dict[str, Any]):
         self._steps, self._processors = steps, processors
         self.ids, self.scores = ids, scores
-        mask = inputs["attention_mask"]  # None: there is no padding
-        self._mask = torch.ones_like(ids) if mask is None else mask[:, : ids.shape[1]]
-        self._lengths = {name: value for name, value in inputs.items() if name.startswith("decoder_")}
-        self._step = self._taken(len(ids))
-        self._step.read_prompts(inputs["past_key_values"].layers, self._mask)
+        self._lengths = {name: value for name, value in inputs.items() if name in _PER_ROW}
+        self._origin = np.arange(len(ids))  # the row whose source each row has
+        mask, cache = inputs["attention_mask"], inputs["past_key_values"]  # without padding, the mask may be None
+        self._source = 0  # tokens of the longest source
+        if steps.model.config.is_encoder_decoder:
+            source = cache.cross_attention_cache.layers
+            self._source = source[0].keys.shape[2]
+            self._mask = torch.ones_like(ids)
+            self._step = self._taken(len(ids))
+            self._step.read_sources(source, torch.ones(len(ids), self._source) if mask is None else mask)
+            cache = cache.self_attention_cache
+        else:
+            self._mask = torch.ones_like(ids) if mask is None else mask[:, : ids.shape[1]]
+            self._step = self._taken(len(ids))
+        self._step.read_texts(cache.layers, self._mask)
 
     @torch.inference_mode()
     def step(self, tokens: Any) -> None:
         self.ids = torch.cat([self.ids, tokens[:, None].to(self.ids)], dim=1)
         self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=1)
-        rows = len(self.ids)
-        if self.ids.shape[1] > self._step.columns:
+        rows, columns = self.ids.shape
+        if columns > self._step.size.columns:
             self._move(torch.arange(rows, device=self.ids.device))
         arguments = step_inputs(self._steps.model, self.ids, self._mask, self._lengths)
-        logits = self._step.run(arguments, self._mask.sum(1) - 1, self.ids.shape[1] - 1)
+        logits = self._step.run(arguments, self._mask.sum(1) - 1, columns - 1)
         self.scores = self._processors(self.ids, logits[:rows].to(copy=True, dtype=torch.float32))
 
     @torch.inference_mode()
-    def select(self, rows: Tensor) -> None:
+    def select(self, rows: Any) -> None:
+        before, self._origin = self._origin, self._origin[to_numpy(rows)]
         rows = torch.as_tensor(rows, device=self.ids.device)
         self.ids, self.scores, self._mask = self.ids[rows], self.scores[rows], self._mask[rows]
         self._lengths = {name: value[rows] for name, value in self._lengths.items()}
-        if self._step.rows // 2 < len(rows) <= self._step.rows:
-            self._step.copy_rows(self._step, rows)
+        most = self._step.size.rows
+        if most // 2 < len(rows) <= most:  # the beams of a source stay with it in most steps of a search
+            same = np.array_equal(self._origin, before[: len(rows)])
+            self._step.copy_rows(self._step, rows, self.ids.shape[1], sources=not same)
         else:
             self._move(rows)
 
     def _move(self, rows: Tensor) -> None:
         before, self._step = self._step, self._taken(len(rows))
-        self._step.copy_rows(before, rows)
+        self._step.copy_rows(before, rows, min(self.ids.shape[1], before.size.columns))
         if before is not self._step:
             before.release()
 
     def _taken(self, rows: int) -> "_Step":
-        return self._steps.take(self, rows, self.ids.shape[1] + 1, bool(self._lengths))
+        return self._steps.take(self, rows, self.ids.shape[1] + 1, self._source, bool(self._lengths))
+
+
+class _Size(NamedTuple):
+    rows: int
+    columns: int  # tokens of a text, with the prompt of a decoder-only model
+    source: int  # tokens of a source; 0 for a decoder-only model
 
 
 class RecordedSteps:
@@ -79,19 +105,24 @@ class RecordedSteps:
 
     def can_record(self, inputs: dict[str, Any]) -> bool:
         """Return whether a step with these arguments can be recorded: a plain KV cache, and no unknown argument."""
-        layers = getattr(inputs.get("past_key_values"), "layers", None)
+        config, cache = self.model.config, inputs.get("past_key_values")
+        if config.is_encoder_decoder:
+            if config.model_type not in _ENCODER_DECODERS:
+                return False
+            cache = getattr(cache, "self_attention_cache", None)
+        layers = getattr(cache, "layers", None)
         plain = bool(layers) and all(type(layer) is DynamicLayer for layer in layers or ())
-        own = all(name in _KNOWN or name.startswith("decoder_") for name in inputs)
-        attention = getattr(self.model.config, "_attn_implementation", CONTROLLED_ATTENTION)
+        own = all(name in _KNOWN | _PER_ROW for name in inputs)
+        attention = getattr(config, "_attn_implementation", CONTROLLED_ATTENTION)
         return plain and own and attention != CONTROLLED_ATTENTION and not _on_several_devices(self.model)
 
-    def take(self, owner: RecordedRows, rows: int, columns: int, controlled: bool) -> "_Step":
-        """Return a step for these numbers of rows and columns, or somewhat more. It serves `owner` from now on."""
-        sizes = _size(rows, 1), _size(columns, _COLUMNS)
-        key = (*sizes, controlled, *_state(self.model))
+    def take(self, owner: RecordedRows, rows: int, columns: int, source: int, controlled: bool) -> "_Step":
+        """Return a step of at least this size. It serves `owner` from now on."""
+        size = _Size(_rounded(rows, 1), _rounded(columns, _COLUMNS), _rounded(source, _SOURCE) if source else 0)
+        key = (size, controlled, *_state(self.model))
         step = self._known.pop(key, None)
         if step is None or step.owner() not in (None, owner):
-            step = _Step(self.model, *sizes, self._memory())
+            step = _Step(self.model, size, self._memory())
         self._known[key] = step
         step.owner = weakref.ref(owner)
         self._forget()
@@ -115,47 +146,86 @@ class RecordedSteps:
 class _Step:
     """A decoding step of fixed size. Its tensors are changed in place."""
 
-    def __init__(self, model: Any, rows: int, columns: int, pool: Any) -> None:
-        self.model, self.rows, self.columns, self._pool = model, rows, columns, pool
+    def __init__(self, model: Any, size: _Size, pool: Any) -> None:
+        self.model, self.size, self._pool = model, size, pool
         self.owner: Callable[[], RecordedRows | None]  # of the rows that use it
         self.release()
         device = model.device
         self._column = torch.zeros(1, dtype=torch.long, device=device)
-        self._position = torch.zeros(rows, 1, dtype=torch.long, device=device)
-        self._bias = torch.full((rows, columns), lowest(model), dtype=model.dtype, device=device)  # 0: attended
-        self._cache = FixedCache(rows, columns, self._column)
+        self._position = torch.zeros(size.rows, 1, dtype=torch.long, device=device)
+        self._bias = self._hidden(size.columns)
+        self._source_bias = self._hidden(size.source)
+        self._text = FixedCache(size.rows, size.columns, self._column)
+        self._source: FixedSourceCache | None = None  # that of an encoder-decoder
         self._arguments: dict[str, Tensor] = {}
         self._signal: dict[str, Tensor] = {}
         self._logits = torch.empty(0)
         self._graph: Any = None
 
+    def _hidden(self, columns: int) -> Tensor:
+        """Return what is added to the logits of an attention, (rows, columns): at first no key is attended, 0 if so."""
+        shape = self.size.rows, columns
+        return torch.full(shape, lowest(self.model), dtype=self.model.dtype, device=self.model.device)
+
     @property
     def bytes(self) -> int:
-        return sum(one.nbytes for layer in self._cache.kept.values() for one in layer)
+        return sum(one.nbytes for layer in [*self._text.kept.values(), *self._sources] for one in layer)
+
+    @property
+    def _sources(self) -> list[tuple[Tensor, Tensor]]:
+        """The keys and values of the sources, (rows, heads, tokens, size), of each layer."""
+        layers = [] if self._source is None else self._source.cross_attention_cache.layers
+        return [(layer.keys, layer.values) for layer in layers]
 
     def release(self) -> None:
         """Let another batch use this step."""
         self.owner = lambda: None
 
-    def read_prompts(self, layers: list[Any], mask: Tensor) -> None:
-        """Take over the KV cache of the prompts, (rows, columns) of which `mask` is 1 where there is a token."""
+    def read_texts(self, layers: list[Any], mask: Tensor) -> None:
+        """Take over the KV cache of the texts so far; `mask` (rows, columns) is 1 where there is a token."""
         rows, columns = mask.shape
         for number, layer in enumerate(layers):
             new = layer.keys, layer.values
-            for kept, one in zip(self._cache.layer(number, *new), new, strict=True):
+            for kept, one in zip(self._text.layer(number, *new), new, strict=True):
                 kept[:rows, :, :columns] = one
-        self._bias.fill_(lowest(self.model))
-        self._bias[:rows, :columns].masked_fill_(mask.bool(), 0)
+        self._show(self._bias, mask)
 
-    def copy_rows(self, other: "_Step", rows: Tensor) -> None:
-        """Take over these rows of another step, or of this one, in this order."""
-        count, columns = len(rows), min(self.columns, other.columns)
-        for number, layer in other._cache.kept.items():
-            for kept, old in zip(self._cache.layer(number, *layer), layer, strict=True):
+    def read_sources(self, layers: list[Any], mask: Tensor) -> None:
+        """Take over the keys and values of the sources; `mask` (rows, tokens) is 1 where there is a token."""
+        rows, tokens = mask.shape
+        self._make_sources(layers)
+        for kept, layer in zip(self._sources, layers, strict=True):
+            kept[0][:rows, :, :tokens], kept[1][:rows, :, :tokens] = layer.keys, layer.values
+        self._show(self._source_bias, mask.to(self._bias.device))
+
+    def _make_sources(self, like: list[Any]) -> None:
+        if self._source is None:  # a cache without tokens is false
+            self._source = FixedSourceCache(self._text, self.size.source, like)
+
+    def _show(self, bias: Tensor, mask: Tensor) -> None:
+        bias.fill_(lowest(self.model))
+        bias[: len(mask), : mask.shape[1]].masked_fill_(mask.bool(), 0)
+
+    def copy_rows(self, other: "_Step", rows: Tensor, columns: int, *, sources: bool = True) -> None:
+        """Take over these rows of another step, or of this one, in this order. `columns`: how many are filled.
+
+        `sources` false: each row keeps its source.
+        """
+        count = len(rows)
+        for number, layer in other._text.kept.items():
+            for kept, old in zip(self._text.layer(number, *layer), layer, strict=True):
                 kept[:count, :, :columns] = old[rows, :, :columns]
-        bias = other._bias[rows, :columns]
-        self._bias.fill_(lowest(self.model))
-        self._bias[:count, :columns] = bias
+        self._copy_bias(self._bias, other._bias[rows, :columns])
+        if sources and other._source is not None:
+            self._make_sources(other._source.cross_attention_cache.layers)
+            for kept, old in zip(self._sources, other._sources, strict=True):
+                for mine, theirs in zip(kept, old, strict=True):
+                    mine[:count] = theirs[rows]
+            self._copy_bias(self._source_bias, other._source_bias[rows])
+
+    def _copy_bias(self, kept: Tensor, new: Tensor) -> None:
+        kept.fill_(lowest(self.model))
+        kept[: len(new), : new.shape[1]] = new
 
     def run(self, arguments: dict[str, Any], position: Tensor, column: int) -> Tensor:
         """Return the logits (at least as many rows as `position`, vocabulary) after these inputs."""
@@ -180,21 +250,22 @@ class _Step:
         """Write `values`, one for each row, into the first rows of the tensors of `kept`, made on first use."""
         for name, value in values.items():
             if name not in kept:
-                kept[name] = value.new_zeros(self.rows, *value.shape[1:])
+                kept[name] = value.new_zeros(self.size.rows, *value.shape[1:])
             kept[name][: len(value)] = value
 
     def _forward(self) -> None:
         """Run the model. A second run with the same inputs changes nothing."""
         self._bias.index_fill_(1, self._column, 0)
         control = {"decoder_signal": Signal(**self._signal)} if self._signal else {}
-        self._logits = self.model(
-            **self._arguments,
-            **control,
-            position_ids=self._position,
-            attention_mask=self._bias[:, None, None],
-            past_key_values=self._cache,
-            use_cache=True,
-        ).logits[:, -1]
+        text: dict[str, Any] = {"past_key_values": self._text, "position_ids": self._position}
+        mask = "attention_mask"
+        if self._source is not None:
+            keys = self._sources[0][0]  # only the shape of the encoder's output is read
+            memory = keys.new_zeros(()).expand(*self._source_bias.shape, keys.shape[1] * keys.shape[3])
+            text = {"past_key_values": self._source, "encoder_outputs": BaseModelOutput(last_hidden_state=memory)}
+            text[mask], mask = self._source_bias[:, None, None], "decoder_attention_mask"
+        text[mask] = self._bias[:, None, None]
+        self._logits = self.model(**self._arguments, **control, **text, use_cache=True).logits[:, -1]
 
 
 def _state(model: Any) -> tuple[Any, ...]:
@@ -208,10 +279,10 @@ def _on_several_devices(model: Any) -> bool:
     return len(set(getattr(model, "hf_device_map", {}).values())) > 1
 
 
-def _size(count: int, least: int) -> int:
+def _rounded(count: int, least: int) -> int:
     """Return the smallest number of 1, 2, 3, 4, 6, 8, 12, 16, … times `least` that is not below `count`.
 
-    >>> [_size(n, 1) for n in (1, 3, 5, 9, 40)], _size(200, 128)
+    >>> [_rounded(n, 1) for n in (1, 3, 5, 9, 40)], _rounded(200, 128)
     ([1, 3, 6, 12, 48], 256)
     """
     size = least

@@ -33,6 +33,12 @@ _SEARCH_OPTIONS = (
     *("assistant_model", "cache_implementation", "custom_generate", "max_time"),
     *("prompt_lookup_num_tokens", "stop_strings"),
 )
+# Settings of a search that `beam_search` does not have, and their neutral values.
+_OTHER_SEARCHES = {
+    **dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "diversity_penalty", "early_stopping"), 0),
+    **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty", "num_beam_groups"), 1),
+}
+_BEAM_OPTIONS = {"length_penalty", "renormalize_logits"}  # options of beam search that it does have
 # Settings of the model's own that are ignored.
 _IGNORED = dict.fromkeys(("temperature", "top_p", "top_k", "max_length", "prompt_lookup_num_tokens"))
 
@@ -40,12 +46,13 @@ _IGNORED = dict.fromkeys(("temperature", "top_p", "top_k", "max_length", "prompt
 class TransformersEngine(Engine):
     """A transformers model (possibly inside PEFT) and its tokenizer.
 
-    `fixed_cache`: decode step by step in a KV cache of fixed size, on a GPU with CUDA graphs, if the model is a decoder
-    that allows it.
+    `fixed_cache`: decode in a KV cache of fixed size, on a GPU with CUDA graphs, if the model allows it. Default: on a
+    GPU.
     """
 
-    def __init__(self, model: Any, tokenizer: Tokenizer, name: str = "", *, fixed_cache: bool = False) -> None:
-        self.model, self.tokenizer, self._fixed_cache = model, tokenizer, fixed_cache
+    def __init__(self, model: Any, tokenizer: Tokenizer, name: str = "", *, fixed_cache: bool | None = None) -> None:
+        self.model, self.tokenizer = model, tokenizer
+        self._fixed_cache = self.device.type == "cuda" if fixed_cache is None else fixed_cache
         self._steps = RecordedSteps(core_of(model))
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.encoder_decoder = model.config.is_encoder_decoder
@@ -196,6 +203,10 @@ class TransformersEngine(Engine):
         scores: bool = False,
         options: Options | None = None,
     ) -> SearchResult:
+        if prefixes is None and self._searches_here(options):
+            own = {"length_penalty": self._settings(options).get("length_penalty") or 1.0} | dict(options or {})
+            how: dict[str, Any] = {"processors": processors, "beams": beams, "sequences": sequences, "options": own}
+            return super().search(prompts, lengths, max_new_tokens=max_new_tokens, **how)
         inputs = self._inputs(prompts, lengths, prefixes)
         forced = self.forced_start if self.encoder_decoder and prefixes is None else []  # by a processor of `generate`
         start = inputs.get("decoder_input_ids", inputs["input_ids"]).shape[1]  # columns before the text
@@ -218,6 +229,12 @@ class TransformersEngine(Engine):
         ids = [_padded_with(self.eos[0], self.pad, row) for row in found.sequences[:, start:].tolist()]
         known = getattr(found, "sequences_scores", None)
         return SearchResult(ids, [0.0] * len(ids) if known is None else known.tolist())
+
+    def _searches_here(self, options: Options | None) -> bool:
+        """Return whether `beam_search` over rows with a fixed cache can carry out this search."""
+        settings = self._settings(options)
+        plain = all(settings.get(name) in (None, neutral) for name, neutral in _OTHER_SEARCHES.items())
+        return self._fixed_cache and plain and self.steps(options or {}) and _BEAM_OPTIONS.issuperset(options or ())
 
     @contextmanager
     def _after_prefixes(self) -> Iterator[None]:

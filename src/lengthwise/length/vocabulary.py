@@ -28,6 +28,7 @@ class Vocabulary:
     white     whether it is empty or white space
     spaced    whether it starts with a space
     solid     whether its last character is ASCII and not white space
+    fences    whether it has a backtick or a tilde: without these there is no block of code
     utf8      (states, vocabulary) the UTF-8 state after it; -1 where its bytes cannot follow
     """
 
@@ -39,8 +40,11 @@ class Vocabulary:
         self.spaced = np.array([piece[:1] == b" " for piece in self.pieces])
         self.plain = np.array([_PLAIN_WORD.fullmatch(piece) is not None for piece in self.pieces])
         self.white, self.solid = ~self.plain, self.plain.copy()
+        self.fences = np.zeros(len(self.pieces), np.bool_)
         for n in (~self.plain).nonzero()[0].tolist():
-            self.white[n], self.solid[n] = not self.texts[n].strip(), ends_in_ascii(self.pieces[n])
+            piece = self.pieces[n]
+            self.white[n], self.solid[n] = not self.texts[n].strip(), ends_in_ascii(piece)
+            self.fences[n] = b"`" in piece or b"~" in piece
         self.utf8 = utf8.transitions(self.pieces)
 
     def inside_words(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
