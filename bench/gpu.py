@@ -9,7 +9,8 @@
     recorded   the same; a step of the model is one CUDA graph
 `bound` is the time in which the GPU can read the weights and the KV cache, at the rate of a copy.
 
-`translate` translates the sources of a corpus with five beams, at any length and within the source's length.
+`translate` translates the sources of a corpus with five beams, at any length and within the source's length: by
+`generate`, and with recorded steps.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from lengthwise.scoring.reverse import ReverseModel
 from lengthwise.translation import Translator
 
 _DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # a CPU is for trying the script out
+_HALF = "float16" if _DEVICE == "cuda" else "float32"
 _ROUNDS = 3
 _WORDS = 1000  # of the budget: more than the tokens that are decoded
 
@@ -78,12 +80,8 @@ def copy_rate() -> float:
 
 
 def writing(model: str, batches: list[int], tokens: int) -> dict[str, Any]:
-    plain = lengthwise.load(model, engine="transformers", dtype="bfloat16", device=_DEVICE)
-    engine: Any = plain.engine
-    usual, fixed = (
-        lengthwise.Writer(TransformersEngine(engine.model, engine.tokenizer, model, fixed_cache=one))
-        for one in (False, True)
-    )
+    engine: Any = lengthwise.load(model, engine="transformers", dtype="bfloat16", device=_DEVICE).engine
+    usual, fixed = (lengthwise.Writer(_with(engine, one)) for one in (False, True))
     weights, rate = sum(one.nbytes for one in engine.model.parameters()), copy_rate()
     found = []
     for batch in batches:
@@ -112,26 +110,37 @@ def writing(model: str, batches: list[int], tokens: int) -> dict[str, Any]:
 # ---- translating
 
 
-def translating(model: str, reverse: str, data: str, count: int) -> dict[str, Any]:
-    sources = [source for document in read(data) for source, _ in document.segments][:count]
-    back = ReverseModel(lengthwise.load(reverse, dtype="float16", device=_DEVICE).engine) if reverse else None
-    writer = lengthwise.load(model, dtype="float16", device=_DEVICE, fitted=True)
-    translator = Translator(writer, "en", "fr", reverse=back)
+def translating(model: str, reverse: str, data: str, counts: list[int]) -> dict[str, Any]:
+    """Translate the first sources, `counts` of them by `generate` and by recorded steps."""
+    sources = [source for document in read(data) for source, _ in document.segments]
+    loaded = lengthwise.load(model, engine="transformers", dtype=_HALF, device=_DEVICE).engine
+    backward = lengthwise.load(reverse, engine="transformers", dtype=_HALF, device=_DEVICE).engine if reverse else None
     found = []
-    for budget in (None, "at most 1.0x"):
-        translator.translate(sources[:8], budget)
-        kept: list[Any] = []
-        took = seconds(lambda budget=budget, kept=kept: kept.extend(translator.translate(sources, budget)))
-        row = {
-            "budget": budget,
-            "sentences": len(sources),
-            "sentences_per_second": len(sources) / took,
-            "fits": sum(one.fits is not False for one in kept),
-            "complete": sum(bool(one.complete) for one in kept),
-        }
-        print(json.dumps(row), flush=True)
-        found.append(row)
+    for name, count in zip(("generate", "recorded"), counts, strict=True):
+        fixed = name == "recorded"
+        back = ReverseModel(_with(backward, fixed)) if backward is not None else None
+        translator = Translator(lengthwise.Writer(_with(loaded, fixed)), "en", "fr", reverse=back)
+        for budget in (None, "at most 1.0x"):
+            translator.translate(sources[-8:], budget)  # kernels are compiled
+            times, kept = [], []
+            for _ in range(1 + fixed):  # steps are recorded in the first round
+                times.append(seconds(lambda: kept.append(translator.translate(sources[:count], budget))))  # noqa: B023
+            row = {
+                "decoding": name,
+                "budget": budget,
+                "sentences": count,
+                "sentences_per_second": count / times[-1],
+                "with_recording": count / times[0],
+                "fits": sum(one.fits is not False for one in kept[-1]),
+                "complete": sum(bool(one.complete) for one in kept[-1]),
+            }
+            print(json.dumps(row), flush=True)
+            found.append(row | {"texts": [one.text for one in kept[-1]]})
     return {"model": model, "reverse": reverse, "translate": found}
+
+
+def _with(engine: Any, fixed_cache: bool) -> TransformersEngine:
+    return TransformersEngine(engine.model, engine.tokenizer, engine.name, fixed_cache=fixed_cache)
 
 
 def main() -> None:
@@ -142,13 +151,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--reverse", default="", metavar="MODEL")
     parser.add_argument("--data", metavar="FILE")
-    parser.add_argument("--sentences", type=int, default=256)
+    parser.add_argument("--sentences", default="64,256", metavar="N,N", help="by generate, and by recorded steps")
     parser.add_argument("--out", type=Path, metavar="FILE")
     asked = parser.parse_args()
     if asked.part == "write":
         found = writing(asked.model, [int(one) for one in asked.batches.split(",")], asked.tokens)
     else:
-        found = translating(asked.model, asked.reverse, asked.data, asked.sentences)
+        found = translating(asked.model, asked.reverse, asked.data, [int(one) for one in asked.sentences.split(",")])
     found |= {"device": torch.cuda.get_device_name() if _DEVICE == "cuda" else _DEVICE, "torch": torch.__version__}
     if asked.out:
         asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

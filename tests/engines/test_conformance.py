@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bigram_engine import BigramEngine
-from families import DECODERS, ENCODER_DECODERS, FAMILIES
+from families import ENCODER_DECODERS, FAMILIES
 from families import tiny as tiny_model
 from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, load
 from lengthwise.controls.attach import controls_of

@@ -71,7 +71,7 @@ def _engine(writer: Writer) -> Translate:
             unit = engine.units.index("chars")
             lengths = LengthInputs(limits, [unit] * len(some), [True] * len(some), [0] * len(some))
         constraint = LengthConstraint(writer.meter("chars"), [1] * len(some), limits, eos=engine.eos)
-        how: dict[str, Any] = {"max_new_tokens": 200, "processors": [constraint.apply_to], "beams": beams}
+        how: dict[str, Any] = {"max_new_tokens": 200, "processors": [constraint], "beams": beams}
         found = engine.search(ids, lengths, **how).ids
         return [engine.tokenizer.decode(text, skip_special_tokens=True) for text in found]
 

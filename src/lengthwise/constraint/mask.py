@@ -104,8 +104,8 @@ class LengthConstraint:
         kept[:, self.eos[0]] = lib.where(lib.amax(kept, 1) == -math.inf, lib.zeros_like(end), end)
         return kept
 
-    def apply_to(self, ids: Array, scores: Array) -> Array:
-        """Like `apply`, for a search that reorders rows, such as beam search: the state is computed from `ids`.
+    def __call__(self, ids: Array, scores: Array) -> Array:
+        """Like `apply`, for a search that does not report how it reorders rows: the state is computed from `ids`.
 
         `ids` (rows, time) follow `written`. Each text that the constraint was made for has the same number of rows.
         """

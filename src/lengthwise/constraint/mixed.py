@@ -24,12 +24,12 @@ class MixedConstraint:
             kept[rows] = part.apply(scores[rows])
         return kept
 
-    def apply_to(self, ids: Array, scores: Array) -> Array:
+    def __call__(self, ids: Array, scores: Array) -> Array:
         """Like `apply`, for a search that reorders the rows of each text; `ids` (rows, time) are the texts so far."""
         kept, each = scores + 0, len(scores) // self._texts
         for texts, part in self._parts:
             rows = (np.array(texts)[:, None] * each + np.arange(each)).ravel().tolist()
-            kept[rows] = part.apply_to(ids[rows], scores[rows])
+            kept[rows] = part(ids[rows], scores[rows])
         return kept
 
     def update(self, tokens: Array) -> None:

@@ -7,12 +7,13 @@ only the few best tokens of each row are copied to numpy.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, log_softmax, to_numpy
-from .rows import Processor, Rows, SearchResult
+from .rows import Follower, Processor, Rows, SearchResult
 
 _BLOCK = 32  # values of a block in which the largest are searched
 _NEVER = -1e9  # the score of a beam that duplicates another one
@@ -55,6 +56,9 @@ def beam_search(
     running = np.tile([0.0, *[_NEVER] * (beams - 1)], (count, 1))  # log P of each beam: (live prompts, beams)
     texts = np.empty((count * beams, 0), np.int64)  # of all prompts
     wide = max(2, 1 + len(eos)) * beams  # candidates, of which at least `beams` do not end
+    followers: list[Any] = [one for one in processors if isinstance(one, Follower)]
+    for follower in followers:
+        follower.select(np.arange(count).repeat(beams))
     for step in range(1, max_new_tokens + 1):
         total = log_softmax(rows.scores)
         mine = (live[:, None] * beams + np.arange(beams)).reshape(-1)  # rows of all prompts that are still searched
@@ -83,6 +87,9 @@ def beam_search(
         )
         if len(order) < len(mine) or (order != np.arange(len(order))).any():
             rows.select(order)
+        for follower in followers:
+            follower.select(order)
+            follower.update(token)
         rows.step(converter(rows.scores)(token))
     found = [one for prompt in prompts for one in prompt.finished[:sequences]]
     longest = max(len(ids) for _, ids in found)
@@ -90,8 +97,10 @@ def beam_search(
     return SearchResult(padded, [score for score, _ in found])
 
 
-def _processed(processor: Processor, texts: Integers, total: Array, rows: Integers) -> Array:
-    """Return the edited log-probabilities of these rows; a processor receives all rows of the search."""
+def _processed(processor: Any, texts: Integers, total: Array, rows: Integers) -> Array:
+    """Return the edited log-probabilities of these rows; a processor that does not follow them receives all rows."""
+    if isinstance(processor, Follower):
+        return processor.apply(total)
     if len(rows) == len(texts):
         return processor(texts, total)
     convert = converter(total)
@@ -122,8 +131,8 @@ def _largest(values: Array, number: int) -> tuple[Floats, Integers]:
         return np.take_along_axis(values, places, 1), places
     from .torch_largest import largest  # here: engines without torch use this file
 
-    found, places = largest(values, number)
-    return to_numpy(found), to_numpy(places)
+    best, where = largest(values, number)
+    return to_numpy(best), to_numpy(where)
 
 
 def _places_of_largest(values: Floats, number: int) -> Integers:

@@ -51,8 +51,8 @@ class FixedCache(Cache):  # type: ignore[misc]  # transformers is untyped
 class FixedSourceCache(EncoderDecoderCache):  # type: ignore[misc]  # transformers is untyped
     """The cache of an encoder-decoder: that of the text, and the keys and values of `width` source tokens.
 
-    `like`: the keys and values of each layer in a usual cache, (batch, heads, time, size). The length that it reports is
-    the column of the step, as a tensor: models add it to the positions, and a recorded step reads its present value.
+    `like`: the keys and values of each layer in a usual cache, (batch, heads, time, size). The reported length is the
+    column of the step, as a tensor: models add it to the positions, and a recorded step reads its present value.
     """
 
     def __init__(self, text: FixedCache, width: int, like: Any) -> None:

@@ -40,4 +40,4 @@ class LengthBudgetLogitsProcessor(LogitsProcessor):  # type: ignore[misc]  # tra
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         if input_ids.shape[1] < self.start:  # a language token is forced here; it is not part of the text
             return scores
-        return self.constraint.apply_to(input_ids[:, self.start :], scores)
+        return self.constraint(input_ids[:, self.start :], scores)

@@ -218,9 +218,9 @@ class _Step:
         self._copy_bias(self._bias, other._bias[rows, :columns])
         if sources and other._source is not None:
             self._make_sources(other._source.cross_attention_cache.layers)
-            for kept, old in zip(self._sources, other._sources, strict=True):
-                for mine, theirs in zip(kept, old, strict=True):
-                    mine[:count] = theirs[rows]
+            for mine, theirs in zip(self._sources, other._sources, strict=True):
+                for kept, old in zip(mine, theirs, strict=True):
+                    kept[:count] = old[rows]
             self._copy_bias(self._source_bias, other._source_bias[rows])
 
     def _copy_bias(self, kept: Tensor, new: Tensor) -> None:

@@ -3,12 +3,26 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from ..arrays import Array
 
 # Edits the scores (rows, vocabulary) of a search, given the text ids so far (rows, n), without the prompt.
 Processor = Callable[[Array, Array], Array]
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """A processor with a state for each row, one for each prompt at first. It need not read all ids in each step."""
+
+    def apply(self, scores: Array) -> Array:
+        """Return the edited scores of the rows."""
+
+    def select(self, rows: Array) -> None:
+        """Keep these rows in this order; see `Rows.select`."""
+
+    def update(self, tokens: Array) -> None:
+        """Append the chosen tokens, one for each row."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..constraint.mask import LIKELY_END, LengthConstraint
 from ..constraint.mixed import MixedConstraint
 from ..constraint.token_costs import token_costs_of
 from ..engines.base import Engine, LengthInputs
-from ..engines.rows import Rows, closing
+from ..engines.rows import Processor, Rows, closing
 from ..engines.sampling import SeededSampler
 from ..length.blocks import may_end_item
 from ..length.meter import Meter
@@ -159,7 +159,7 @@ class Decoder:
         each = len(rows.requests) // len(batch.requests)
         if sampler is not None:  # every candidate is a row of its own
             batch, each = rows, 1
-        processors = [batch.constraint(self.engine.eos, finish).apply_to]
+        processors: list[Processor] = [batch.constraint(self.engine.eos, finish)]
         if sampler is not None:
             processors.append(lambda ids, scores: only(sampler(scores, ids.shape[1]), scores))
         how: dict[str, Any] = {"beams": options.beams, "sequences": each, "options": options.engine}
