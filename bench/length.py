@@ -36,7 +36,7 @@ import torch
 
 import lengthwise
 from lengthwise import Budget, Writer, Written, at_most, exactly
-from lengthwise.controls.attach import controls_of, core_of, units_of
+from lengthwise.controls.attached import controls_of, core_of, units_of
 from lengthwise.corpora import Limits, read
 from lengthwise.evaluation import plots
 from lengthwise.evaluation.baselines import truncate

@@ -204,7 +204,7 @@ def training_flops(model: Any, batch: Any) -> float:
 
     A parameter takes 2 per token forward, 2 backward for the inputs, and 2 for its own gradient if it is trained.
     """
-    from lengthwise.controls.attach import core_of
+    from lengthwise.controls.attached import core_of
     from lengthwise.training.estimate import layer_count, only_head_trained
 
     core = core_of(model)

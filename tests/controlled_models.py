@@ -9,7 +9,8 @@ from torch import Tensor
 
 from families import ENCODER_DECODERS, tiny
 from lengthwise.controls import Control
-from lengthwise.controls.attach import attach, length_control
+from lengthwise.controls.attach import attach
+from lengthwise.controls.attached import length_control
 from lengthwise.length.vocabulary import pieces
 
 TEXTS = ["The quick brown fox", "A title, a caption, a button on a small screen", "Où est-il ?"]

@@ -11,7 +11,8 @@ from families import ABSOLUTE, ENCODER_DECODERS, tiny
 from lengthwise import EncodingControl, attach, detach
 from lengthwise.controls import Alibi, LengthAwareAttention
 from lengthwise.controls.alibi import slopes
-from lengthwise.controls.attach import controlled_attention, controls_of
+from lengthwise.controls.attached import controls_of
+from lengthwise.controls.attention import controlled_attention
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save

@@ -11,7 +11,8 @@ from torch import Tensor
 from controlled_models import LENGTHS, LIMITS, NEW, TEXTS, UNITS, World, world_of
 from families import CONTROLS, ENCODER_DECODERS, PAIRS, tiny
 from lengthwise.controls import Control, CountdownHead, EncodingControl, LengthTokens, PromptControl
-from lengthwise.controls.attach import attach, controls_of, detach, length_control
+from lengthwise.controls.attach import attach, detach
+from lengthwise.controls.attached import controls_of, length_control
 
 
 def close(a: Tensor, b: Tensor, atol: float = 1e-5) -> None:

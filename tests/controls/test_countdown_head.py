@@ -12,7 +12,8 @@ import torch
 
 from families import tiny
 from lengthwise.controls import CountdownHead
-from lengthwise.controls.attach import attach, controls_of, detach
+from lengthwise.controls.attach import attach, detach
+from lengthwise.controls.attached import controls_of
 from lengthwise.length.countdown import countdown_state
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training import RecipeError, train

@@ -13,7 +13,8 @@ from controls.attention_checks import given_masks_are_enough
 from families import tiny
 from lengthwise import EncodingControl, attach, detach
 from lengthwise.controls import Alibi, GroupedAttention, LengthAwareAttention, control_from
-from lengthwise.controls.attach import controlled_attention, controls_of
+from lengthwise.controls.attached import controls_of
+from lengthwise.controls.attention import controlled_attention
 from lengthwise.controls.masks import limited
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.transformers import TransformersEngine

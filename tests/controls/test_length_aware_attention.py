@@ -10,7 +10,8 @@ from controls.attention_checks import decoded_as_trained
 from families import ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import EncodingControl, Writer, attach, detach
 from lengthwise.controls import LengthAwareAttention, control_from
-from lengthwise.controls.attach import controlled_attention, controls_of
+from lengthwise.controls.attached import controls_of
+from lengthwise.controls.attention import controlled_attention
 from lengthwise.controls.masks import visible_keys
 from lengthwise.engines.attention_masks import only_given_masks
 from lengthwise.engines.continuous import SamplingParams, SeededPrompt, generate_continuous

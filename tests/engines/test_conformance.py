@@ -12,7 +12,7 @@ from bigram_engine import BigramEngine
 from families import ENCODER_DECODERS, FAMILIES
 from families import tiny as tiny_model
 from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, load
-from lengthwise.controls.attach import controls_of
+from lengthwise.controls.attached import controls_of
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.gguf import GgufEngine
 from lengthwise.engines.onnx import OnnxEngine

@@ -15,7 +15,8 @@ import lengthwise
 from families import tiny
 from lengthwise.cli import main
 from lengthwise.controls import OLD_NAMES, CountdownHead, control_from
-from lengthwise.controls.attach import attach, controls_of
+from lengthwise.controls.attach import attach
+from lengthwise.controls.attached import controls_of
 from lengthwise.length.sentences import finished
 from lengthwise.models import checkpoint
 from lengthwise.models.description import bundled_for

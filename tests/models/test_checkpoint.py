@@ -12,7 +12,8 @@ import torch
 from controlled_models import World, world_of
 from families import CONTROLS, ENCODER_DECODERS, FAMILIES, PAIRS, tiny
 from lengthwise.controls import EncodingControl, LengthTokens
-from lengthwise.controls.attach import controls_of, detach
+from lengthwise.controls.attach import detach
+from lengthwise.controls.attached import controls_of
 from lengthwise.generation.load import load
 from lengthwise.models.checkpoint import load_model, save
 

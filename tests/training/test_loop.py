@@ -10,7 +10,7 @@ import transformers
 
 from families import ENCODER_DECODERS, tiny
 from fresh_process import in_two_processes
-from lengthwise.controls.attach import controls_of
+from lengthwise.controls.attached import controls_of
 from lengthwise.corpora import DataError, read
 from lengthwise.generation.generator import Writer
 from lengthwise.generation.unconstrained import UnconstrainedWriter

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from lengthwise.controls.attach import controls_of
+from lengthwise.controls.attached import controls_of
 from lengthwise.models.checkpoint import load_model
 from lengthwise.training import RecipeError, load_recipe, train
 from lengthwise.training.fresh_model import SIZES

@@ -16,7 +16,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from ..controls.attach import controls_of, core_of
+from ..controls.attached import controls_of, core_of
 
 _NAME = "lengthwise_attention_entropy"  # of the attention function, for transformers
 

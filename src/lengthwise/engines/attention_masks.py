@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from ..controls.attach import CONTROLLED_ATTENTION, controlled_attention
+from ..controls.attention import CONTROLLED_ATTENTION, controlled_attention
 
 # The same functions under other names: transformers builds masks only for attention functions whose masks it knows.
 _WITHOUT_MASKS = {"sdpa": "lengthwise_without_masks", CONTROLLED_ATTENTION: "lengthwise_controls_without_masks"}

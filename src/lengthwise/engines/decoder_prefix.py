@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..controls.attach import controls_of
+from ..controls.attached import controls_of
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, Cache, DynamicCache, EncoderDecoderCache
 
-from ..controls.attach import CONTROLLED_ATTENTION
+from ..controls.attention import CONTROLLED_ATTENTION
 
 
 class FixedCache(Cache):  # type: ignore[misc]  # transformers is untyped

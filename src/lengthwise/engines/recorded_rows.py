@@ -18,15 +18,16 @@ from transformers import DynamicLayer
 from transformers.modeling_outputs import BaseModelOutput
 
 from ..arrays import to_numpy
-from ..controls.attach import CONTROLLED_ATTENTION, step_inputs
+from ..controls.attention import CONTROLLED_ATTENTION
 from ..controls.base import Signal
+from ..controls.length_inputs import PER_ROW, step_inputs
 from .cuda_graph import record
 from .fixed_cache import FixedCache, FixedSourceCache, grouped_attention, lowest
 
 _COLUMNS = 128  # of the smallest step
 _SOURCE = 32  # source tokens of the smallest step
 _ENCODER_DECODERS = ("marian", "bart")  # by `config.model_type`
-_PER_ROW = {f"decoder_{name}" for name in ("length", "start", "unit", "at_most")}
+_LENGTHS = {f"decoder_{name}" for name in PER_ROW}
 _KNOWN = {"attention_mask", "position_ids", "logits_to_keep", "past_key_values", "use_cache", "encoder_outputs"}
 
 
@@ -39,7 +40,7 @@ class RecordedRows:
     def __init__(self, steps: "RecordedSteps", ids: Tensor, scores: Tensor, processors: Any, inputs: dict[str, Any]):
         self._steps, self._processors = steps, processors
         self.ids, self.scores = ids, scores
-        self._lengths = {name: value for name, value in inputs.items() if name in _PER_ROW}
+        self._lengths = {name: value for name, value in inputs.items() if name in _LENGTHS}
         self._origin = np.arange(len(ids))  # the row whose source each row has
         mask, cache = inputs["attention_mask"], inputs["past_key_values"]  # without padding, the mask may be None
         self._source = 0  # tokens of the longest source
@@ -112,7 +113,7 @@ class RecordedSteps:
             cache = getattr(cache, "self_attention_cache", None)
         layers = getattr(cache, "layers", None)
         plain = bool(layers) and all(type(layer) is DynamicLayer for layer in layers or ())
-        own = all(name in _KNOWN | _PER_ROW for name in inputs)
+        own = all(name in _KNOWN | _LENGTHS for name in inputs)
         attention = getattr(config, "_attn_implementation", CONTROLLED_ATTENTION)
         return plain and own and attention != CONTROLLED_ATTENTION and not _on_several_devices(self.model)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicLayer, LogitsProcessor, UnbatchedClassifierFreeGuidanceLogitsProcessor
 
-from ..controls.attach import controls_of, core_of
+from ..controls.attached import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs

@@ -56,7 +56,7 @@ def _has_gpu() -> bool:
 def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
     import torch
 
-    from ..controls.attach import core_of
+    from ..controls.attached import core_of
     from ..engines.transformers import TransformersEngine
     from ..models.checkpoint import load_model
     from ..models.description import bundled_for

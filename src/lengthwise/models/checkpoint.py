@@ -20,7 +20,8 @@ from safetensors.torch import load_file, save_file
 
 from .. import atomic
 from ..controls import Control, control_from
-from ..controls.attach import attach, controls_of, core_of, length_control
+from ..controls.attach import attach
+from ..controls.attached import controls_of, core_of, length_control
 from ..length.units import unit_named
 from ..version import __version__
 from .description import DESCRIPTION, FORMAT, WEIGHTS, base_folder, describe

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..controls.attach import controls_of
+from ..controls.attached import controls_of
 from ..generation.generator import Writer
 from ..generation.unconstrained import UnconstrainedWriter
 from ..length.budget import exactly

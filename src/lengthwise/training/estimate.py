@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.attention import sdpa_kernel
 
-from ..controls.attach import controls_of, core_of
+from ..controls.attached import controls_of, core_of
 from .batches import Batch
 from .data_stream import Place, Stream, check_corpora, count_documents
 from .layers import trainable

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..controls.attach import core_of
+from ..controls.attached import core_of
 
 
 def trainable(model: nn.Module) -> list[nn.Parameter]:

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..controls import LengthAwareAttention
-from ..controls.attach import controls_of, core_of
+from ..controls.attached import controls_of, core_of
 from . import run_state as state
 from .batches import Batch
 from .cuda_graphs import Graphs

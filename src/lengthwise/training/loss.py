@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..controls import Signal
-from ..controls.attach import core_of, embed
+from ..controls.attached import core_of
+from ..controls.length_inputs import embed
 from ..engines.attention_masks import only_given_masks
 from .batches import Batch
 

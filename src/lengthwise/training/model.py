@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from ..controls import Control, SentenceSeparator
-from ..controls.attach import attach, controls_of, core_of, length_control
+from ..controls.attach import attach
+from ..controls.attached import controls_of, core_of, length_control
 from ..length.meter import Meter
 from ..models.checkpoint import load_model, load_tokenizer
 from ..models.registry import resolve
