@@ -88,7 +88,7 @@ class RecordedSteps:
     def take(self, owner: RecordedRows, rows: int, columns: int, controlled: bool) -> "_Step":
         """Return a step for these numbers of rows and columns, or somewhat more. It serves `owner` from now on."""
         sizes = _size(rows, 1), _size(columns, _COLUMNS)
-        key = (*sizes, controlled, *_state(self.model))
+        key = (*sizes, controlled, *recorded_state(self.model))
         step = self._known.pop(key, None)
         if step is None or step.owner() not in (None, owner):
             step = _Step(self.model, *sizes, self._memory())
@@ -197,7 +197,7 @@ class _Step:
         ).logits[:, -1]
 
 
-def _state(model: Any) -> tuple[Any, ...]:
+def recorded_state(model: Any) -> tuple[Any, ...]:
     """Return what a recording depends on beside its sizes: where the weights are, and which adapters are in use."""
     layer = next((one for one in model.modules() if hasattr(one, "base_layer")), None)  # of PEFT; alike everywhere
     adapters = None if layer is None else (*layer.active_adapters, layer.disable_adapters, layer.merged)
