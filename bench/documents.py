@@ -17,21 +17,27 @@ token is sentence by sentence. A model that is biased towards the lengths of its
     compared     revised, where a sentence stays as it was if that is more probable
 
 Except for `whole`, a window with a wrong number of sentences is translated sentence by sentence; these translations are
-made once, before the first method. Reported are BLEU and chrF of sentences and of documents, the share of documents in
-which the number of sentences was right without that repair, and seconds. The file has the outputs as well.
+made once, before the first method. A piece that two lengths have in common is translated once. Reported are BLEU and
+chrF of sentences and of documents, the share of documents in which the number of sentences was right without that
+repair, and seconds. The file has the outputs as well.
+
+A method may have lengths of its own, `--methods whole,slide:512+4096`; the others have those of --lengths.
+--decode only writes the texts, on a GPU for example. A second call scores those that are there and decodes what is
+missing.
 """
 
 import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import lengthwise
+from lengthwise import atomic
 from lengthwise.corpora.filters import Limits
 from lengthwise.corpora.readers import read
 from lengthwise.engines.base import Engine
@@ -69,38 +75,93 @@ def decoder_of(engine: Engine, method: str, length: int, asked: argparse.Namespa
     return DocumentDecoder(engine, beams=asked.beams, alone=alone, **options)
 
 
-def measured(decoder: DocumentDecoder, documents: Documents, refs: Documents, method: str, length: int) -> Any:
-    """Translate the documents in pieces of at most `length` tokens, and return their scores and outputs."""
-    whole, engine = method == "whole", decoder.engine
-    sizes = [[len(ids) for ids in engine.tokenizer(document)["input_ids"]] for document in documents]
-    places = [(n, part) for n, size in enumerate(sizes) for part in cut(size, size, repeat(length))]
-    began = time.perf_counter()
-    drafts = METHODS[method](decoder, [documents[n][part.start : part.stop] for n, part in places])
-    seconds = time.perf_counter() - began
-    outputs: Documents = [[] for _ in documents]
-    for (n, _), draft in zip(places, drafts, strict=True):
-        outputs[n] += decoder.texts(draft)
-    if whole:  # every output belongs to the reference that it resembles
-        outputs = [realign([text for text in found if text], some) for found, some in zip(outputs, refs, strict=True)]
-    wrong = {n for (n, _), draft in zip(places, drafts, strict=True) if draft.alone}
-    docs = [number for number, document in enumerate(documents) for _ in document]
-    hyps, srcs, flat_refs = ([text for document in some for text in document] for some in (outputs, documents, refs))
-    scores = score(hyps, refs=flat_refs, srcs=srcs, docs=docs, metrics=METRICS)
-    return {
-        "method": method,
-        "length": length,
-        "window": decoder.window,
-        "right_count": 1 - len(wrong) / len(documents),
-        "repaired_sentences": sum(len(draft.alone) for draft in drafts) / len(hyps),
-        "windows": sum(draft.windows for draft in drafts),
-        # the sentences of each piece, and how many of them were in a window with a wrong number
-        "pieces": [(len(part), len(draft.alone)) for (_, part), draft in zip(places, drafts, strict=True)],
-        "seconds": seconds,
-        "scores": {
+class Translated:
+    """Documents of the test, and the translations of one model: pieces by method, as far as they are known."""
+
+    def __init__(self, documents: Documents, refs: Documents) -> None:
+        self.documents, self.refs = documents, refs
+        self.known: dict[tuple[str, tuple[str, ...]], Draft] = {}
+
+    def decode(self, decoder: DocumentDecoder, method: str, length: int) -> dict[str, Any]:
+        """Translate the documents in pieces of at most `length` tokens, and return the texts."""
+        sizes = [[len(ids) for ids in decoder.engine.tokenizer(document)["input_ids"]] for document in self.documents]
+        places = [(n, part) for n, size in enumerate(sizes) for part in cut(size, size, repeat(length))]
+        pieces = [tuple(self.documents[n][part.start : part.stop]) for n, part in places]
+        began = time.perf_counter()
+        alone = decoder.translate_alone([piece[0] for piece in pieces if len(piece) == 1])
+        for piece in pieces:
+            if len(piece) == 1:  # of one sentence, by any method
+                self.known[method, piece] = Draft((alone[piece[0]],), 1)
+        new = [piece for piece in dict.fromkeys(pieces) if (method, piece) not in self.known]
+        if new:
+            drafts = METHODS[method](decoder, [list(piece) for piece in new])
+            self.known |= {(method, piece): draft for piece, draft in zip(new, drafts, strict=True)}
+        drafts = [self.known[method, piece] for piece in pieces]
+        wrong = {n for (n, _), draft in zip(places, drafts, strict=True) if draft.alone}
+        return {
+            "method": method,
+            "length": length,
+            "window": decoder.window,
+            "right_count": 1 - len(wrong) / len(self.documents),
+            "repaired_sentences": sum(len(draft.alone) for draft in drafts) / sum(map(len, self.documents)),
+            "windows": sum(draft.windows for draft in drafts),
+            # the sentences of each piece, and how many of them were in a window with a wrong number
+            "pieces": [(len(part), len(draft.alone)) for (_, part), draft in zip(places, drafts, strict=True)],
+            "new_pieces": len(new),
+            "seconds": time.perf_counter() - began,
+            "texts": [[*decoder.texts(draft)] for draft in drafts],  # of each piece
+        }
+
+    def score(self, cell: dict[str, Any]) -> None:
+        """Add the scores and the outputs of each document to a cell."""
+        rest, outputs = iter(cell["texts"]), []
+        for document in self.documents:
+            found: list[str] = []
+            while len(found) < len(document):
+                found += next(rest)
+            outputs.append(found)
+        if cell["method"] == "whole":  # every output belongs to the reference that it resembles
+            pairs = zip(outputs, self.refs, strict=True)
+            outputs = [realign([text for text in found if text], some) for found, some in pairs]
+        docs = [number for number, document in enumerate(self.documents) for _ in document]
+        hyps, srcs, refs = ([text for one in some for text in one] for some in (outputs, self.documents, self.refs))
+        scores = score(hyps, refs=refs, srcs=srcs, docs=docs, metrics=METRICS)
+        cell["scores"] = {
             one.name: {"value": one.value, "interval": one.interval, "signature": one.signature} for one in scores
-        },
-        "outputs": outputs,
-    }
+        }
+        cell["outputs"] = outputs
+
+
+def wanted(asked: argparse.Namespace) -> list[tuple[str, int]]:
+    """Return the methods and lengths that the command line names."""
+    found = []
+    for entry in asked.methods.split(","):
+        method, _, lengths = entry.partition(":")
+        found += [(method, int(length)) for length in (lengths.split("+") if lengths else asked.lengths.split(","))]
+    return found
+
+
+def decode(model: str, test: Translated, cells: list[dict[str, Any]], asked: argparse.Namespace) -> Iterator[None]:
+    """Add what is missing to the cells of a model; yield after each."""
+    engine = lengthwise.load(model, **({"dtype": asked.dtype} if asked.dtype else {})).engine
+    alone: Alone = {}
+    there = {(cell["method"], cell["length"]) for cell in cells}
+    for method, length in wanted(asked):
+        if (method, length) in there:
+            continue
+        if length > 1 and not DocumentDecoder(engine).window:
+            print(f"{model}  {method} {length}: left out, because it was not trained on documents")
+            continue
+        if method in ("whole", "counted") and 1.5 * length > engine.window:
+            print(f"{model}  {method} {length}: beyond its {engine.window} positions")
+            continue
+        decoder = decoder_of(engine, method, length, asked, alone)
+        if decoder.repair:
+            decoder.translate_alone([source for document in test.documents for source in document])
+        cells.append(cell := test.decode(decoder, method, length))
+        shown = f"right count {cell['right_count']:.1%}  {cell['new_pieces']} pieces  {cell['seconds']:.0f} s"
+        print(f"{model}  {method} {length}: {shown}", flush=True)
+        yield
 
 
 def main() -> None:
@@ -113,6 +174,7 @@ def main() -> None:
     parser.add_argument("--beams", type=int, default=4)
     parser.add_argument("--documents", type=int, default=None, metavar="N", help="the first N of each file")
     parser.add_argument("--dtype", default=None, help="float16 is faster on a GPU")
+    parser.add_argument("--decode", action="store_true", help="only write the texts")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON")
     asked = parser.parse_args()
     pairs: list[list[tuple[str, str]]] = []
@@ -121,28 +183,18 @@ def main() -> None:
         pairs += found[: asked.documents]
     documents, refs = ([[pair[side] for pair in document] for document in pairs] for side in (0, 1))
     print(f"{len(pairs):,} documents, {sum(map(len, pairs)):,} sentences", file=sys.stderr)
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = json.loads(asked.out.read_text("utf-8")) if asked.out.exists() else {}
     for model in asked.models:
-        engine = lengthwise.load(model, **({"dtype": asked.dtype} if asked.dtype else {})).engine
-        alone: Alone = {}
-        if asked.methods != "whole":
-            decoder = DocumentDecoder(engine, beams=asked.beams, alone=alone)
-            decoder.translate_alone([source for document in documents for source in document])
-        for method in asked.methods.split(","):
-            for length in map(int, asked.lengths.split(",")):
-                if length > 1 and not DocumentDecoder(engine).window:
-                    print(f"{model}  {method} {length}: left out, because it was not trained on documents")
-                    continue
-                if method in ("whole", "counted") and 1.5 * length > engine.window:
-                    print(f"{model}  {method} {length}: beyond its {engine.window} positions")
-                    continue
-                decoder = decoder_of(engine, method, length, asked, alone)
-                one = measured(decoder, documents, refs, method, length)
-                results.setdefault(model, []).append(one)
-                shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in one["scores"].items())
-                right, seconds = one["right_count"], one["seconds"]
-                print(f"{model}  {method} {length}: {shown}  right count {right:.1%}  {seconds:.0f} s", flush=True)
-                asked.out.write_text(json.dumps(results) + "\n", encoding="utf-8")
+        test, cells = Translated(documents, refs), results.setdefault(model, [])
+        for _ in decode(model, test, cells, asked) if Path(model).exists() else ():
+            atomic.write_text(asked.out, json.dumps(results, ensure_ascii=False) + "\n")
+        for cell in cells if not asked.decode else ():
+            if "scores" not in cell:
+                test.score(cell)
+                atomic.write_text(asked.out, json.dumps(results, ensure_ascii=False) + "\n")
+            shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in cell["scores"].items())
+            named = f"{model}  {cell['method']} {cell['length']}"
+            print(f"{named}: {shown}  right count {cell['right_count']:.1%}", flush=True)
 
 
 if __name__ == "__main__":

@@ -101,8 +101,9 @@ class Decoding:
         """Yield the name, the target and the mode of each cell. Without a length, one for all targets."""
         if "free" in self.modes:
             yield "free", "reference", "free"
-        for target in targets:
-            for mode in modes:
+        targets = list(targets)
+        for mode in modes:
+            for target in targets:
                 if (mode == "soft" and self.counts) or (target != "reference" and self._wanted(mode)):
                     yield f"{target}/{mode}", target, mode
 

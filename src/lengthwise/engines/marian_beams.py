@@ -108,20 +108,24 @@ class MarianBeams:
 
 
 class _Batch:
-    """Sentences that are translated together. Tensors are changed in place: a graph refers to them by address."""
+    """Sentences that are translated together. Tensors are changed in place: a graph refers to them by address.
 
-    def __init__(self, search: MarianBeams, rows: int, width: int, limit: int) -> None:
+    `before`: columns of the cache before those of the beams, which all beams of a sentence may share.
+    """
+
+    def __init__(self, search: MarianBeams, rows: int, width: int, limit: int, before: int = 0) -> None:
         self.search, model, beams = search, search.model, search.beams
-        self.rows, self.limit = rows, limit
+        self.rows, self.limit, self.before = rows, limit, before
         self.decoder = model.model.decoder
         device, dtype, config = model.device, model.dtype, model.config
         heads = config.decoder_attention_heads
         size = config.d_model // heads
         layers = len(self.decoder.layers)
         self.cross = search.buffer("cross", layers, 2, rows, heads, width, size)  # keys, values
-        self.cache = search.buffer("cache", layers, 2, rows, heads, limit * beams, size)
+        columns = before + limit * beams
+        self.cache = search.buffer("cache", layers, 2, rows, heads, columns, size)
         self.source_bias = torch.zeros(rows, 1, 1, width, dtype=dtype, device=device)
-        self.own = torch.zeros(rows, beams, limit * beams, dtype=torch.bool, device=device)  # keys of a beam's history
+        self.own = torch.zeros(rows, beams, columns, dtype=torch.bool, device=device)  # keys of a beam's history
         self.step = torch.zeros(1, dtype=torch.long, device=device)
         self.token = torch.zeros(rows, beams, dtype=torch.long, device=device)
         self.score = torch.zeros(rows, beams, device=device)  # summed, of unfinished beams
@@ -146,16 +150,19 @@ class _Batch:
                 self.cross[number, place].copy_(self._heads(projection(memory)))
         lowest = torch.finfo(memory.dtype).min
         self.source_bias.zero_().masked_fill_(~mask[:, None, None], lowest)
+        self.token.fill_(self.search.start)
+        self._reset(used)
+        self.costs.copy_(costs.to(device)[:, None, None])
+        self.room.copy_(room.to(device)[:, None])
+
+    def _reset(self, used: int) -> None:
         self.own.zero_()
         self.step.zero_()
-        self.token.fill_(self.search.start)
         self.score.fill_(_NEVER)
         self.score[:, 0] = 0
         self.history.zero_()
-        self.done.copy_(torch.arange(self.rows, device=device) >= used)
+        self.done.copy_(torch.arange(self.rows, device=self.done.device) >= used)
         self.ended_score.fill_(_NEVER)
-        self.costs.copy_(costs.to(device)[:, None, None])
-        self.room.copy_(room.to(device)[:, None])
 
     def run(self) -> list[list[Hypothesis]]:
         with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
@@ -178,19 +185,23 @@ class _Batch:
 
     def _record(self) -> None:
         """Record a step. The state is restored after the steps that are run for that."""
-        state = [self.step, self.token, self.score, self.history, self.done, self.own, self.room]
-        state += [self.ended, self.ended_score, self.ended_size]
+        state = self._state()
         before = [tensor.clone() for tensor in state]
         self.search.pool = self.search.pool or torch.cuda.graph_pool_handle()
         self.graph, _ = record(self._step, self.search.pool)
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
 
+    def _state(self) -> list[Tensor]:
+        """Return the tensors that a step changes, except the cache, which the next step overwrites."""
+        state = [self.step, self.token, self.score, self.history, self.done, self.own, self.room]
+        return [*state, self.ended, self.ended_score, self.ended_size]
+
     # ---- a step
 
     def _step(self) -> None:
         beams, rows = self.search.beams, self.rows
-        slots = self.step * beams + self.beam
+        slots = self.before + self.step * beams + self.beam
         self.own.index_copy_(2, slots, torch.eye(beams, dtype=torch.bool, device=slots.device).expand(rows, -1, -1))
         logits = self._logits(slots)  # (rows, beams, vocabulary)
         best, tokens = largest(logits, NEAREST * beams)  # of each beam, then of all
@@ -210,10 +221,14 @@ class _Batch:
         self.own.copy_(self.own.gather(1, parents[:, :, None].expand_as(self.own)))
         self.history.copy_(self.history.gather(1, parents[:, :, None].expand_as(self.history)))
         self.history.index_copy_(2, self.step, self.token[:, :, None])
+        self._reordered(parents)
         self.step += 1
         # As in transformers: finished if no beam can become better than the worst translation, at its present length.
         self.done |= self.ended_score.amin(1) >= self.score[:, 0] / self._divisor(self.step)[:, 0]
         self.done |= (self.score[:, 0] < _NEVER / 2) | (self.step >= self.limit)  # or if no likely token fits
+
+    def _reordered(self, parents: Tensor) -> None:
+        """Update what a subclass keeps of each beam: beams go on from `parents`, with the tokens of `self.token`."""
 
     def _divisor(self, size: Tensor) -> Tensor:
         """Return what the summed scores of texts of `size` tokens are divided by: (rows, 1)."""
@@ -235,8 +250,7 @@ class _Batch:
 
     def _logits(self, slots: Tensor) -> Tensor:
         decoder = self.decoder
-        hidden = decoder.embed_tokens(self.token) * decoder.embed_scale
-        hidden = hidden + decoder.embed_positions.weight.index_select(0, self.step).to(hidden.dtype)
+        hidden = decoder.embed_tokens(self.token) * decoder.embed_scale + self._positions()
         own = torch.zeros_like(self.own, dtype=hidden.dtype).masked_fill_(~self.own, torch.finfo(hidden.dtype).min)
         for number, layer in enumerate(decoder.layers):
             attention = layer.self_attn
@@ -251,6 +265,11 @@ class _Batch:
             inner = layer.activation_fn(layer.fc1(hidden))
             hidden = layer.final_layer_norm(hidden + layer.fc2(inner))
         return F.linear(hidden, self.search.model.lm_head.weight, self.search.bias)
+
+    def _positions(self) -> Tensor:
+        """Return the position embeddings of a step: (1, width), or (rows, 1, width)."""
+        found: Tensor = self.decoder.embed_positions.weight.index_select(0, self.step)
+        return found.to(self.search.model.dtype)
 
     def _attend(self, attention: Any, hidden: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
         queries = self._heads(attention.q_proj(hidden))

@@ -120,7 +120,7 @@ class RecordedSteps:
     def take(self, owner: RecordedRows, rows: int, columns: int, source: int, controlled: bool) -> "_Step":
         """Return a step of at least this size. It serves `owner` from now on."""
         size = _Size(_rounded(rows, 1), _rounded(columns, _COLUMNS), _rounded(source, _SOURCE) if source else 0)
-        key = (size, controlled, *_state(self.model))
+        key = (size, controlled, *recorded_state(self.model))
         step = self._known.pop(key, None)
         if step is None or step.owner() not in (None, owner):
             step = _Step(self.model, size, self._memory())
@@ -269,7 +269,7 @@ class _Step:
         self._logits = self.model(**self._arguments, **control, **text, use_cache=True).logits[:, -1]
 
 
-def _state(model: Any) -> tuple[Any, ...]:
+def recorded_state(model: Any) -> tuple[Any, ...]:
     """Return what a recording depends on beside its sizes: where the weights are, and which adapters are in use."""
     layer = next((one for one in model.modules() if hasattr(one, "base_layer")), None)  # of PEFT; alike everywhere
     adapters = None if layer is None else (*layer.active_adapters, layer.disable_adapters, layer.merged)

@@ -5,6 +5,7 @@ The reference implementation of `Engine`. It uses internals of transformers, as 
 hook; the steps are run here.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -20,7 +21,8 @@ from ..controls.base import Control
 from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .decoder_prefix import counting_from_the_text, last_logits_only
-from .recorded_rows import RecordedRows, RecordedSteps
+from .document_beams import DocumentBeams
+from .recorded_rows import RecordedRows, RecordedSteps, recorded_state
 from .rows import Processor, Rows, SearchResult
 
 Inputs = dict[str, Tensor]  # arguments of the model
@@ -54,6 +56,8 @@ class TransformersEngine(Engine):
         self.model, self.tokenizer = model, tokenizer
         self._fixed_cache = self.device.type == "cuda" if fixed_cache is None else fixed_cache
         self._steps = RecordedSteps(core_of(model))
+        self._recorded_beams: tuple[Any, DocumentBeams] | None = None  # and the state of the model that it recorded
+        self._cannot_record = False
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.encoder_decoder = model.config.is_encoder_decoder
         model.eval()
@@ -203,6 +207,10 @@ class TransformersEngine(Engine):
         scores: bool = False,
         options: Options | None = None,
     ) -> SearchResult:
+        if prefixes is not None and beams > 1 and not (lengths or processors or options or self.forced_start):
+            found = self._search_recorded(prompts, prefixes, max_new_tokens, beams, sequences)
+            if found is not None:
+                return found
         if prefixes is None and self._searches_here(options):
             own = {"length_penalty": self._settings(options).get("length_penalty") or 1.0} | dict(options or {})
             how: dict[str, Any] = {"processors": processors, "beams": beams, "sequences": sequences, "options": own}
@@ -213,7 +221,7 @@ class TransformersEngine(Engine):
         if self.encoder_decoder and prefixes is None:
             start = len(self._decoder_start)
         with self._after_prefixes() if "decoder_input_ids" in inputs else self._without_cache(options):
-            found = self.model.generate(
+            generated = self.model.generate(
                 **inputs,
                 **_IGNORED | dict(options or {}),
                 do_sample=False,
@@ -226,8 +234,8 @@ class TransformersEngine(Engine):
                 return_dict_in_generate=True,
                 output_scores=scores and beams > 1,
             )
-        ids = [_padded_with(self.eos[0], self.pad, row) for row in found.sequences[:, start:].tolist()]
-        known = getattr(found, "sequences_scores", None)
+        ids = [_padded_with(self.eos[0], self.pad, row) for row in generated.sequences[:, start:].tolist()]
+        known = getattr(generated, "sequences_scores", None)
         return SearchResult(ids, [0.0] * len(ids) if known is None else known.tolist())
 
     def _searches_here(self, options: Options | None) -> bool:
@@ -235,6 +243,23 @@ class TransformersEngine(Engine):
         settings = self._settings(options)
         plain = all(settings.get(name) in (None, neutral) for name, neutral in _OTHER_SEARCHES.items())
         return self._fixed_cache and plain and self.steps(options or {}) and _BEAM_OPTIONS.issuperset(options or ())
+
+    def _search_recorded(self, prompts: Sequence[Ids], prefixes: Sequence[Ids], *sizes: int) -> SearchResult | None:
+        """Return the result of the search with CUDA graphs; None if there is none for this model on this device."""
+        if self.device.type != "cuda" or self._cannot_record or not DocumentBeams.supports(self.model):
+            return None
+        state, stream = recorded_state(core_of(self.model)), torch.cuda.current_stream(self.device)
+        if self._recorded_beams is None or self._recorded_beams[0] != state:
+            self._recorded_beams = state, DocumentBeams(self.model)
+        try:
+            return self._recorded_beams[1].search(prompts, prefixes, *sizes)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            torch.cuda.set_stream(stream)  # a failed recording does not restore it
+            self._cannot_record = True
+            warnings.warn(f"the search goes on without CUDA graphs, which failed: {error}", stacklevel=2)
+            return None
 
     @contextmanager
     def _after_prefixes(self) -> Iterator[None]:

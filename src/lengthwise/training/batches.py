@@ -11,6 +11,7 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -164,11 +165,14 @@ def collate(examples: Sequence[Example], layout: Layout) -> Batch:
     """Return the examples as one batch, one per row."""
 
     def filled(rows: Sequence[Sequence[int]], filler: int) -> Tensor:  # (rows, width), padded on the right
-        width = round_up(max(map(len, rows)), layout.multiple)
-        return torch.tensor([[*row, *[filler] * (width - len(row))] for row in rows])
+        cells = np.full((len(rows), round_up(max(map(len, rows)), layout.multiple)), filler, np.int64)
+        for number, row in enumerate(rows):
+            cells[number, : len(row)] = row
+        return torch.from_numpy(cells)
 
     def mask(rows: Sequence[Sequence[int]]) -> Tensor:
-        return filled([[1] * len(row) for row in rows], 0)
+        sizes, width = np.array([[len(row)] for row in rows]), round_up(max(map(len, rows)), layout.multiple)
+        return torch.from_numpy((np.arange(width) < sizes).astype(np.int64))
 
     if layout.encoder_decoder:
         assert layout.first is not None
@@ -213,7 +217,9 @@ def _batch(examples: Sequence[Example], places: Sequence[int], layout: Layout, *
     fields |= {"names": [e.name for e in examples], "responses": len(labels), "tokens": tokens}
     fields["sources"] = [len(e.source) for e in examples]
     fields["targets"] = [len(e.target) + (1 if layout.encoder_decoder else len(e.source)) for e in examples]
-    return Batch(rows=torch.tensor(rows), labels=torch.tensor(labels), **fields)
+    # By numpy: torch.tensor of a list takes twice the time.
+    arrays = [torch.from_numpy(np.array(values, np.int64)) for values in (rows, labels)]
+    return Batch(rows=arrays[0], labels=arrays[1], **fields)
 
 
 def _trained_tokens(example: Example, layout: Layout) -> Sequence[int]:

@@ -18,10 +18,10 @@ from ..corpora import Document
 from ..length.meter import Meter
 from ..protocols import Tokenizer
 from . import dynamic_length_sampling as lengths
+from .known_ids import Ids, KnownIds
 from .max_new_tokens_pp import shifts
 from .recipe import LengthsSection, ShiftSection
 
-Ids = list[int]
 Skipped = Counter[str]  # how many examples are left out because they are "empty", too "long", or "excluded"
 SEPARATOR = "<sep>"  # between the sentences of a document, in tokenizers that are trained here
 _AT_ONCE = 256  # rows counted together
@@ -80,6 +80,16 @@ class ExampleMaker:
         placements = {getattr(control, "placement", None) for control in self.controls}
         self._through_prompt = "whole" in placements and not self.encoder_decoder
         self._letters: dict[str, int] = self.tokenizer.get_vocab() if self.characters else {}
+        separator = self.cutting.separator
+        added = {str(token): number for number, token in self.tokenizer.added_tokens_decoder.items()}
+        mark = added.get(separator)  # such a token is found before the texts beside it are tokenised
+        self._sources = KnownIds(self._source_text_ids, separator, mark)
+        targets = self._target_text_ids if not self.characters else self._spelt
+        self._targets = KnownIds(targets, separator, None if self.characters else mark)
+        self._known = self._sources, self._targets
+        self._around_source = _special_ids(self.tokenizer, "text")
+        before, after = _special_ids(self.tokenizer, "text_target")
+        self._around_target = before, after[:-1] if after[-1:] == [self.end] else after  # the end token is no target
 
     def examples(self, documents: Iterable[Document], time: float, random: Random) -> tuple[list[Example], Skipped]:
         """Return all examples of the documents. `time`: the epoch, or its fraction, for dynamic length sampling."""
@@ -164,10 +174,8 @@ class ExampleMaker:
         kind, maximum = self.cutting.kind, self.cutting.maximum
         if kind in ("sentences", "prefixes") or len(sides[0]) == 1:
             return [range(n, n + 1) for n in range(len(sides[0]))]
-        separator = len(self._plain_ids([self.cutting.separator])[0]) if self.cutting.separator.strip() else 0
-        sizes = [[len(ids) + separator for ids in self._plain_ids(side)] for side in sides]
-        if self.characters:
-            sizes[1] = [len(text) + 1 for text in sides[1]]
+        separator = len(self._sources([self.cutting.separator])[0]) if self.cutting.separator.strip() else 0
+        sizes = [[len(ids) + separator for ids in known(side)] for known, side in zip(self._known, sides, strict=True)]
         if kind == "resolutions":
             return lengths.resolutions(sizes[0], sizes[1], maximum)
         drawn: Iterator[int] = repeat(maximum)
@@ -177,23 +185,36 @@ class ExampleMaker:
 
     # ---- texts to ids
 
-    def _plain_ids(self, texts: list[str]) -> list[Ids]:
-        return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-
     def _source_ids(self, texts: list[str]) -> list[Ids]:
         """Return the ids that `Writer` gives a model: the encoder's input, or a prompt in the chat template."""
-        if self.encoder_decoder or not self.tokenizer.chat_template:
-            return self.tokenizer(texts)["input_ids"]
-        chats = [[{"role": "user", "content": text}] for text in texts]
-        return self._plain_ids(self.tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=False))
+        if not self.encoder_decoder and self.tokenizer.chat_template:
+            chats = [[{"role": "user", "content": text}] for text in texts]
+            asked = self.tokenizer.apply_chat_template(chats, add_generation_prompt=True, tokenize=False)
+            return self._source_text_ids(asked)  # most have a length in them, which the next epoch will not have
+        before, after = self._around_source
+        return [[*before, *ids, *after] for ids in self._sources(texts)]
 
     def _target_ids(self, texts: list[str]) -> list[Ids]:
         if self.characters:
-            return [spell(text, self._letters) for text in texts]
-        if not self.encoder_decoder:
-            return self._plain_ids(texts)
-        ids: list[Ids] = self.tokenizer(text_target=texts)["input_ids"]
-        return [row[:-1] if row and row[-1] == self.end else row for row in ids]
+            return self._targets(texts)
+        before, after = self._around_target if self.encoder_decoder else ([], [])
+        return [[*before, *ids, *after] for ids in self._targets(texts)]
+
+    def _source_text_ids(self, texts: list[str]) -> list[Ids]:
+        return self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+
+    def _target_text_ids(self, texts: list[str]) -> list[Ids]:
+        return self.tokenizer(text_target=texts, add_special_tokens=False)["input_ids"]
+
+    def _spelt(self, texts: list[str]) -> list[Ids]:
+        return [spell(text, self._letters) for text in texts]
+
+
+def _special_ids(tokenizer: Tokenizer, side: str) -> tuple[Ids, Ids]:
+    """Return the special ids that a tokenizer puts before and after each text of this side, text or text_target."""
+    plain, whole = (tokenizer(**{side: "a"}, add_special_tokens=special)["input_ids"] for special in (False, True))
+    before = next(n for n in range(len(whole)) if whole[n : n + len(plain)] == plain)
+    return whole[:before], whole[before + len(plain) :]
 
 
 def spell(text: str, known: dict[str, int]) -> Ids:

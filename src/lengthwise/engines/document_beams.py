@@ -1,0 +1,208 @@
+"""Beam search of Marian over windows of documents on a GPU: `marian_beams.py` with prefixes and attention controls.
+
+The beginning of a text, such as the translations of earlier sentences of a window, is read in one pass of the model.
+Its keys are stored once and seen by all beams. Length-aware attention, ALiBi and group attention are computed here by
+the formulas of `controls/attention.py`, for one decoder step of all beams. The translations are those of `generate` of
+transformers, up to rounding, except that a text that has ended is preferred to one that has not. A step is a CUDA
+graph.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import MarianMTModel
+
+from ..controls import Alibi, Control, GroupedAttention, LengthAwareAttention, SentenceSeparator
+from ..controls.alibi import slopes
+from ..controls.attached import controls_of, core_of
+from ..controls.masks import limited
+from .decoder_prefix import last_logits_only
+from .marian_beams import MarianBeams, _Batch
+from .rows import SearchResult
+
+_KNOWN = (Alibi, GroupedAttention, LengthAwareAttention, SentenceSeparator)
+_WIDTH = 32  # the smallest number of columns
+_CACHE_BYTES = 4 << 30  # of the keys and values of a search
+
+
+class DocumentBeams:
+    """Beam search of a Marian model, one for each number of beams."""
+
+    def __init__(self, model: Any) -> None:
+        self.core = core_of(model)
+        self._searches: dict[int, MarianBeams] = {}  # by the number of beams
+        self._batches: dict[tuple[int, ...], _Windows] = {}
+
+    @staticmethod
+    def supports(model: Any) -> bool:
+        """Return whether this is a Marian model with no other controls than those on attention, and usual settings."""
+        core = core_of(model)
+        settings = core.generation_config
+        usual = settings.length_penalty in (None, 1.0) and not settings.early_stopping
+        usual = usual and not settings.no_repeat_ngram_size and settings.repetition_penalty in (None, 1.0)
+        known = all(isinstance(control, _KNOWN) for control in controls_of(model))
+        return type(core) is MarianMTModel and usual and known
+
+    @torch.inference_mode()
+    def search(
+        self, prompts: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], limit: int, beams: int, count: int
+    ) -> SearchResult:
+        """Return `count` continuations of each prefix, at most `limit` tokens each, with mean log-probabilities."""
+        if beams not in self._searches:
+            self._searches[beams] = MarianBeams(self.core, beams)
+        search = self._searches[beams]
+        sizes = max(map(len, prompts)), limit, max(map(len, prefixes))
+        width, limit, before = (_WIDTH * _few(-(-size // _WIDTH)) if size else 0 for size in sizes)
+        rows = min(len(prompts), self._most_rows(before + limit * beams))
+        found: list[tuple[list[int], float]] = []
+        for first in range(0, len(prompts), rows):
+            some = slice(first, first + rows)
+            shape = (_few(len(prompts[some])), width, limit, before)
+            batch = self._batches.get((beams, *shape)) or _Windows(search, *shape)
+            self._batches[(beams, *shape)] = batch
+            batch.begin_windows(prompts[some], prefixes[some])
+            for hypotheses in batch.run_windows(len(prompts[some])):
+                found += (hypotheses * count)[:count]
+        return SearchResult([ids for ids, _ in found], [score for _, score in found])
+
+    def _most_rows(self, columns: int) -> int:
+        config = self.core.config
+        bytes_ = columns * 2 * config.d_model * config.decoder_layers * self.core.dtype.itemsize
+        return max(1, _CACHE_BYTES // bytes_)
+
+
+def _few(count: int) -> int:
+    """Return the smallest of 1, 2, 3, 4, 6, 8, 12, 16, … that is not below `count`, so that few shapes are recorded."""
+    size = 1
+    while size < count and 3 * size // 2 < count:
+        size *= 2
+    return size if size >= count else 3 * size // 2
+
+
+class _Windows(_Batch):
+    """Windows that are translated together, each after its prefix."""
+
+    def __init__(self, search: MarianBeams, rows: int, width: int, limit: int, before: int) -> None:
+        super().__init__(search, rows, width, limit, before)
+        model, device, beams = search.model, self.token.device, search.beams
+        self.controls: list[Control] = controls_of(model)
+        self.grouping = next((control for control in self.controls if control.groups_sentences), None)
+        self.alibi = any(isinstance(control, Alibi) for control in self.controls)
+        columns = self.own.shape[2]
+        self.size = torch.zeros(rows, 1, dtype=torch.long, device=device)  # position of the first decoded step
+        self.source = torch.zeros(rows, 1, 1, width, dtype=torch.bool, device=device)  # not padding
+        self.column_position = torch.zeros(rows, columns, dtype=torch.long, device=device)
+        self.sentence = torch.zeros(rows, beams, dtype=torch.long, device=device)  # of the step that reads `token`
+        self.column_sentence = torch.zeros(rows, columns, dtype=torch.long, device=device)
+        self.source_sentence = torch.zeros(rows, width, dtype=torch.long, device=device)
+
+    def _state(self) -> list[Tensor]:
+        return [*super()._state(), self.sentence, self.column_sentence]
+
+    def begin_windows(self, prompts: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]) -> None:
+        """Read the sources and the prefixes, and reset the beams."""
+        model, device, used = self.search.model, self.token.device, len(prompts)
+        pad, width = model.config.pad_token_id, self.source.shape[-1]
+        sources = torch.full((self.rows, width), pad)
+        source_mask = torch.zeros(self.rows, width, dtype=torch.long)
+        texts = torch.full((self.rows, self.before + 1), pad)
+        texts[:, 0] = self.search.start
+        sizes = torch.zeros(self.rows, 1, dtype=torch.long)
+        for row, (prompt, prefix) in enumerate(zip(prompts, prefixes, strict=True)):
+            sources[row, : len(prompt)], source_mask[row, : len(prompt)] = torch.as_tensor(prompt), 1
+            texts[row, 1 : 1 + len(prefix)] = torch.as_tensor(prefix, dtype=torch.long)
+            sizes[row] = len(prefix)
+        source_mask[used:, 0] = 1  # softmax needs a key
+        sources, source_mask, texts, sizes = (one.to(device) for one in (sources, source_mask, texts, sizes))
+        self._read(sources, source_mask, texts)
+        self._reset(used)
+        self.costs.zero_()
+        self.room.fill_(torch.inf)
+        self.size.copy_(sizes)
+        self.source.copy_(source_mask[:, None, None].bool())
+        # The last token of a prefix is read by the first step.
+        self.token.copy_(texts.gather(1, sizes).expand_as(self.token))
+        columns = torch.arange(self.before, device=device)
+        self.own[:, :, : self.before] = (columns < sizes)[:, None]
+        slots = torch.arange(self.own.shape[2] - self.before, device=device) // self.search.beams
+        self.column_position[:, : self.before] = columns
+        self.column_position[:, self.before :] = sizes + slots
+        if self.grouping is not None:
+            sentences = self.grouping.sentences(texts, "target")
+            self.sentence.copy_(sentences.gather(1, sizes).expand_as(self.sentence))
+            self.column_sentence.zero_()
+            self.column_sentence[:, : self.before] = sentences[:, : self.before]
+            self.source_sentence.copy_(self.grouping.sentences(sources, "source"))
+
+    def _read(self, sources: Tensor, mask: Tensor, texts: Tensor) -> None:
+        """Store the keys and values of the sources and of the texts, which the whole model reads with its controls."""
+        arguments = {"input_ids": sources, "attention_mask": mask, "decoder_input_ids": texts[:, : max(1, self.before)]}
+        with last_logits_only(self.search.model):
+            found = self.search.model(**arguments, use_cache=True).past_key_values
+        for number in range(len(self.decoder.layers)):
+            cross, own = found.cross_attention_cache.layers[number], found.self_attention_cache.layers[number]
+            self.cross[number, 0].copy_(cross.keys)
+            self.cross[number, 1].copy_(cross.values)
+            self.cache[number, 0, :, :, : self.before] = own.keys[:, :, : self.before]
+            self.cache[number, 1, :, :, : self.before] = own.values[:, :, : self.before]
+
+    def run_windows(self, used: int) -> list[list[tuple[list[int], float]]]:
+        """Return the finished continuations of each window, best first; if there is none, its best unfinished one."""
+        found = self.run()[:used]
+        unfinished = [row for row, hypotheses in enumerate(found) if not hypotheses]
+        result = [[([*one.ids, self.search.eos], one.score) for one in hypotheses] for hypotheses in found]
+        for row in unfinished:
+            steps = int(self.step)
+            result[row] = [(self.history[row, 0, :steps].tolist(), float(self.score[row, 0]) / max(1, steps))]
+        return result
+
+    # ---- a step
+
+    def _step(self) -> None:
+        if self.grouping is not None:
+            slots = self.before + self.step * self.search.beams + self.beam
+            self.column_sentence.index_copy_(1, slots, self.sentence)
+        super()._step()
+
+    def _reordered(self, parents: Tensor) -> None:
+        if self.grouping is not None:
+            new = (self.token == self.grouping.token_ids[0]).long()
+            self.sentence.copy_(self.sentence.gather(1, parents) + new)
+
+    def _positions(self) -> Tensor:
+        table: Tensor = self.decoder.embed_positions.weight
+        if self.alibi:
+            return torch.zeros(1, table.shape[1], dtype=self.search.model.dtype, device=table.device)
+        place = (self.size + self.step).clamp(max=len(table) - 1)  # rows without a window, and those that are done
+        return table[place].to(self.search.model.dtype)  # (rows, 1, width)
+
+    def _attend(self, attention: Any, hidden: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        kind = "decoder" if attention.is_causal else "cross"
+        queries = self._heads(attention.q_proj(hidden))  # (rows, heads, beams, size)
+        seen = self.own[:, None] if kind == "decoder" else self.source.expand(-1, -1, queries.shape[2], -1)
+
+        def attend(seen: Tensor) -> Tensor:
+            scaled, number = queries, seen.sum(-1)
+            for control in self.controls:
+                if (scale := control.query_scale(kind, number)) is not None:
+                    scaled = scaled * scale.unsqueeze(-1).to(queries.dtype)
+            weights = scaled @ keys.transpose(2, 3) * queries.shape[-1] ** -0.5
+            if self.alibi and kind == "decoder":
+                distance = (self.size + self.step - self.column_position).abs()[:, None, None]  # (rows, 1, 1, columns)
+                weights = weights - slopes(queries.shape[1], queries.device)[:, None, None] * distance
+            weights = weights.float().masked_fill(~seen, torch.finfo(torch.float32).min)
+            return (weights.softmax(-1).to(values.dtype) @ values).transpose(1, 2)  # (rows, beams, heads, size)
+
+        merged: Tensor = attention.out_proj(self._grouped(kind, attention, seen, attend).flatten(2))
+        return merged
+
+    def _grouped(self, kind: str, attention: Any, seen: Tensor, attend: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the attention of a layer: within the sentence, to the whole text, or both by a gate."""
+        if self.grouping is None:
+            return attend(seen)
+        of_keys = self.column_sentence if kind == "decoder" else self.source_sentence
+        same = self.sentence[:, None, :, None] == of_keys[:, None, None, :]
+        inside = limited(seen, same)
+        return self.grouping.attend(kind, attention._lengthwise_above, lambda: attend(inside), lambda: attend(seen))

@@ -1,0 +1,96 @@
+"""Beam search over windows of documents: texts and scores of transformers' own search, with every attention control."""
+
+import pytest
+import torch
+
+from families import tiny
+from lengthwise import attach
+from lengthwise.controls import Alibi, EncodingControl, GroupedAttention, LengthAwareAttention, SentenceSeparator
+from lengthwise.engines.document_beams import DocumentBeams
+from lengthwise.engines.transformers import TransformersEngine
+
+LAA = {"average": {"encoder": 5.0, "cross": 6.0, "decoder": 3.0}}
+CONTROLS = {
+    "none": lambda: [],
+    "length-aware": lambda: [LengthAwareAttention(**LAA)],
+    "alibi": lambda: [Alibi()],
+    "grouped": lambda: [GroupedAttention(global_layers=1)],
+    "alibi, length-aware": lambda: [Alibi(), LengthAwareAttention(**LAA)],
+    "grouped, length-aware": lambda: [GroupedAttention(global_layers=1), LengthAwareAttention(**LAA)],
+}
+
+
+@pytest.fixture(params=CONTROLS)
+def engine(request, sp_unigram):
+    """Return an engine of a random model whose attention matters, and which ends its texts after some tokens."""
+    torch.manual_seed(3)
+    model = tiny("marian", sp_unigram)
+    if controls := CONTROLS[request.param]():
+        attach(model, controls, sp_unigram)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "gates" in name:
+                weight.normal_(std=0.5)
+            elif weight.dim() == 2 and "proj" in name:
+                weight.mul_(8)
+        model.final_logits_bias[0, model.config.pad_token_id] = -1e4
+        model.final_logits_bias[0, model.config.eos_token_id] += 2
+    return TransformersEngine(model, sp_unigram, "marian")
+
+
+def windows(engine):
+    """Return sources and prefixes of several sentences, of different lengths."""
+    mark = engine.tokenizer.convert_tokens_to_ids("<sep>")
+    [end] = engine.eos
+    sources = [
+        [9, 10, 11, mark, 12, 13, end],
+        [20, 21, end],
+        [14, mark, 15, 16, mark, 17, 18, 19, end],
+        [30, 31, 32, end],
+    ]
+    prefixes = [[22, 23, mark], [], [24, mark, 25, 26, mark], [40, 41]]
+    return [[*source, end] for source in sources], prefixes
+
+
+def ended(ids, end):
+    return ids[: ids.index(end) + 1] if end in ids else ids
+
+
+def test_the_scores_are_those_of_the_whole_model_on_the_same_texts(engine):
+    sources, prefixes = windows(engine)
+    found = DocumentBeams(engine.model).search(sources, prefixes, 24, 3, 2)
+    assert len(found.ids) == 2 * len(sources)
+    for n, (ids, score) in enumerate(zip(found.ids, found.scores, strict=True)):
+        text, prefix = ended(ids, engine.eos[0]), prefixes[n // 2]
+        scored = engine.score([sources[n // 2]], [[*prefix, *text]]).token[0, len(prefix) : len(prefix) + len(text)]
+        assert score == pytest.approx(scored.mean(), abs=1e-4)
+
+
+def test_the_best_texts_are_those_of_transformers(engine):
+    sources, prefixes = windows(engine)
+    ours = DocumentBeams(engine.model).search(sources, prefixes, 64, 3, 1)
+    theirs = engine.search(sources, prefixes=prefixes, max_new_tokens=64, beams=3, scores=True)
+    [end] = engine.eos
+    assert sum(end in ids[:-1] for ids in theirs.ids) > 1
+    for mine, other, score, best in zip(ours.ids, theirs.ids, ours.scores, theirs.scores, strict=True):
+        if end in other[:-1]:  # at the limit transformers also takes texts that have not ended
+            assert ended(mine, end) == ended(other, end)
+            assert score == pytest.approx(best, abs=1e-4)
+
+
+def test_texts_do_not_depend_on_other_windows(engine):
+    sources, prefixes = windows(engine)
+    beams = DocumentBeams(engine.model)
+    together = beams.search(sources, prefixes, 24, 3, 1)
+    beams.search(sources[::-1], prefixes[::-1], 24, 3, 1)
+    alone = [
+        beams.search([source], [prefix], 24, 3, 1).ids[0] for source, prefix in zip(sources, prefixes, strict=True)
+    ]
+    end = engine.eos[0]
+    assert [ended(ids, end) for ids in together.ids] == [ended(ids, end) for ids in alone]
+
+
+def test_which_models_it_supports(sp_unigram):
+    assert DocumentBeams.supports(attach(tiny("marian", sp_unigram), SentenceSeparator("<sep>", 64), sp_unigram))
+    assert not DocumentBeams.supports(attach(tiny("marian", sp_unigram), EncodingControl(scale=1.0), sp_unigram))
+    assert not DocumentBeams.supports(tiny("bart", sp_unigram))

@@ -1,0 +1,78 @@
+"""bench/documents.py on an untrained model: what it decodes and scores; bench/shuffled_documents.py: what it keeps."""
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+from runpy import run_path
+from typing import Any
+
+import pytest
+import torch
+
+from lengthwise.controls import SentenceSeparator
+from lengthwise.controls.attach import attach
+from lengthwise.models.checkpoint import save
+from lengthwise.training.fresh_model import fresh_model, train_tokenizer
+from lengthwise.training.recipe import Fresh
+
+BENCH = Path(__file__).parents[2] / "bench"
+DOCUMENTS = [[(f"Word {n} of {m}.", f"Wort {n} von {m}.") for n in range(1 + 2 * m)] for m in range(3)]  # 1, 3, 5
+
+pytest.importorskip("sacrebleu")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tokenizer = train_tokenizer([text for document in DOCUMENTS for pair in document for text in pair], 300)
+    torch.manual_seed(0)
+    model = fresh_model(Fresh(size="tiny"), tokenizer)
+    save(attach(model, SentenceSeparator("<sep>", 32), tokenizer), tokenizer, tmp_path / "model")
+    rows = [{"id": str(n), "segs": segments} for n, segments in enumerate(DOCUMENTS)]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path
+
+
+def run(folder: Path, monkeypatch: Any, *more: str) -> list[dict[str, Any]]:
+    arguments = [str(folder / "model"), "--data", str(folder / "test.jsonl"), "--out", str(folder / "out.json")]
+    monkeypatch.setattr(sys, "argv", ["documents.py", *arguments, "--beams", "2", *more])
+    run_path(str(BENCH / "documents.py"))["main"]()
+    [cells] = json.loads((folder / "out.json").read_text()).values()
+    return cells
+
+
+def test_decodes_then_scores(folder: Path, monkeypatch: Any) -> None:
+    methods = ["--methods", "whole:1+16+64,segments:64"]
+    cells = run(folder, monkeypatch, *methods, "--decode")
+    assert [(cell["method"], cell["length"]) for cell in cells] == [("whole", n) for n in (1, 16, 64)] + [
+        ("segments", 64)
+    ]
+    assert [len(cell["pieces"]) for cell in cells][::2] == [9, 3]
+    for cell in cells:
+        assert "scores" not in cell
+        assert [len(texts) for texts in cell["texts"]] == [sentences for sentences, _ in cell["pieces"]]
+    # The first document has one sentence: with any length it is the same piece, and is translated alone.
+    assert len({cell["texts"][0][0] for cell in cells}) == 1
+
+    scored = run(folder, monkeypatch, *methods)
+    assert [cell["texts"] for cell in scored] == [cell["texts"] for cell in cells]
+    for cell in scored:
+        assert set(cell["scores"]) == {"bleu", "d-bleu", "chrf", "d-chrf"}
+        assert [len(document) for document in cell["outputs"]] == [1, 3, 5]
+
+
+def test_shuffled_documents_keep_their_sizes_and_lengths() -> None:
+    shuffled = run_path(str(BENCH / "shuffled_documents.py"))["shuffled"]
+    random = Random(1)
+    documents = [[("s" * random.randint(1, 90), str(n)) for _ in range(n)] for n in range(1, 40)]
+    found = shuffled(documents, Random(0))
+    assert [len(document) for document in found] == [len(document) for document in documents]
+    assert sorted(pair for one in found for pair in one) == sorted(pair for one in documents for pair in one)
+    pairs = [
+        (len(a[0]), len(b[0]))
+        for one, other in zip(documents, found, strict=True)
+        for a, b in zip(one, other, strict=True)
+    ]
+    assert max(abs(before - after) for before, after in pairs) < 20
+    stayed = sum(a == b for one, other in zip(documents, found, strict=True) for a, b in zip(one, other, strict=True))
+    assert stayed < len(pairs) / 5
