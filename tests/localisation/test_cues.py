@@ -185,7 +185,9 @@ def test_a_text_that_lost_a_placeholder_is_not_written():
     answers = {"Hello, {name}.": "Ciao.", "It costs $5.": "Costa 5 dollari."}
     outcome, _ = run(file, answers, Task("it"))
     assert list(outcome.texts.values()) == ["Costa 5 dollari."]
-    assert [(row.id, row.note) for row in outcome.misfits] == [("1", "placeholders were lost or doubled: {name}")]
+    assert [(row.id, row.note) for row in outcome.misfits] == [
+        ("1", "placeholders were lost, doubled or misplaced: {name}")
+    ]
 
 
 def rule_of(length):

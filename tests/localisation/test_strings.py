@@ -138,7 +138,7 @@ def test_rows_say_what_does_not_fit(tmp_path):
     told = {row.id: (row.length, row.fits, row.complete, row.changed, row.note) for row in outcome.rows}
     assert told == {
         "a": (13, False, True, True, "13 chars, at most 9"),
-        "b": (0, False, False, False, "placeholders were lost or doubled: {x}"),
+        "b": (0, False, False, False, "placeholders were lost, doubled or misplaced: {x}"),
         "c": (0, False, False, False, "too long"),
         "d": (7, True, False, True, "not complete"),
     }

@@ -16,14 +16,15 @@ from ..formats.rules import limits_for
 from ..formats.subtitles import Style, is_dense
 from ..length.budget import Budget
 from ..length.units import UNITS
+from ..translation.alignment import phrases
 from ..translation.placeholders import changed_placeholders
-from .alignment import phrases, place_tags
+from ..translation.styled import Styled
 from .borders import split_atoms, width
 from .cue import Cue
+from .cue_tags import place_tags
 from .plan import Answer, Answers, Outcome, Plan, Request, Row, Task, notes_on, unique
 from .runs import Piece, Run, find_runs
 from .sharing import Room, share
-from .styled import Styled
 
 BORDER_LOSS = 5  # characters that are not used in a cue, so that the next one can begin at a good place
 MAX_TRIES = 3  # answers for one text
@@ -155,16 +156,16 @@ class _Subtitles:
             return
         changed = changed_placeholders(text.request.text, answer.text)
         if lost := [mark for mark in changed if not _AMOUNT.fullmatch(mark)]:
-            text.error = f"placeholders were lost or doubled: {', '.join(lost)}"
+            text.error = f"placeholders were lost, doubled or misplaced: {', '.join(lost)}"
             return
         before = (text.answer, text.pieces, text.notes)
         excess = self._excess(text) if text.answer is not None else None
         line = " ".join(answer.text.split())
         places = share(line, text.rooms, self.language)
 
-        def known(phrase: str) -> str | None:
+        def known(phrase: str) -> list[str]:
             found = answers.get(Request(phrase))
-            return found.text if found else None
+            return [found.text] if found else []
 
         styled, moved = place_tags(text.run.styled, line, lambda span: places[text.run.piece_at(span.start)], known)
         pieces = zip((styled.cut(start, end) for start, end in places), text.run.pieces, strict=True)

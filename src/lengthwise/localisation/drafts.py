@@ -102,7 +102,7 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         new = _without_stray_braces(answer.text.strip(), masked)
         if lost := changed_placeholders(masked, new):
             named = ", ".join(codes.get(mark, mark) for mark in lost)
-            return Built(text, False, (), f"placeholders were lost or doubled: {named}")
+            return Built(text, False, (), f"placeholders were lost, doubled or misplaced: {named}")
         for stand_in, code in codes.items():
             new = new.replace(stand_in, code)
         new = new if context.shortens else _capitalised(new, bare)

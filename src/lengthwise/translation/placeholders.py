@@ -7,9 +7,13 @@ from html import unescape
 import regex
 
 from ..length.addresses import EMAIL, UNIX_PATH, URL, WINDOWS_PATH
+from .tags import TAG, misplaced_tags
 
-_TAG = r"</?[A-Za-z][^<>]*>"
-_BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is probably a command
+# `\n`, but `\name` is probably a command; <br>, and tags around paragraphs, items and cells.
+_BREAK = (
+    r"\\[nrt](?![a-z]{3})|</?(?:br|p|div|h[1-6]|[uod]l|li|d[td]|t[rdh]|table|blockquote|hr|html|head|body)"
+    r"(?:\s[^<>]*)?/?>"
+)
 # Shapes, dingbats and emoji: a small vocabulary lacks most of them, and a model writes other characters in their place.
 _SYMBOLS = r"(?:[\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"
 # Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
@@ -22,9 +26,8 @@ _PLACEHOLDER = regex.compile(
     r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]|(?<!\d)%L?n\b|%L\d+"
     r"|%\([\w.]+\)[-+#0-9.]*[a-zA-Z]|%[A-Z][A-Z_]+%?|(?<!\d)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?"
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
-    rf"|{_TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
+    rf"|{TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
 )
-_PAIR = regex.compile(r"<(?P<name>[A-Za-z][\w-]*)[^<>]*>(?P<inside>.*)</(?P=name)>", regex.DOTALL)
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")
 # A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").
@@ -69,10 +72,14 @@ def translatable(text: str) -> bool:
 
 
 def changed_placeholders(source: str, output: str) -> list[str]:
-    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones."""
+    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones.
+
+    If the output has the same placeholders: the tags that are a pair in only one of the two texts.
+    """
     wanted, there = count_placeholders(source), count_placeholders(output)
     torn = dict.fromkeys(found for found in _TORN.findall(output) if found not in source)
-    return [*(mark for mark in wanted | there if wanted[mark] != there[mark]), *torn]
+    changed = [*(mark for mark in wanted | there if wanted[mark] != there[mark]), *torn]
+    return changed or misplaced_tags(source, output)
 
 
 def lost(source: str, output: str) -> list[str]:
@@ -130,15 +137,6 @@ def unmask(text: str, stand_ins: dict[str, str]) -> str:
     for stand_in in sorted(stand_ins, key=len, reverse=True):
         text = text.replace(stand_in, stand_ins[stand_in])
     return text
-
-
-def split_enclosing_tags(text: str) -> tuple[str, str, str]:
-    """Return (before, inside, after): pairs of tags around the whole text are split off."""
-    found = _PAIR.fullmatch(text)
-    if found is None or f"<{found['name']}" in found["inside"] or f"</{found['name']}" in found["inside"]:
-        return "", text, ""
-    before, inside, after = split_enclosing_tags(found["inside"])
-    return text[: found.start("inside")] + before, inside, after + text[found.end("inside") :]
 
 
 def hard_breaks(text: str) -> list[tuple[int, int]]:
