@@ -70,17 +70,22 @@ def _message_entries(message: _Message, document: Document) -> Iterator[Entry]:
 
 
 def _comments(message: _Message, document: Document) -> tuple[frozenset[str], tuple[Limit, ...]]:
-    """Return the flags, and the limits in flags and comments, except references (#:) and old msgids (#|)."""
+    """Return the flags, and the limits in flags and comments, except references (#:), old and obsolete texts (#|, #~).
+
+    Limits are read from the lines just before the message. A comment before a blank line belongs to no message.
+    """
     flags: set[str] = set()
     lines: dict[int, str] = {}
     for comment, line in message.comments:
         if comment.startswith("#,"):
             flags |= {flag.strip() for flag in comment[2:].split(",")} & {"fuzzy"}
-        lines[line] = "" if comment.startswith(("#:", "#|")) else comment[1:].lstrip(".,")
+        lines[line] = "" if comment.startswith(("#:", "#|", "#~")) else comment[1:].lstrip(".,")
     if not lines:
         return frozenset(flags), ()
-    first = min(lines)  # a sentence may go on in the next line
-    told = "\n".join(lines.get(line, "") for line in range(first, max(lines) + 1))
+    first = last = max(lines)
+    while first - 1 in lines:
+        first -= 1
+    told = "\n".join(lines[line] for line in range(first, last + 1))  # a sentence may go on in the next line
     return frozenset(flags), limits_in(told, document.path, first)
 
 
