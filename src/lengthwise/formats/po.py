@@ -17,7 +17,7 @@ _STRING = re.compile(r'[ \t]*"((?:[^"\\\r\n]|\\.)*)"[ \t]*')
 _ESCAPE = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9a-fA-F]{1,2}))+)|\\(.)")
 _BYTE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]+))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_CHARSET = re.compile(rb'charset=([\w.:-]+)\\n"')
+_CHARSET = re.compile(rb'charset=[ ]*([\w.:-]+)\\n"')
 _WIDTH = 77  # of a line in the file, when a long text is written
 
 
