@@ -230,4 +230,6 @@ def _row_in(text: str, row: str, at: int) -> tuple[int, int]:
     for character in row:
         if not character.isspace():
             at = text.index(character, at) + 1
+    while text[at : at + 1] and text[at] in _NO_BREAK:
+        at += 1
     return start, at
