@@ -28,6 +28,7 @@ _PLACEHOLDER = regex.compile(
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
     rf"|{TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
 )
+_SIGN = regex.compile(rf"[{{<%$@&/\\]|{_SYMBOLS}")  # each placeholder has one
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")
 # A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").
@@ -49,7 +50,13 @@ def count_placeholders(text: str) -> Counter[str]:
     >>> count_placeholders("Hello {name}, <b>%d</b> of 5") == Counter({"{name}": 1, "<b>": 1, "%d": 1, "</b>": 1})
     True
     """
-    return Counter(found[0] for found in _PLACEHOLDER.finditer(text))
+    return Counter(found[0] for found in _found_in(text))
+
+
+def _found_in(text: str) -> "Iterator[regex.Match[str]]":
+    """Yield the placeholders. Most texts have no character that any of them has, and need no search."""
+    if _SIGN.search(text):
+        yield from _PLACEHOLDER.finditer(text)
 
 
 def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
@@ -59,7 +66,7 @@ def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
     [('Hi ', False), ('{name}', True), ('!', False)]
     """
     at = 0
-    for found in _PLACEHOLDER.finditer(text):
+    for found in _found_in(text):
         yield text[at : found.start()], False
         yield found[0], True
         at = found.end()
@@ -68,7 +75,7 @@ def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
 
 def translatable(text: str) -> bool:
     """Return whether the text has a letter outside its placeholders."""
-    return _LETTER.search(_PLACEHOLDER.sub(" ", text)) is not None
+    return any(_LETTER.search(piece) for piece, is_placeholder in split_placeholders(text) if not is_placeholder)
 
 
 def changed_placeholders(source: str, output: str) -> list[str]:
