@@ -54,6 +54,24 @@ def test_limits_of_the_file():
     assert (checker.texts, checker.limited) == (1, 1)  # the fuzzy one is not counted
 
 
+UNIT = """<xliff version="2.0" srcLang="en" trgLang="it"><file id="f"><unit id="u" slr:sizeRestriction="{}">
+<segment id="a"><source>One. </source><target>Uno.</target></segment>
+<ignorable><source> </source></ignorable>
+<segment id="b"><source>Two.</source><target>{}</target></segment>
+</unit></file></xliff>""".replace("<xliff", '<xliff xmlns:slr="urn:oasis:names:tc:xliff:sizerestriction:2.0"')
+
+
+def test_the_segments_of_a_unit_share_its_restriction():
+    checker = Checker()
+    origin = 'sizeRestriction="8" (a.xlf:1)'
+    assert found(checker, "a.xlf", UNIT.format(8, "Due.")) == [("u/a", "9 chars, at most 8", origin)]
+    assert (checker.texts, checker.limited) == (2, 2)
+    assert found(Checker(), "a.xlf", UNIT.format(9, "Due.")) == []
+    assert found(Checker(), "a.xlf", UNIT.format(8, "")) == []
+    short = found(Checker(), "a.xlf", UNIT.format("20,40", "Due."))
+    assert short == [("u/a", "9 chars, at least 20", 'sizeRestriction="20,40" (a.xlf:1)')]
+
+
 def test_a_length_wins_over_rules_and_files():
     rules = [
         Rule(Budget.parse("at most 4 chars"), "rule", keys="Sa*"),

@@ -1,6 +1,7 @@
 """Every format: what is found in a file, and that only the texts given to `splice` change."""
 
 import codecs
+import plistlib
 
 import pytest
 from hypothesis import given, settings
@@ -124,7 +125,14 @@ def test_broken_markup_is_refused():
         ("a.yml", "it:\n  a: 'b\n", 3, "not YAML"),
         ("a.ts", "<TS>\n<message></TS>", 2, "mismatched tag"),
         ("a.ts", "<TS>a\u2028b\x85c\r<message></TS>", 2, "mismatched tag"),
-        ("a.ts", "export const a = 1;\n", 0, "its content is not that of qt files"),
+        ("a.ts", "export const a = 1;\n", 1, "its content is not that of qt files"),
+        (
+            "strings.xml",
+            '<?xml version="1.0"?>\n<!-- cut',
+            2,
+            "its content is not that of android files: not well-formed",
+        ),
+        ("strings.xml", '<?xml version="1.0"?>\n<menu/>', 2, "the root element of Android strings is <resources>"),
         ("a.doc", "x", 0, "no format has this suffix"),
     ],
 )
@@ -301,3 +309,19 @@ def test_a_missing_semicolon_before_comments_is_found_at_once(comments):
     text = f'"a" = "b" {comments}"d" = "e";'
     with pytest.raises(FormatError, match=":1: expected"):
         read_text("a.strings", text)
+
+
+def test_a_binary_property_list_is_named():
+    data = plistlib.dumps({"a": "b"}, fmt=plistlib.FMT_BINARY)
+    with pytest.raises(FormatError, match="binary property list; convert it with `plutil -convert xml1`"):
+        read("Localizable.strings", data=data)
+
+
+def test_times_of_srt_without_hours():
+    [cue] = read("a.srt", data=b"1\n00:01,500 --> 01:02,000\nHi\n").entries
+    assert (cue.text, cue.start, cue.seconds) == ("Hi", 1.5, 60.5)
+
+
+def test_a_charset_after_a_space():
+    text = 'msgid ""\nmsgstr "Content-Type: text/plain; charset= koi8-r\\n"\n\nmsgid "Yes"\nmsgstr "\u0414\u0430"\n'
+    assert [entry.text for entry in read("ru.po", data=text.encode("koi8-r")).entries] == ["\u0414\u0430"]

@@ -53,13 +53,47 @@ from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
         ("%s: the name, limit to 20 characters", 20, "chars", "limit to 20 characters"),
         ("Greeting with {name} up to 20 characters", 20, "chars", "up to 20 characters"),
         ("Costs $5, max 30 characters", 30, "chars", "max 30 characters"),
+        ("a title [CHAR\n     LIMIT=100]", 100, "chars", "CHAR LIMIT=100"),
+        ("a title [CHAR  LIMIT=40]", 40, "chars", "CHAR LIMIT=40"),
+        ("[CHARSIZE=40]", 40, "chars", "CHARSIZE=40"),
+        ("translator: this string will be truncated at 47\ncharacters expanded.", 47, "chars", None),
+        ("The rest is cut off after 20 characters", 20, "chars", "cut off after 20 characters"),
+        ("Max bytes: 12", 12, "bytes", "Max bytes: 12"),
+        ("Maximum number of characters: 12", 12, "chars", "Maximum number of characters: 12"),
+        ("Max 15-20 characters", 20, "chars", "Max 15-20 characters"),
+        ("It shouldn't be longer than 9 letters", 9, "chars", "shouldn't be longer than 9 letters"),
+        ("20 characters long, at most", 20, "chars", "20 characters long, at most"),
+        ("Maximum length: 40\nShown in the menu", 40, "chars", "Maximum length: 40"),
+        ("Maximum length: 40 including spaces", 40, "chars", "Maximum length: 40"),
+        ("Please keep the name of this button, which is shown in the menu,\nbelow 12 characters", 11, "chars", None),
+        ("Up to 30 characters are allowed", 30, "chars", "Up to 30 characters"),
+        ("Title of the search page, max 30 characters", 30, "chars", "max 30 characters"),
+        ("File name (max 8 characters)", 8, "chars", "max 8 characters"),
+        ('See "Save". At most 20 characters', 20, "chars", "At most 20 characters"),
+        ("You have 3 new files\nMax 20 characters", 20, "chars", "Max 20 characters"),
     ],
 )
 def test_words(comment, number, unit, said):
     [limit] = limits_in(comment, "a.po", 3)
-    line = 3 + comment.count("\n", 0, comment.find("at most")) if "\n" in comment else 3
-    assert (limit.high, limit.unit, limit.said, limit.file, limit.line) == (number, unit, said, "a.po", line)
-    assert not limit.each_line
+    assert (limit.high, limit.unit, limit.file) == (number, unit, "a.po")
+    assert limit.said == said or said is None
+    assert comment.split("\n")[limit.line - 3].count(limit.said.split()[0]) == 1
+    assert limit.each_line == (unit == "cells")
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "Both lines are at most 15 characters",
+        "You may insert a line break, as long as both lines are 15 characters or shorter",
+        "15 characters or less per line",
+        "Never more than 15 characters in each line",
+        "Limit to 15 characters a line",
+    ],
+)
+def test_limits_of_each_line(comment):
+    [limit] = limits_in(comment, "a.po", 1)
+    assert (limit.high, limit.each_line) == (15, True)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
@@ -86,10 +120,36 @@ def test_a_condition_ends_with_its_line(first, end):
         "%1$s is a name of up to 20 characters",
         "%s is up to 20 characters",
         "$name has at most 20 characters",
+        # a condition that goes on in the next line
+        "Error message that is shown when the user enters a name with\nless than 3 characters",
+        " * Warning that is shown if the name of the new folder has\n * no more than 3 letters",
+        "Shown at most 3 times\n20 characters wide",
+        "Shows up to\n\n20 characters",
+        # what is not the text
+        "up to 255 characters are shown in the log",
+        "Text before up to 20 characters of the file name",
+        "Searches within 5 words of the cursor",
+        "Help: passwords must be at most 72 characters",
+        "Explains that the user name may have up to 20 characters",
+        "You can enter up to 300 characters",
+        "The field accepts no more than 30 characters",
+        "Button that restores the daily limit of 500 words",
+        'The text of the error "Names have at most 20 characters"',
+        # other units
+        "max length: 3 lines",
+        "Maximum length: 10 seconds",
+        "at most 3 files, 80 characters each",
+        "max-length: 20 MB",
     ],
 )
 def test_these_are_no_limits(comment):
     assert limits_in(comment, "a.po", 1) == ()
+
+
+def test_a_comment_before_a_blank_line_belongs_to_no_message():
+    text = '# Limit to 500 characters\n\n#. Limit to 30 characters\n#, c-format\nmsgid "a"\nmsgstr "b"\n'
+    text += '#~ msgid "at most 3 characters"\n#~ msgstr "x"\nmsgid "c"\nmsgstr "d"\n'
+    assert [[one.high for one in entry.limits] for entry in read("a.po", data=text.encode()).entries] == [[30], []]
 
 
 def test_a_display_has_columns_and_rows():

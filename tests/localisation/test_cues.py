@@ -97,6 +97,13 @@ def test_tags_of_ass():
     assert splice(file, outcome.texts) == data.replace(line.encode().partition(b",A,")[2], text)
 
 
+def test_hard_spaces_at_the_ends_of_a_line_of_ass_stay():
+    data = b"[Events]\nFormat: Start, End, Text\nDialogue: 0:00:01.00,0:00:04.00,\\h\\hGo on.\\h\\h\\h\n"
+    file = read("a.ass", data=data)
+    outcome, _ = run(file, {"Go on.": "Continua."}, Task("it"))
+    assert splice(file, outcome.texts) == data.replace(b"Go on.", b"Continua.")
+
+
 def test_a_tag_over_the_border_of_cues_is_closed_and_opened_again():
     answers = {"We saw the big ship go down.": "Vedemmo affondare la grande nave.", "the big ship": "la grande nave"}
     assert translated(srt("We saw <i>the big ship</i>", "go down."), answers) == [
@@ -130,6 +137,12 @@ def test_tags_that_are_lost_or_moved_are_said():
 def test_dots_between_cues_stay():
     texts = translated(srt("I was...", "...afraid of you."), {"I was afraid of you.": "Avevo paura di te."})
     assert texts == ["Avevo...", "...paura di te."]
+
+
+def test_dots_between_cues_are_left_out_where_a_sentence_ends():
+    answers = {"All our work here is secret. Go now.": "È segreto il lavoro. Ora vai via."}
+    texts = translated(srt("All our work here...", "...is secret. Go now."), answers)
+    assert texts == ["È segreto il lavoro.", "Ora vai via."]
 
 
 def test_a_cue_that_is_too_long_is_asked_for_again_with_less_room():
@@ -185,7 +198,9 @@ def test_a_text_that_lost_a_placeholder_is_not_written():
     answers = {"Hello, {name}.": "Ciao.", "It costs $5.": "Costa 5 dollari."}
     outcome, _ = run(file, answers, Task("it"))
     assert list(outcome.texts.values()) == ["Costa 5 dollari."]
-    assert [(row.id, row.note) for row in outcome.misfits] == [("1", "placeholders were lost or doubled: {name}")]
+    assert [(row.id, row.note) for row in outcome.misfits] == [
+        ("1", "placeholders were lost, doubled or misplaced: {name}")
+    ]
 
 
 def rule_of(length):

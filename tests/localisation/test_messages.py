@@ -88,7 +88,7 @@ def test_broken_messages_stay(text):
 
 def test_a_message_that_lost_an_argument_stays():
     new = translated("{n, plural, one {a {x}} other {b}}", {"a {x}": "lost"})
-    assert new.error == "placeholders were lost or doubled: {x}"
+    assert new.error == "placeholders were lost, doubled or misplaced: {x}"
 
 
 def test_apostrophes_are_doubled_for_java():

@@ -138,7 +138,7 @@ def test_rows_say_what_does_not_fit(tmp_path):
     told = {row.id: (row.length, row.fits, row.complete, row.changed, row.note) for row in outcome.rows}
     assert told == {
         "a": (13, False, True, True, "13 chars, at most 9"),
-        "b": (0, False, False, False, "placeholders were lost or doubled: {x}"),
+        "b": (0, False, False, False, "placeholders were lost, doubled or misplaced: {x}"),
         "c": (0, False, False, False, "too long"),
         "d": (7, True, False, True, "not complete"),
     }
@@ -637,3 +637,18 @@ def test_shortening_looks_at_all_limits(tmp_path):
     shortener = Capitals()
     shorten_file(path, out, shortener, Task(None))
     assert shortener.budgets == {"èèèèè": "at most 7 bytes"}
+
+
+def test_the_segments_of_a_unit_share_its_room(tmp_path):
+    text = """<xliff version="2.0" srcLang="en" xmlns:slr="urn:x"><file id="f"><unit id="u" slr:sizeRestriction="40">
+<segment id="a" state="final"><source>Stay</source><target>Restare</target></segment>
+<ignorable><source> </source></ignorable>
+<segment id="b"><source>The house is old.</source></segment>
+<segment id="c"><source>Go away</source></segment>
+</unit></file></xliff>"""
+    _, outcome, translator = translate(tmp_path, "a.xlf", text, words={"Go away": "Via di qua"})
+    # 40 without "Restare" and a space: 32, of which 17/24 and 7/24 are shared out
+    assert translator.budgets == {"The house is old.": "at most 22 chars", "Go away": "at most 9 chars"}
+    assert [(row.id, row.fits) for row in outcome.rows] == [("u/b", True), ("u/c", True)]  # 35 in all
+    _, outcome, _ = translate(tmp_path, "b.xlf", text, words={"Go away": "Andate via di qua"})
+    assert [row.note for row in outcome.misfits] == ["42 chars, at most 40"] * 2

@@ -19,6 +19,7 @@ from translation.fakes import texts
         ("%n of %Ln, %L1", ["%n", "%Ln", "%L1"]),
         ("$t(menu.file) @:menu.file @.lower:a %<n>d", ["$t(menu.file)", "@:menu.file", "@.lower:a", "%<n>d"]),
         ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
+        ("如『http://a.org/b』或（https://c.org）。", ["http://a.org/b", "https://c.org"]),
         ("In /usr/share/doc/x, ~/work, ./a.sh and C:\\b\\c", ["/usr/share/doc/x", "~/work", "./a.sh", "C:\\b\\c"]),
         ("and/or, n/a, 12/05/2024, km/h, s/he, /me, </b> / 5", ["</b>"]),
         ("🎉🎉 New → ★ 5 × 3 ▲, ♥️ © 20°", ["🎉🎉", "★", "▲", "♥️"]),

@@ -84,10 +84,7 @@ def found(pieces):
 def with_texts(pieces, change):
     """Join the pieces, each text changed as a translator would."""
     return "".join(
-        piece
-        if isinstance(piece, str)
-        else piece.restore(0, len(piece.text), change(piece.received(0, len(piece.text))))
-        for piece in pieces
+        piece if isinstance(piece, str) else piece.restore(0, len(piece.text), change(piece.text)) for piece in pieces
     )
 
 

@@ -67,7 +67,12 @@ def read(path: Path | str, *, data: bytes | None = None, encoding: str | None = 
     for format in claiming:
         if format.recognises(document):
             return find_entries(document, format)
-    raise FormatError(name, 0, f"its content is not that of {' or '.join(format.name for format in claiming)} files")
+    named = f"its content is not that of {' or '.join(format.name for format in claiming)} files"
+    try:
+        find_entries(document, claiming[-1])
+    except FormatError as error:
+        raise FormatError(name, error.line, f"{named}: {error.reason}") from None
+    raise FormatError(name, 0, named)
 
 
 def files_in(folder: Path) -> Iterator[Path]:

@@ -83,6 +83,7 @@ class Limit:
     `each_line`: the numbers are for each line. `wraps`: the program that shows the text breaks its lines itself.
     `unit` is one of `UNITS`, or another one, such as pixels, that cannot be counted here.
     `said`: the words that set the limit; `file` and `line`: where they are (line 0: not in a line of a file).
+    `shared_by`: the name of the unit whose texts have this limit together; "": the text has it alone.
     """
 
     high: int | None
@@ -94,6 +95,7 @@ class Limit:
     lines: int | None = None
     each_line: bool = False
     wraps: bool = False
+    shared_by: str = ""
 
     @property
     def origin(self) -> str:
@@ -114,6 +116,7 @@ class Entry:
     `around`: what to write before and after a new text, if the element that holds it is not in the file yet.
     `form`: the plural form that the text is for: a category of CLDR, such as few, or the number of a form in gettext.
     `source_markup`: as `markup`, of the source. `plural`: the source of the other plural forms (gettext).
+    `gap`: what is shown between the text before it in its unit and this one (XLIFF 2).
     """
 
     id: str
@@ -131,6 +134,7 @@ class Entry:
     form: str = ""
     source_markup: bool = False
     plural: str | None = None
+    gap: str = ""
 
     @property
     def message(self) -> str:

@@ -1,7 +1,7 @@
 """Check texts against their limits: which are too long, too short, or have too many lines, and by how much."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..length.units import UNITS
 from .base import Entry, Limit
@@ -54,17 +54,19 @@ class Checker:
 
     def check(self, file: StringFile) -> Iterator[Finding]:
         """Yield what is outside its limits, in the order of the file. Fuzzy and fixed entries are not checked."""
-        for entry in file.entries:
-            if not entry.text.strip() or entry.flags & _NOT_CHECKED:
-                continue
+        checked = [entry for entry in file.entries if entry.text.strip() and not entry.flags & _NOT_CHECKED]
+        limits = {entry: self.limits(file, entry) for entry in checked}
+        units = joined_units(limits)
+        for entry in checked:
             self.texts += 1
-            limits = self.limits(file, entry)
-            self.limited += bool(limits)
-            for limit in limits:
+            self.limited += bool(limits[entry])
+            for limit in limits[entry]:
                 if not countable(limit) and (limit.high is not None or limit.low):
                     self.uncounted.append((file, entry, limit))
-                else:
+                elif not limit.shared_by:
                     yield from check_text(file.path, entry, limit)
+                elif (unit := units[limit.shared_by]).id == entry.id:
+                    yield from check_text(file.path, unit, limit)
 
     def limits(self, file: StringFile, entry: Entry) -> list[Limit]:
         """Return the limits of an entry: of --length, else of a rule, else of its file and of the source file."""
@@ -78,6 +80,16 @@ class Checker:
         else:  # the source file has no such entry
             found = []
         return [*found, *(cue_limits(entry, self.style) if self.style and entry.seconds is not None else [])]
+
+
+def joined_units(limits: Mapping[Entry, Sequence[Limit]]) -> dict[str, Entry]:
+    """Return the units whose texts share a limit, by name: their first entries, which show the texts of all."""
+    found: dict[str, Entry] = {}
+    for entry, some in limits.items():
+        for name in {limit.shared_by for limit in some} - {""}:
+            first = found.get(name)
+            found[name] = replace(first, shown=first.shown + entry.gap + entry.shown) if first else entry
+    return found
 
 
 def check_text(path: str, entry: Entry, limit: Limit) -> Iterator[Finding]:

@@ -32,6 +32,8 @@ class StringFile:
 
 def decode(path: str, data: bytes, formats: Sequence[Format], encoding: str | None = None) -> Document:
     """Return the text of a file, in the given encoding or in the one that it declares; else it must be UTF-8."""
+    if data.startswith(b"bplist"):
+        raise FormatError(path, 0, "it is a binary property list; convert it with `plutil -convert xml1`")
     mark = next((mark for mark in _MARKS if data.startswith(mark)), b"")
     body = data[len(mark) :]
     declared = next(filter(None, (format.declared(body) for format in formats)), None) if not mark else None

@@ -1,6 +1,7 @@
 """Limits in words: find the length limits that people write into comments and descriptions of strings.
 
-Each pattern has a number, and some have a unit. A phrase must be explicit: "80 characters" alone is no limit.
+Each pattern has a number, and some have a unit. A phrase must be explicit: "80 characters" alone is no limit. A phrase
+about something else than the text, such as what a user may enter, is none either.
 """
 
 import re
@@ -8,73 +9,65 @@ from collections.abc import Iterator
 
 from ..length.units import UNITS
 from .base import Limit
+from .limit_context import is_about_the_text, is_for_each_line, unwrapped
 
 _UNIT = r"(?P<unit>char(?:acter|s|acters)?|letters?|columns?|cols?|cells?|bytes?|words?|pixels?|px)\b"
+# After a number without a unit: what it counts is no length.
+_NO_OTHER = r"(?!\d|[ \t-]*(?:em|pt|[cm]m|lines?|rows?|seconds?|minutes?|files?|items?|entries|digits?|[KMG]i?B|%)\b)"
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMBER = r"(?P<number>\d+(?:,\d{3})*)"
-_NUMBER_OR_WORD = rf"(?P<number>\d+(?:,\d{{3}})*|{'|'.join(_NUMBER_WORDS)})"
+_DIGITS = r"\d+(?:,\d{3})*"
+_NUMBER = rf"(?:{_DIGITS}[-–])?(?P<number>{_DIGITS})"  # of "15-20" the second
+_NUMBER_OR_WORD = rf"(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}|{'|'.join(_NUMBER_WORDS)})"
 _UNIT_NAMES = {"char": "chars", "lett": "chars", "colu": "cells", "col": "cells", "cols": "cells", "cell": "cells"}
 _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixels"}
 _UP_TO = (
     r"limit(?:ed)?(?: (?:is|of|it|this|the \w+))?(?: to)?|at most|(?:no|not) (?:more|longer|larger|wider) than"
-    r"|(?:not|never) (?:be )?(?:exceed(?:ing)?|longer than|more than)|cannot exceed|up to|max(?:imum|\.)?(?: of| is)?"
-    r"|max(?:imum|\.)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within|fits? (?:in|into)|restrict(?:ed)? to"
+    r"|(?:not|never|\w+n['’]t) (?:be )?(?:exceed(?:ing)?|longer than|more than)|cannot exceed|up to"
+    r"|max(?:imum|\.)?(?: of| is)?|max(?:imum|\.)?(?: \w+)? (?:length|size|width)(?: (?:of|is))?|within"
+    r"|fits? (?:in|into|on)(?: an?)?|restrict(?:ed)? to"
+    r"|(?:truncated|cut(?: off)?) (?:at|after|to|if (?:it is |they are )?(?:longer|more) than)"
 ).replace(" ", r"\s+")
 _BELOW = r"below|under|less than|fewer than|shorter than|smaller than|narrower than".replace(" ", r"\s+")
-# A comment may tell when a text is shown ("if the name has less than 3 characters") or what is put into it ("%s is a
-# name of up to 20 characters"). Such a number is no limit of the text. A mark, a dash or a new line ends the clause.
-_CONDITION = re.compile(
-    r"(?:\b(?:when(?:ever)?|whose|unless|if(?!\s+(?:possible|needed|necessary)\b))(?=[ \t])"
-    r"|(?:%(?:\d+\$)?[a-z@]|%\(\w+\)[sd]|\{\w*\}|\$[a-z_]\w*)[\"'”’]?[ \t]+(?:is|are|has|have|of)\b)"
-    r"(?:(?!\s[-–]\s)[^,.;:!?()\[\]—\r\n])*\Z",
-    re.IGNORECASE,
-)
 _UNIT_WORDS = ("char", "letter", "col", "cell", "byte", "word", "pixel", "px")
 # Each with words of which one must be in the comment, in lower case; most comments have none, and need no search.
 _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
-    # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
-    (
-        ("len",),
-        re.compile(rf"\bmax[-_ ]?len(?:gth)?[\"']?\s*[:=]\s*[\"']?{_NUMBER}(?:[ ]?{_UNIT})?", re.IGNORECASE),
-    ),
-    # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`
-    (("limit",), re.compile(rf"\bCHAR(?:ACTER)?S?[ _-]?LIMIT(?: is| of)?\s*[=:]?\s*{_NUMBER}\b", re.IGNORECASE)),
-    # SAP `#XFLD,30:` and `#XBUT, 20: the button`
-    ((",",), re.compile(r"^\s*#?\s*[XY][A-Z]{3},\s*(?P<number>\d+)\s*(?::|$)", re.MULTILINE)),
-    # "Limit to 80 characters", "at most 12 words"
-    (
-        _UNIT_WORDS,
-        re.compile(
+    (needed, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
+    for needed, pattern in (
+        # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
+        (
+            ("len",),
+            rf"\bmax[-_ ]?len(?:gth)?[\"']?[ \t]*[:=][ \t]*[\"']?{_NUMBER}(?:[ ]?{_UNIT}|{_NO_OTHER})",
+        ),
+        # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`, `[CHARSIZE=30]`
+        (("char",), rf"\bCHAR(?:ACTER)?S?[\s_-]*(?:LIMIT(?: is| of)?[\s]*[=:]?|SIZE\s*[=:])\s*{_NUMBER}\b"),
+        # SAP `#XFLD,30:` and `#XBUT, 20: the button`
+        ((",",), r"^\s*#?\s*(?-i:[XY][A-Z]{3}),\s*(?P<number>\d+)\s*(?::|$)"),
+        # "Limit to 80 characters", "at most 12 words"
+        (
+            _UNIT_WORDS,
             rf"(?:\b(?:{_UP_TO})[:\s]+|(?:<=|≤)\s*)(?:about |approximately )?{_NUMBER_OR_WORD}[\s-]{{0,3}}{_UNIT}",
-            re.IGNORECASE,
         ),
-    ),
-    # "below 55 columns", "< 20 characters"
-    (_UNIT_WORDS, re.compile(rf"(?P<below>\b(?:{_BELOW})\s+|<\s*){_NUMBER_OR_WORD}[\s-]{{0,3}}{_UNIT}", re.IGNORECASE)),
-    # "132 characters or less", "20 chars max"
-    (
-        _UNIT_WORDS,
-        re.compile(
-            rf"\b{_NUMBER}[\s-]{{0,3}}{_UNIT}\s*(?:or (?:less|fewer|shorter|below)|max(?:imum)?\b|at most|limit)",
-            re.IGNORECASE,
+        # "below 55 columns", "< 20 characters"
+        (_UNIT_WORDS, rf"(?P<below>\b(?:{_BELOW})\s+|<\s*){_NUMBER_OR_WORD}[\s-]{{0,3}}{_UNIT}"),
+        # "132 characters or less", "20 chars max"
+        (
+            _UNIT_WORDS,
+            rf"\b{_NUMBER}[\s-]{{0,3}}{_UNIT}(?:\s+long)?,?\s*"
+            r"(?:or (?:less|fewer|shorter|below)|max(?:imum)?\b|at most|limit)",
         ),
-    ),
-    # "Byte limit: 22"
-    (
-        ("limit", "max"),
-        re.compile(
-            rf"\b(?P<unit>byte|word|column|pixel)s? (?:limit|maximum|max)(?: is| of)?[:= ]+{_NUMBER}\b",
-            re.IGNORECASE,
+        # "Byte limit: 22", "Max. characters: 22"
+        (
+            ("limit", "max"),
+            rf"\b(?:max(?:imum|\.)?(?: number of)? {_UNIT}(?: is)?|"
+            rf"{_UNIT.replace('unit', 'units')} (?:limit|maximum|max)(?: is| of)?)[:= ]+{_NUMBER}\b",
         ),
-    ),
-    # "Maximum length: 40", "Length limit: 40"
-    (
-        ("length",),
-        re.compile(
-            rf"\b(?:max(?:imum)?\.? (?:string |text )?length|length limit)(?: is| of)?[:= ]+{_NUMBER}\b(?![\s-]*[a-z])",
-            re.IGNORECASE,
+        # "Maximum length: 40", "Length limit: 40"
+        (
+            ("length",),
+            rf"\b(?:max(?:imum)?\.? (?:string |text )?length|length limit)(?: is| of)?[:= ]+{_NUMBER}\b"
+            rf"(?:[ -]?{_UNIT}|{_NO_OTHER})",
         ),
-    ),
+    )
 ]
 _SCREEN = re.compile(r"\bc=(?P<columns>\d+)(?:\s+r=(?P<rows>\d+))?\b")  # `c=20 r=3`: the display of a device
 _HAS_NUMBER = re.compile(rf"\d|\b(?:{'|'.join(_NUMBER_WORDS)})[\s-]", re.IGNORECASE)
@@ -100,17 +93,18 @@ def _screen(comment: str, file: str, line: int) -> Iterator[Limit]:
 
 def _words(comment: str, file: str, line: int) -> Iterator[Limit]:
     lower = comment.lower()
-    for needed, pattern in _PATTERNS:
-        if not any(word in lower for word in needed):
-            continue
-        for match in pattern.finditer(comment):
-            groups = match.groupdict()
-            if needed is _UNIT_WORDS and _CONDITION.search(comment, max(0, match.start() - 200), match.start()):
+    patterns = [one for one in _PATTERNS if any(word in lower for word in one[0])]
+    text = unwrapped(comment) if patterns else ""
+    for needed, pattern in patterns:
+        for match in pattern.finditer(text):
+            if needed is _UNIT_WORDS and not is_about_the_text(text, match):
                 continue
+            groups = match.groupdict()
             number = _value(groups["number"]) - bool(groups.get("below"))
-            at = line + comment.count("\n", 0, match.start())
+            unit = unit_of(groups.get("unit") or groups.get("units") or "chars")
             if number > 0:
-                yield Limit(number, unit_of(groups.get("unit") or "chars"), " ".join(match[0].split()), file, at)
+                at, said = line + comment.count("\n", 0, match.start()), " ".join(match[0].split())
+                yield Limit(number, unit, said, file, at, each_line=unit == "cells" or is_for_each_line(text, match))
 
 
 def _value(number: str) -> int:

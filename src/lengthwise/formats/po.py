@@ -17,7 +17,7 @@ _STRING = re.compile(r'[ \t]*"((?:[^"\\\r\n]|\\.)*)"[ \t]*')
 _ESCAPE = re.compile(r"((?:\\(?:[0-7]{1,3}|x[0-9a-fA-F]{1,2}))+)|\\(.)")
 _BYTE = re.compile(r"\\(?:x([0-9a-fA-F]+)|([0-7]+))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_CHARSET = re.compile(rb'charset=([\w.:-]+)\\n"')
+_CHARSET = re.compile(rb'charset=[ ]*([\w.:-]+)\\n"')
 _WIDTH = 77  # of a line in the file, when a long text is written
 
 
@@ -70,17 +70,22 @@ def _message_entries(message: _Message, document: Document) -> Iterator[Entry]:
 
 
 def _comments(message: _Message, document: Document) -> tuple[frozenset[str], tuple[Limit, ...]]:
-    """Return the flags, and the limits in flags and comments, except references (#:) and old msgids (#|)."""
+    """Return the flags, and the limits in flags and comments, except references (#:), old and obsolete texts (#|, #~).
+
+    Limits are read from the lines just before the message. A comment before a blank line belongs to no message.
+    """
     flags: set[str] = set()
     lines: dict[int, str] = {}
     for comment, line in message.comments:
         if comment.startswith("#,"):
             flags |= {flag.strip() for flag in comment[2:].split(",")} & {"fuzzy"}
-        lines[line] = "" if comment.startswith(("#:", "#|")) else comment[1:].lstrip(".,")
+        lines[line] = "" if comment.startswith(("#:", "#|", "#~")) else comment[1:].lstrip(".,")
     if not lines:
         return frozenset(flags), ()
-    first = min(lines)  # a sentence may go on in the next line
-    told = "\n".join(lines.get(line, "") for line in range(first, max(lines) + 1))
+    first = last = max(lines)
+    while first - 1 in lines:
+        first -= 1
+    told = "\n".join(lines[line] for line in range(first, last + 1))  # a sentence may go on in the next line
     return frozenset(flags), limits_in(told, document.path, first)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from .base import Document, Entry, Format, Place
 from .subtitles import has_tags, new_line, seconds, shown
 
-_CLOCK = r"\d+:\d{1,2}:\d{1,2}[,.]\d{1,3}"
+_CLOCK = r"(?:\d+:)?\d{1,2}:\d{1,2}[,.]\d{1,3}"  # some programs leave out the hours
 _TIMES = re.compile(
     rf"(?:^|(?<=\r))[ \t]*(?P<start>{_CLOCK})[ \t]*-->[ \t]*(?P<end>{_CLOCK})[^\r\n]*(?:\r\n?|\n|\Z)", re.MULTILINE
 )

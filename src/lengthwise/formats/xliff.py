@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from . import xml
 from .base import Document, Edit, Entry, Format, Limit, Place
@@ -68,11 +69,14 @@ def _units_2(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
     kinds = {"sizeRestriction": _GENERAL.get(general, general), "storageRestriction": _STORAGE.get(storage, storage)}
     for unit in file.find_all("unit"):
         segments = [child for child in unit.children if child.name == "segment"]
+        shared_by = prefix + unit.attributes.get("id", "") if len(segments) > 1 else ""
+        gaps = _gaps(document, unit)
         for number, segment in enumerate(segments, 1):
             source = segment.child("source")
             if source is None:
                 raise document.error(segment.start, "a segment has no source")
-            limits = [*_restrictions(document, unit, kinds), *_notes(document, unit)]
+            told = (*_restrictions(document, unit, kinds), *_notes(document, unit))
+            limits = [replace(limit, shared_by=shared_by) for limit in told]
             state = segment.attributes.get("state")
             target = segment.child("target")
             too_long = segment.attributes.get("subState") == _TOO_LONG and target is not None and target.raw(document)
@@ -80,7 +84,20 @@ def _units_2(document: Document, file: Element, prefix: str) -> Iterator[Entry]:
             flags |= {"unfinished" if too_long else "new"} if state == "initial" else set()
             own = segment.attributes.get("id") or str(number)
             name = prefix + unit.attributes.get("id", "") + (f"/{own}" if len(segments) > 1 else "")
-            yield _entry(document, segment, source, name, limits, flags)
+            found = _entry(document, segment, source, name, limits, flags)
+            found.gap = gaps[segment]
+            yield found
+
+
+def _gaps(document: Document, unit: Element) -> dict[Element, str]:
+    """Return what the elements <ignorable> show before each segment: the spaces between sentences."""
+    found, gap = {}, ""
+    for child in unit.children:
+        if child.name == "ignorable" and (part := child.child("target") or child.child("source")):
+            gap += xml.shown(part.raw(document), True)
+        elif child.name == "segment":
+            found[child], gap = gap, ""
+    return found
 
 
 def _restrictions(document: Document, unit: Element, kinds: dict[str, str]) -> Iterator[Limit]:

@@ -2,7 +2,8 @@
 
 import regex
 
-URL = r"(?:https?|ftp|file)://[^\s<>\"“”«»]*[^\s<>\"“”«».,;:!?)\]}']"
+_NOT_IN_URL = r"\s<>\"“”«»\u3000-\u303f\uff00-\uff65"  # also the brackets and full stops of Chinese and Japanese
+URL = rf"(?:https?|ftp|file)://[^{_NOT_IN_URL}]*[^{_NOT_IN_URL}.,;:!?)\]}}']"
 EMAIL = r"[\w.+-]{1,64}+@[\w-]+(?:\.[\w-]+)+"  # without a limit, a long text without spaces takes quadratic time
 WINDOWS_PATH = r"(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"
 UNIX_PATH = r"(?<![\w./~<>-])(?:~|\.{1,2})?(?:/[\w.+-]*[\w+-]){2,}/?|(?<![\w./~<>-])(?:~|\.{1,2})/[\w.+-]*[\w+-]/?"

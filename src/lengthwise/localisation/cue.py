@@ -12,11 +12,12 @@ from functools import cached_property
 from ..formats.base import Entry, Limit
 from ..formats.check import Finding, check_text
 from ..formats.subtitles import Style, cue_limits
+from ..translation.styled import Span, Styled
 from .borders import width
 from .cue_parts import Part, split_parts, voices
+from .cue_tags import read_tags
 from .line_breaks import break_lines, fits_in_lines
 from .sharing import Room
-from .styled import Span, Styled, read_tags
 
 _LABEL_BREAK = re.compile(r"(?<=:)\n\Z")  # at the end of a part that stays
 _NO_BREAK = "\u00a0\u202f"  # spaces that may indent a line
@@ -229,4 +230,6 @@ def _row_in(text: str, row: str, at: int) -> tuple[int, int]:
     for character in row:
         if not character.isspace():
             at = text.index(character, at) + 1
+    while text[at : at + 1] and text[at] in _NO_BREAK:
+        at += 1
     return start, at

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import regex
 
-from .styled import Styled
+from ..translation.styled import Styled
 
 _LABEL = r"(?:(?=\P{Ll}{2,40}:)\p{Lu}[\p{Lu}\p{N} .,'’#&/()-]*:(?:[^\S\n]+|(?=\n)))"
 # What opens a new speaker's text at the start of a line.

@@ -15,15 +15,17 @@ from ..formats.limits import countable
 from ..formats.rules import limits_for
 from ..formats.subtitles import Style, is_dense
 from ..length.budget import Budget
+from ..length.sentences import finished
 from ..length.units import UNITS
+from ..translation.alignment import phrases
 from ..translation.placeholders import changed_placeholders
-from .alignment import phrases, place_tags
+from ..translation.styled import Styled
 from .borders import split_atoms, width
 from .cue import Cue
+from .cue_tags import place_tags
 from .plan import Answer, Answers, Outcome, Plan, Request, Row, Task, notes_on, unique
 from .runs import Piece, Run, find_runs
 from .sharing import Room, share
-from .styled import Styled
 
 BORDER_LOSS = 5  # characters that are not used in a cue, so that the next one can begin at a good place
 MAX_TRIES = 3  # answers for one text
@@ -155,21 +157,21 @@ class _Subtitles:
             return
         changed = changed_placeholders(text.request.text, answer.text)
         if lost := [mark for mark in changed if not _AMOUNT.fullmatch(mark)]:
-            text.error = f"placeholders were lost or doubled: {', '.join(lost)}"
+            text.error = f"placeholders were lost, doubled or misplaced: {', '.join(lost)}"
             return
         before = (text.answer, text.pieces, text.notes)
         excess = self._excess(text) if text.answer is not None else None
         line = " ".join(answer.text.split())
         places = share(line, text.rooms, self.language)
 
-        def known(phrase: str) -> str | None:
+        def known(phrase: str) -> list[str]:
             found = answers.get(Request(phrase))
-            return found.text if found else None
+            return [found.text] if found else []
 
         styled, moved = place_tags(text.run.styled, line, lambda span: places[text.run.piece_at(span.start)], known)
         pieces = zip((styled.cut(start, end) for start, end in places), text.run.pieces, strict=True)
         text.answer, text.notes = answer, [(text.run.piece_at(span.start), note) for span, note in moved]
-        text.pieces = [_with_dots(one, piece.before, piece.after) for one, piece in pieces]
+        text.pieces = _with_dots(list(pieces))
         if excess is not None and self._excess(text) >= excess:
             text.answer, text.pieces, text.notes = before
 
@@ -260,6 +262,12 @@ def _share(piece: Piece) -> float:
     return width(piece.cue.speech[piece.part].text) / max(1, whole)
 
 
-def _with_dots(text: Styled, before: str, after: str) -> Styled:
-    moved = tuple(replace(span, start=span.start + len(before), end=span.end + len(before)) for span in text.spans)
-    return Styled(before + text.text + after, moved)
+def _with_dots(pieces: list[tuple[Styled, Piece]]) -> list[Styled]:
+    """Return the parts of a text with the dots at their borders, except where the new border ends a sentence."""
+    found, ended = [], False
+    for text, piece in pieces:
+        before = "" if ended else piece.before
+        ended = bool(piece.after) and finished(text.text)
+        moved = tuple(replace(span, start=span.start + len(before), end=span.end + len(before)) for span in text.spans)
+        found.append(Styled(before + text.text + ("" if ended else piece.after), moved))
+    return found

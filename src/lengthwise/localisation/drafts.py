@@ -102,7 +102,7 @@ def plain(text: str, context: Context, seen: str | None = None) -> Draft:
         new = _without_stray_braces(answer.text.strip(), masked)
         if lost := changed_placeholders(masked, new):
             named = ", ".join(codes.get(mark, mark) for mark in lost)
-            return Built(text, False, (), f"placeholders were lost or doubled: {named}")
+            return Built(text, False, (), f"placeholders were lost, doubled or misplaced: {named}")
         for stand_in, code in codes.items():
             new = new.replace(stand_in, code)
         new = new if context.shortens else _capitalised(new, bare)
@@ -191,8 +191,8 @@ def sampled(text: str, number: int, context: Context, place: str | None = None) 
     return Draft((*with_number.requests, *usual.requests), build)
 
 
-def _rows(limit: Limit) -> int:
-    return (limit.lines or 1) if limit.each_line else 1
+def _rows(limit: Limit, visible: str) -> int:
+    return (limit.lines or visible.count("\n") + 1) if limit.each_line else 1
 
 
 def room(limits: Sequence[Limit], request: str, visible: str, beside: str = "") -> Budget | None:
@@ -203,9 +203,9 @@ def room(limits: Sequence[Limit], request: str, visible: str, beside: str = "") 
     counted = [limit for limit in limits if countable(limit) and (limit.high or limit.low)]
     if not counted:
         return None
-    limit = min(counted, key=lambda one: (one.high or float("inf")) * _rows(one))
+    limit = min(counted, key=lambda one: (one.high or float("inf")) * _rows(one, visible))
     measure, unit = UNITS[limit.unit].measure, limit.unit
     extra = measure(request) - measure(visible) - (measure(beside) if beside.strip() else 0)
-    high = None if limit.high is None else max(1, limit.high * _rows(limit) + extra)
+    high = None if limit.high is None else max(1, limit.high * _rows(limit, visible) + extra)
     low = max(0, limit.low + extra) if limit.low else 0
     return None if high is None and not low else Budget(low if high is None else min(low, high), high, unit=unit)

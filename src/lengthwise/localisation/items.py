@@ -12,9 +12,11 @@ from pathlib import Path
 
 from ..formats import Entry, Limit, StringFile, read
 from ..formats.icu import has_choices, longest
+from ..formats.limits import countable
 from ..formats.plurals import USUAL, categories, integer_forms, numbered_forms
 from ..formats.po_edits import formula
 from ..formats.rules import limits_for
+from ..length.units import UNITS
 from .drafts import NUMBER, Context, Draft, plain, sampled, shown, unchanged
 from .earlier import earlier_texts
 from .messages import message_draft
@@ -146,8 +148,33 @@ class Items:
         if task.length is None:
             paths = (self.out.as_posix(), self.file.path)
             found = [limits_for(path, entry, task.rules, source) for path in paths]
-            return found[0] or found[1] or entry.limits
+            return found[0] or found[1] or [self._share(limit, entry) for limit in entry.limits]
         return [task.length.limit(source)]
+
+    def _share(self, limit: Limit, entry: Entry) -> Limit:
+        """Return an entry's share of a limit that the texts of its unit have together, by the lengths of the sources.
+
+        What stays as it is takes its length of the limit.
+        """
+        if not limit.shared_by or not countable(limit):
+            return limit
+        measure, unit = UNITS[limit.unit].measure, self._units[limit.shared_by]
+        sources = {one: measure(source) for one in unit if (source := self._source(one)) is not None}
+        # White space at the ends of a text does not count, but it is between texts here.
+        stays = "".join(one.gap + ("" if one in sources else one.shown) for one in unit)
+        taken = measure(f"x{stays}x") - measure("xx")
+        part = sources.get(entry, 0) / max(1, sum(sources.values()))
+        high = None if limit.high is None else max(1, int((limit.high - taken) * part))
+        return replace(limit, high=high, low=max(0, int((limit.low - taken) * part)))
+
+    @cached_property
+    def _units(self) -> dict[str, list[Entry]]:
+        """The entries that share a limit, by the names of their units."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.file.entries:
+            for name in {limit.shared_by for limit in entry.limits} - {""}:
+                found.setdefault(name, []).append(entry)
+        return found
 
     # Plural forms
 

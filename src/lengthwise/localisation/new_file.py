@@ -5,11 +5,11 @@ is certain that no other text has changed.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..formats import Edit, Entry, FormatError, Limit, StringFile, read, splice
-from ..formats.check import Finding, check_text
+from ..formats.check import Finding, check_text, joined_units
 from ..formats.file import written
 from ..formats.icu import longest
 from ..formats.limits import countable
@@ -82,8 +82,10 @@ class NewFile:
         new = [NewText(item, self._put(item, draft.build(answers))) for item, draft in zip(items, drafts, strict=True)]
         data = splice(self.file, self.texts, self.edits)
         encoding = None if self.file.document.bom else self.file.document.encoding
-        entries = self._matched(read(self.file.path, data=data, encoding=encoding), items)
-        return [self._measured(one, entries.get(_key(one.item))) for one in new]
+        again = read(self.file.path, data=data, encoding=encoding)
+        entries = self._matched(again, items)
+        units = joined_units({entry: entry.limits for entry in again.entries})
+        return [self._measured(one, entries.get(_key(one.item)), units) for one in new]
 
     def _put(self, item: Item, built: Built) -> Built:
         """Put a text into the file, unless it has an error or the file cannot hold it."""
@@ -119,11 +121,15 @@ class NewFile:
             found[str(before.place.start)] = entry
         return found
 
-    def _measured(self, new: NewText, entry: Entry | None) -> NewText:
+    def _measured(self, new: NewText, entry: Entry | None, units: Mapping[str, Entry]) -> NewText:
+        """Return a new text with what is outside its limits; of a limit that it shares, with the texts of its unit."""
         if entry is None or new.built.error or new.item.kept:
             return new
-        limits = [limit for limit in new.item.limits if _counts(limit)]
+        limits = [limit for limit in new.item.limits if _counts(limit) and not limit.shared_by]
         findings = [found for limit in limits for found in check_text(self.file.path, entry, limit)]
+        for limit in entry.limits if any(limit.shared_by for limit in new.item.limits) else ():
+            if limit.shared_by and _counts(limit):
+                findings += check_text(self.file.path, units[limit.shared_by], limit)
         return NewText(new.item, new.built, entry, findings)
 
 

@@ -7,8 +7,8 @@ import regex
 
 from ..length.sentences import finished
 from ..length.weak_words import weak_words
+from ..translation.styled import Styled
 from .cue import Cue
-from .styled import Styled
 
 MAX_GAP = 2.0  # seconds without a subtitle; after a longer pause, another sentence is likely
 MAX_CUES, MAX_CHARS = 8, 400  # of a run; what continues beyond them is another run

@@ -52,7 +52,8 @@ def _plan(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: int
 def _finish(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: int, answers: Answers) -> Outcome | Plan:
     """Return what the answers change, or a plan with tighter budgets for some of the texts."""
     file, task, items = strings.file, strings.task, strings.items
-    new = NewFile(file).build(items, drafts, answers)
+    new_file = NewFile(file)
+    new = new_file.build(items, drafts, answers)
     if rounds:
         before = NewFile(file).build(items, best, answers)
         pairs = zip(zip(new, drafts, strict=True), zip(before, best, strict=True), strict=True)
@@ -64,8 +65,9 @@ def _finish(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: i
         ]
         if any(draft is not before for draft, before in zip(tighter, drafts, strict=True)):
             return _plan(strings, tighter, best, rounds + 1)
-    new_file = NewFile(file)
-    new = new_file.build(items, best, answers)
+    if best != drafts:
+        new_file = NewFile(file)
+        new = new_file.build(items, best, answers)
     kept = sum(item.kept for item in items)
     notes = [f"{kept:,} translations that were there before were kept"] if kept else []
     reported = [one for one, draft in zip(new, best, strict=True) if draft.requests or one.is_new]

@@ -115,7 +115,7 @@ class Sentence:
     @property
     def text(self) -> str:
         """What the translator receives."""
-        return self.prose.received(self.start, self.end)
+        return self.prose.text[self.start : self.end]
 
     @property
     def source(self) -> str:

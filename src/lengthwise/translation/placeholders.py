@@ -7,9 +7,13 @@ from html import unescape
 import regex
 
 from ..length.addresses import EMAIL, UNIX_PATH, URL, WINDOWS_PATH
+from .tags import TAG, misplaced_tags
 
-_TAG = r"</?[A-Za-z][^<>]*>"
-_BREAK = r"\\[nrt](?![a-z]{3})|<br\s*/?>"  # `\n`; but `\name` is probably a command
+# `\n`, but `\name` is probably a command; <br>, and tags around paragraphs, items and cells.
+_BREAK = (
+    r"\\[nrt](?![a-z]{3})|</?(?:br|p|div|h[1-6]|[uod]l|li|d[td]|t[rdh]|table|blockquote|hr|html|head|body)"
+    r"(?:\s[^<>]*)?/?>"
+)
 # Shapes, dingbats and emoji: a small vocabulary lacks most of them, and a model writes other characters in their place.
 _SYMBOLS = r"(?:[\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"
 # Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
@@ -22,9 +26,9 @@ _PLACEHOLDER = regex.compile(
     r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]|(?<!\d)%L?n\b|%L\d+"
     r"|%\([\w.]+\)[-+#0-9.]*[a-zA-Z]|%[A-Z][A-Z_]+%?|(?<!\d)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?"
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
-    rf"|{_TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
+    rf"|{TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
 )
-_PAIR = regex.compile(r"<(?P<name>[A-Za-z][\w-]*)[^<>]*>(?P<inside>.*)</(?P=name)>", regex.DOTALL)
+_SIGN = regex.compile(rf"[{{<%$@&/\\]|{_SYMBOLS}")  # each placeholder has one
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")
 # A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").
@@ -46,7 +50,13 @@ def count_placeholders(text: str) -> Counter[str]:
     >>> count_placeholders("Hello {name}, <b>%d</b> of 5") == Counter({"{name}": 1, "<b>": 1, "%d": 1, "</b>": 1})
     True
     """
-    return Counter(found[0] for found in _PLACEHOLDER.finditer(text))
+    return Counter(found[0] for found in _found_in(text))
+
+
+def _found_in(text: str) -> "Iterator[regex.Match[str]]":
+    """Yield the placeholders. Most texts have no character that any of them has, and need no search."""
+    if _SIGN.search(text):
+        yield from _PLACEHOLDER.finditer(text)
 
 
 def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
@@ -56,7 +66,7 @@ def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
     [('Hi ', False), ('{name}', True), ('!', False)]
     """
     at = 0
-    for found in _PLACEHOLDER.finditer(text):
+    for found in _found_in(text):
         yield text[at : found.start()], False
         yield found[0], True
         at = found.end()
@@ -65,14 +75,18 @@ def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
 
 def translatable(text: str) -> bool:
     """Return whether the text has a letter outside its placeholders."""
-    return _LETTER.search(_PLACEHOLDER.sub(" ", text)) is not None
+    return any(_LETTER.search(piece) for piece, is_placeholder in split_placeholders(text) if not is_placeholder)
 
 
 def changed_placeholders(source: str, output: str) -> list[str]:
-    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones."""
+    """Return the placeholders that the output has more or less often than the source, and pieces of torn ones.
+
+    If the output has the same placeholders: the tags that are a pair in only one of the two texts.
+    """
     wanted, there = count_placeholders(source), count_placeholders(output)
     torn = dict.fromkeys(found for found in _TORN.findall(output) if found not in source)
-    return [*(mark for mark in wanted | there if wanted[mark] != there[mark]), *torn]
+    changed = [*(mark for mark in wanted | there if wanted[mark] != there[mark]), *torn]
+    return changed or misplaced_tags(source, output)
 
 
 def lost(source: str, output: str) -> list[str]:
@@ -130,15 +144,6 @@ def unmask(text: str, stand_ins: dict[str, str]) -> str:
     for stand_in in sorted(stand_ins, key=len, reverse=True):
         text = text.replace(stand_in, stand_ins[stand_in])
     return text
-
-
-def split_enclosing_tags(text: str) -> tuple[str, str, str]:
-    """Return (before, inside, after): pairs of tags around the whole text are split off."""
-    found = _PAIR.fullmatch(text)
-    if found is None or f"<{found['name']}" in found["inside"] or f"</{found['name']}" in found["inside"]:
-        return "", text, ""
-    before, inside, after = split_enclosing_tags(found["inside"])
-    return text[: found.start("inside")] + before, inside, after + text[found.end("inside") :]
 
 
 def hard_breaks(text: str) -> list[tuple[int, int]]:

@@ -65,13 +65,9 @@ class Prose:
             at = place + len(part.shown)
         return "".join([*pieces, self.text[at:end]])
 
-    def received(self, start: int, end: int) -> str:
-        """Return `text[start:end]` with spaces inside its tags: models translate a word better if no tag adjoins it."""
-        return re.sub(r"(?=</a\d+>)|(?<=<a)(\d+>)", r"\1 ", self.text[start:end])
-
     def restore(self, start: int, end: int, translation: str) -> str:
         """Return a translation of `text[start:end]` as it is written to the file, with its line breaks and markup."""
-        if translation == self.received(start, end):
+        if translation == self.text[start:end]:
             return self.source(start, end)
         text = re.sub(r"\s*[\r\n]\s*", " ", translation.strip())
         for pattern, closed in _SPACED_TAGS:

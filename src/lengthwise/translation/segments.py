@@ -6,15 +6,17 @@ their lengths. So if one sentence is short, the next can be longer.
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..length.budget import Budget
 from ..length.sentences import finished_ends
-from .placeholders import hard_breaks, split_enclosing_tags, translatable
+from .placeholders import hard_breaks, translatable
 from .records import Hypothesis
+from .tags import Pair, find_pairs, inner_place
 
-_FOOTNOTE = re.compile(r"(?<=[.!?])\{\d+\}(?=\s)")  # its mark closes a sentence, as a bracket does
+# The mark of a footnote, and tags that end, close a sentence as a bracket does.
+_CLOSING = re.compile(r"(?<=[.!?…])(?:\{\d+\}|(?:</[A-Za-z][^<>]*>)+)(?=\s)")
 
 
 class Segment(NamedTuple):
@@ -30,28 +32,26 @@ def split(text: str) -> list[Segment]:
     >>> [segment.text for segment in split("  One. Two!") if segment.is_sentence]
     ['One.', 'Two!']
     """
+    pairs, _ = find_pairs(text)
     segments: list[Segment] = []
     at = 0
     for start, end in [*hard_breaks(text), (len(text), len(text))]:
-        segments += [*_split_sentences(text[at:start]), Segment(text[start:end], False)]
+        segments += [*_split_sentences(text, pairs, at, start), Segment(text[start:end], False)]
         at = end
     return [segment for segment in segments if segment.text]
 
 
-def _split_sentences(text: str) -> list[Segment]:
-    if not text.strip():
-        return [Segment(text, False)]
-    head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    before, inside, after = split_enclosing_tags(text.strip())
-    if before:
-        return [Segment(head + before, False), *_split_sentences(inside), Segment(after + tail, False)]
-    segments: list[Segment] = []
-    at = 0
-    for end in sorted({*finished_ends(_FOOTNOTE.sub(lambda mark: ")" * len(mark[0]), inside)), len(inside)}):
-        sentence = inside[at:end].lstrip()
-        segments += [Segment(inside[at : end - len(sentence)], False), Segment(sentence, translatable(sentence))]
-        at = end
-    return [Segment(head, False), *segments, Segment(tail, False)]
+def _split_sentences(text: str, pairs: Sequence[Pair], at: int, end: int) -> Iterator[Segment]:
+    """Yield the segments of a part of the line that has no line breaks."""
+    first, last = inner_place(text, pairs, at, end)
+    inside = _CLOSING.sub(lambda mark: ")" * len(mark[0]), text[first:last])
+    begin = first
+    for stop in sorted({*finished_ends(inside), len(inside)}):
+        start, close = inner_place(text, pairs, begin, first + stop)
+        yield Segment(text[at:start], False)
+        yield Segment(text[start:close], translatable(text[start:close]))
+        at, begin = close, first + stop
+    yield Segment(text[at:end], False)
 
 
 class Segments:

@@ -14,8 +14,9 @@ from ..length.budget import Budget
 from ..scoring.noisy_channel import NoisyChannel
 from .casing import restore_case, to_sentence_case
 from .compression import DroppedWords, balanced, combine_runs, runs, without
+from .forms import Form, Known, forms_of
 from .hypotheses import Hypotheses
-from .placeholders import STAND_INS, count_placeholders, lost, mask, mend_references, unmask
+from .placeholders import lost, mend_references
 from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
 from .records import Hypothesis
 
@@ -37,53 +38,62 @@ class SentenceSearch:
         self.has_reverse_model, self.can_compress = channel.reverse is not None, channel.forward is not None
 
     def free(self, texts: list[str]) -> dict[str, Options]:
-        """Return translations of any length for each sentence, best first. Stand-ins are tried where none is intact."""
-        found = dict(zip(texts, self._free(texts), strict=True))
-        for form in STAND_INS:
+        """Return translations of any length for each sentence, best first. Where none is intact, other forms follow."""
+        found: dict[str, Options] = {text: [] for text in texts}
+        forms = {text: forms_of(text) for text in texts}
+        for n in range(max(map(len, forms.values()), default=0)):
             torn = [
                 text
                 for text in texts  # without failed ones: another search would also fail
-                if count_placeholders(text) and all(one.lost and not one.error for one in found[text])
+                if n < len(forms[text]) and all(one.lost and not one.error for one in found[text])
             ]
-            for text, options in zip(torn, self._free(torn, form), strict=True):
+            for text, options in zip(torn, self._free(torn, [forms[text][n]() for text in torn]), strict=True):
                 found[text] = rank_free([*options, *found[text]])
         return found
 
-    def _free(self, texts: list[str], form: str = "") -> list[Options]:
+    def _free(self, texts: list[str], forms: list[Form]) -> list[Options]:
         if not texts:
             return []
-        masked = [mask(text, form) for text in texts]
-        found = self.hypotheses.free([self.prefix + to_sentence_case(text) for text, _ in masked])
+        found = self.hypotheses.free([self.prefix + to_sentence_case(form.text) for form in forms])
+        return [rank_free(some) for some in self._restored(texts, forms, found)]
+
+    def _restored(self, texts: list[str], forms: list[Form], found: list[list[Written]]) -> list[Options]:
+        """Return the results of a search with their placeholders and capitals, and with scores if a model has any."""
+        known = self._translated_phrases(forms)
         options = [
-            # Restore the capitals of the masked text first: else a stand-in in lower case is not found.
-            [_restored(text, replace(one, text=_restored(seen, one, {}).text), stand_ins) for one in some]
-            for text, (seen, stand_ins), some in zip(texts, masked, found, strict=True)
+            [_restored(text, form, known, one) for one in some]
+            for text, form, some in zip(texts, forms, found, strict=True)
         ]
-        return [rank_free(some) for some in (self._scored(options) if self.has_reverse_model else options)]
+        return self._scored(options) if self.has_reverse_model else options
+
+    def _translated_phrases(self, forms: list[Form]) -> Known:
+        """Return the translations of the words inside tags, by which they are found in the translation."""
+        phrases = list(dict.fromkeys(phrase for form in forms for phrase in form.phrases))
+        if not phrases or self.hypotheses.needs_length:
+            return {}
+        found = self.hypotheses.free([self.prefix + to_sentence_case(phrase) for phrase in phrases])
+        return {phrase: [one.text for one in some] for phrase, some in zip(phrases, found, strict=True)}
 
     def within(self, requests: list[SentenceRequest]) -> list[Options]:
-        """Return translations within each share, and the free ones. Stand-ins are tried where none is intact."""
-        found = self._within(requests)
-        for form in STAND_INS:
-            torn = [n for n, request in enumerate(requests) if _is_torn(request, found[n])]
-            if not torn:
-                break
-            for n, options in zip(torn, self._within([requests[n] for n in torn], form), strict=True):
-                found[n] = [*options, *found[n]]
+        """Return translations within each share, and the free ones. Other forms are tried where none is intact."""
+        found: list[Options] = [[] for _ in requests]
+        forms = [forms_of(request.text) for request in requests]
+        for n in range(max(map(len, forms), default=0)):
+            torn = [k for k, request in enumerate(requests) if n < len(forms[k]) and _is_torn(request, found[k])]
+            asked = [requests[k] for k in torn]
+            for k, options in zip(torn, self._within(asked, [forms[k][n]() for k in torn]), strict=True):
+                found[k] = [*options, *found[k]]
         return [
             [mark_untranslated(one, request.free) for one in (*options, *request.free)]
             for request, options in zip(requests, found, strict=True)
         ]
 
-    def _within(self, requests: list[SentenceRequest], form: str = "") -> list[Options]:
-        masked = [mask(request.text, form) for request in requests]
-        shares = [self._room_for(text, request) for (text, _), request in zip(masked, requests, strict=True)]
-        found = self.hypotheses.bound([self.prefix + to_sentence_case(text) for text, _ in masked], shares)
-        options = [
-            [_restored(request.text, one, stand_ins) for one in some]
-            for request, (_, stand_ins), some in zip(requests, masked, found, strict=True)
-        ]
-        return self._scored(options) if self.has_reverse_model else options
+    def _within(self, requests: list[SentenceRequest], forms: list[Form]) -> list[Options]:
+        if not requests:
+            return []
+        shares = [self._room_for(form.text, request) for form, request in zip(forms, requests, strict=True)]
+        found = self.hypotheses.bound([self.prefix + to_sentence_case(form.text) for form in forms], shares)
+        return self._restored([request.text for request in requests], forms, found)
 
     def _room_for(self, masked: str, request: SentenceRequest) -> Budget:
         """Return the share, reduced by the length that placeholders take beyond their stand-ins."""
@@ -141,10 +151,15 @@ class SentenceSearch:
             }
             for request, some in zip(requests, choices, strict=True)
         ]
-        shorter = list(dict.fromkeys(form for some in forms for form in some.values()))
-        found = dict(zip(shorter, self.hypotheses.first([self.prefix + form for form in shorter]), strict=True))
+        shorter = {text: forms_of(text)[0]() for some in forms for text in some.values()}
+        known = self._translated_phrases(list(shorter.values()))
+        first = self.hypotheses.first([self.prefix + form.text for form in shorter.values()])
+        found = dict(zip(shorter, first, strict=True))
         options = [
-            [replace(_restored(request.text, found[form], {}), dropped=dropped) for dropped, form in some.items()]
+            [
+                replace(_restored(request.text, shorter[text], known, found[text]), dropped=dropped)
+                for dropped, text in some.items()
+            ]
             for request, some in zip(requests, forms, strict=True)
         ]
         return [[one for one in some if one.text] for some in self._scored(options)]
@@ -171,16 +186,17 @@ class SentenceSearch:
         return [[filled(one) for one in options] for options in found]
 
 
-def _restored(source: str, found: Written, stand_ins: dict[str, str]) -> Hypothesis:
+def _restored(source: str, form: Form, known: Known, found: Written) -> Hypothesis:
     """Return the result of a search with its placeholders, and in capitals if the source is."""
-    text = restore_case(source, mend_references(source, unmask(found.text, stand_ins)))
+    # Restore the capitals of the form first: else a stand-in in lower case is not found.
+    seen = restore_case(form.text, mend_references(form.text, found.text))
+    text = restore_case(source, mend_references(source, form.restore(seen, known)))
     return Hypothesis(source, text, found.tokens, found.complete, found.error, getattr(found, "runaway", None))
 
 
 def _is_torn(request: SentenceRequest, options: Options) -> bool:
-    """Return whether the sentence has placeholders and no option both fits and keeps them."""
-    found = (violations(request, one) for one in options)
-    return bool(count_placeholders(request.text)) and all(one.misfit or one.lost for one in found)
+    """Return whether no option both fits and keeps the placeholders."""
+    return all(one.misfit or one.lost for one in (violations(request, option) for option in options))
 
 
 def _single(request: SentenceRequest, full: Hypothesis) -> list[DroppedWords]:

@@ -26,6 +26,7 @@ from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
 from .casing import restore_case, to_sentence_case
 from .compression import listed
+from .forms import spaced
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references
@@ -106,7 +107,7 @@ class Translator:
         decoder = self._document_decoder()
         found = list(translations)
         readable = [n for n, one in enumerate(translations) if not one.error]
-        texts = [to_sentence_case(sentences[n]) for n in readable]
+        texts = [to_sentence_case(spaced(sentences[n])) for n in readable]
         draft = decoder.draft([found[n].text for n in readable])
         [revised] = decoder.revise([texts], [draft])
         for n, before, after, text in zip(
