@@ -8,6 +8,7 @@ hook; the steps are run here.
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -75,7 +76,7 @@ class TransformersEngine(Engine):
             return _UNLIMITED
         return getattr(self.model.config, "max_position_embeddings", None) or _UNLIMITED
 
-    @property
+    @cached_property
     def batch_tokens(self) -> int:  # type: ignore[override]
         return 32768 if self.encoder_decoder and self.device.type == "cuda" else 4096
 
