@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -86,7 +87,7 @@ class TransformersEngine(Engine):
             return _UNLIMITED
         return getattr(self.model.config, "max_position_embeddings", None) or _UNLIMITED
 
-    @property
+    @cached_property
     def batch_tokens(self) -> int:  # type: ignore[override]
         return 32768 if self.encoder_decoder and self.device.type == "cuda" else 4096
 

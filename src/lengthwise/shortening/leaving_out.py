@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ..arrays import converter, log_softmax, to_numpy
 from ..engines.base import Engine
 from ..engines.rows import Rows, closing
-from . import words
 from .deletions import Deletion, deletions, skips
-from .pieces import CLOSING, FINAL, OPENING, Piece, capitalised, join_pieces
+from .joining import form_of, is_fragment, may_end, with_conjunction
+from .pieces import Piece, join_pieces
 
 PER_PLACE = 3  # hypotheses at the same place of the sentence
 LOSS = 1.5  # nats for each nat of information that is left out
@@ -26,7 +26,6 @@ KEPT = 4  # results of a sentence, in each range of lengths
 RANGES = (0.5, 0.7, 0.85, 1.0)  # of the limit
 ROWS = 64  # decoded together
 PER_START = 0.6  # share of the beam that may begin with the same piece
-MAX_ITEM = 5  # pieces of an item of a list
 EFFORT = 0.05  # nats expected for each unit that must still be left out
 
 
@@ -123,7 +122,7 @@ class _Search:
                 if short.instead
             ]
             for piece, origin, after, more in nexts:
-                if (form := self.form(one, piece, place)) is None:
+                if (form := form_of(piece, place, one.pieces, one.place, pieces)) is None:
                     continue
                 kept = (*one.pieces, form)
                 if self.sentence.length(join_pieces(kept)) > self.sentence.limit:
@@ -143,52 +142,21 @@ class _Search:
         new = replace(one, log_prob=one.log_prob + float(log_probs[one.pending[0]]))
         return replace(new, rank=self.rank(new))
 
-    def form(self, one: _Hypothesis, piece: Piece, place: int) -> Piece | None:
-        """Return the form of a piece after those kept, or None if it cannot stand there."""
-        source = self.sentence.pieces
-        if not one.pieces:
-            if place and ((not piece.is_word and piece.text not in OPENING) or piece.lower in words.NOT_FIRST):
-                return None
-            capital = source[0].text[:1].isupper()
-            return capitalised(piece) if capital and place else piece
-        before = one.pieces[-1]
-        skipped = place > one.place
-        if skipped and not _may_follow(before, piece):
-            return None
-        if piece.is_word or piece.text in OPENING:
-            if skipped and not piece.spaced and before.text not in OPENING:
-                return replace(piece, spaced=True)
-            return piece
-        follows_mark = not before.is_word and before.text not in CLOSING
-        if follows_mark and (skipped or piece.text == ":"):
-            return None
-        if not skipped:
-            return piece
-        if piece.text in (*FINAL, ",", ";", ")") and before.lower in words.NOT_LAST:
-            return None
-        return piece
-
     def finish(self, one: _Hypothesis, cost: float, lost: float) -> None:
         """Keep a hypothesis as a result."""
         if not one.pieces:
             return
-        last = one.pieces[-1]
-        if cost and (last.lower in words.NOT_LAST or (not last.is_word and last.text not in FINAL + tuple(CLOSING))):
+        source = self.sentence.pieces
+        if cost and not may_end(one.pieces[-1]):
             return
-        if one.cost + cost and self.is_fragment(one.pieces):
+        if one.cost + cost and is_fragment(one.pieces, source, self.sentence.headline):
             return
         score = one.log_prob - one.cost - cost - LOSS * (one.lost + lost)
         kept = Kept(one.pieces, one.places, score, one.cost + cost)
-        listed = _with_conjunction(kept, self.sentence.pieces)
+        listed = _listed(kept, source)
         kept = listed if self.sentence.length(listed.text) <= self.sentence.limit else kept
         if kept.text not in self.finished or self.finished[kept.text].score < score:
             self.finished[kept.text] = kept
-
-    def is_fragment(self, pieces: Sequence[Piece]) -> bool:
-        """Return whether the main clause or the verb of the sentence is left out. A headline needs no verb."""
-        source = self.sentence.pieces
-        lost_verb = words.has_subject_and_verb(source) and not any(map(words.may_be_verb, pieces))
-        return words.lacks_main_clause(pieces, source) or (lost_verb and not self.sentence.headline)
 
     def best(self) -> list[Kept]:
         """Return the best results of each range of lengths, best first."""
@@ -200,37 +168,9 @@ class _Search:
         return sorted(chosen.values(), key=lambda one: -one.score)
 
 
-def _may_follow(before: Piece, piece: Piece) -> bool:
-    """Return whether a piece may follow another after a deletion: no "the of", "into for", "a (", "of."."""
-    is_article = before.lower in words.DETERMINERS - words.DEMONSTRATIVES
-    if not is_article and before.lower not in words.PREPOSITIONS:
-        return True
-    after_preposition = not is_article and piece.lower in words.ARTICLES  # "of the"
-    return piece.is_word and (after_preposition or piece.lower not in words.NOT_AFTER_OPENER)
-
-
-def _with_conjunction(kept: Kept, source: Sequence[Piece]) -> Kept:
-    """Return the sentence with "and" before the last item of a list whose last items were left out.
-
-    >>> from .pieces import split_pieces
-    >>> kept = Kept(tuple(split_pieces("Big cats, dogs.")), (0, 1, 2, 3, 6), 0.0, 0.0)
-    >>> _with_conjunction(kept, split_pieces("Big cats, dogs or birds.")).text
-    'Big cats or dogs.'
-    """
-    end = len(kept.pieces) - (kept.pieces[-1].text in FINAL)
-    commas = [n for n in range(2, end) if kept.pieces[n].text == ","]
-    place = kept.places[end - 1]
-    if not commas or place is None or kept.pieces[0].lower in words.OPENERS:
-        return kept
-    left_out = [piece for piece in source[place + 1 : place + 3] if piece.text != ","]
-    item = kept.pieces[commas[-1] + 1 : end]
-    is_item = 0 < len(item) <= MAX_ITEM and not any(piece.lower in words.NOT_IN_ITEM for piece in item)
-    if not left_out or left_out[0].lower not in ("and", "or") or not is_item:
-        return kept
-    at = commas[-1]
-    conjunction = replace(left_out[0], spaced=True)
-    pieces = (*kept.pieces[:at], conjunction, *kept.pieces[at + 1 :])
-    return replace(kept, pieces=pieces, places=(*kept.places[:at], None, *kept.places[at + 1 :]))
+def _listed(kept: Kept, source: Sequence[Piece]) -> Kept:
+    pieces, places = with_conjunction(kept.pieces, kept.places, source)
+    return replace(kept, pieces=pieces, places=places)
 
 
 def leave_out(engine: Engine, sentences: Sequence[Sentence]) -> list[list[Kept]]:

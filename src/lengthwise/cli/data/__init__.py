@@ -2,7 +2,7 @@
 
 import typer
 
-from . import answers, check, debian, lengths, prompts, sentences, student, translations
+from . import answers, check, debian, lengths, prompts, sentences, shorter, student, translations
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, invoke_without_command=True)
 
@@ -19,6 +19,7 @@ def data(context: typer.Context) -> None:
     lengthwise data translations sources.jsonl translations.jsonl --model opus/en-fr --reverse opus/fr-en
     lengthwise data sentences corpus/*.train.jsonl.gz --out sentences.txt
     lengthwise data student sentences.txt student.jsonl --model Helsinki-NLP/opus-mt-en-fr
+    lengthwise data shorter texts.txt shorter.jsonl --model Helsinki-NLP/opus-mt-en-fr --back Helsinki-NLP/opus-mt-fr-en
     lengthwise data lengths sentences.txt --model en-it --to it
     """
     if context.invoked_subcommand is None:
@@ -27,6 +28,6 @@ def data(context: typer.Context) -> None:
 
 for command in (
     *(debian.debian, prompts.prompts, answers.answers, translations.translations, check.check),
-    *(sentences.sentences, student.student, lengths.lengths),
+    *(sentences.sentences, student.student, shorter.shorter, lengths.lengths),
 ):
     app.command()(command)
