@@ -9,6 +9,7 @@ from lengthwise.controls import Alibi, EncodingControl, GroupedAttention, Length
 from lengthwise.engines.document_beams import DocumentBeams
 from lengthwise.engines.transformers import TransformersEngine
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # with CUDA graphs only there
 LAA = {"average": {"encoder": 5.0, "cross": 6.0, "decoder": 3.0}}
 CONTROLS = {
     "none": lambda: [],
@@ -35,7 +36,7 @@ def engine(request, sp_unigram):
                 weight.mul_(8)
         model.final_logits_bias[0, model.config.pad_token_id] = -1e4
         model.final_logits_bias[0, model.config.eos_token_id] += 2
-    return TransformersEngine(model, sp_unigram, "marian")
+    return TransformersEngine(model.to(DEVICE), sp_unigram, "marian")
 
 
 def windows(engine):
@@ -69,6 +70,7 @@ def test_the_scores_are_those_of_the_whole_model_on_the_same_texts(engine):
 def test_the_best_texts_are_those_of_transformers(engine):
     sources, prefixes = windows(engine)
     ours = DocumentBeams(engine.model).search(sources, prefixes, 64, 3, 1)
+    engine._cannot_record = True  # on a GPU
     theirs = engine.search(sources, prefixes=prefixes, max_new_tokens=64, beams=3, scores=True)
     [end] = engine.eos
     assert sum(end in ids[:-1] for ids in theirs.ids) > 1

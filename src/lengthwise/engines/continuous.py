@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .cuda_graph import record
-from .fixed_cache import FixedCache, grouped_attention, lowest
+from .fixed_cache import FixedCache, fewer_kernels, lowest
 from .sampling import uniforms
 from .torch_sampling import sample
 
@@ -67,7 +67,7 @@ def generate_continuous(
         raise ValueError("a prompt must have at least one token; got an empty one")
     if not requests:
         return
-    with grouped_attention(model):
+    with fewer_kernels(model):
         batch = _Batch(model, requests, params, min(rows, len(requests)))
         waiting: list[Completion] = []
         while batch.busy or batch.next < len(requests):

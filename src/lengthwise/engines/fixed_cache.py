@@ -6,6 +6,7 @@ so a key may be in any column; a mask selects the keys of each row.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -72,18 +73,27 @@ def lowest(model: Any) -> float:
 
 
 @contextmanager
-def grouped_attention(model: Any) -> Iterator[None]:
-    """Let the model compute its attention as `_grouped_attention` does, inside the block."""
+def fewer_kernels(model: Any) -> Iterator[None]:
+    """Inside the block, compute attention as `_grouped_attention` does, and each RMS norm in one kernel."""
     before = model.config._attn_implementation
     if before == CONTROLLED_ATTENTION:
         raise ValueError(f"{type(model).__name__} has controls that change attention: no KV cache of a fixed size")
     model.set_attn_implementation(_ATTENTION)
+    norms = [one for one in model.modules() if hasattr(one, "variance_epsilon")]  # as in Llama: weight · x / rms(x)
+    for norm in norms:
+        norm.forward = partial(_rms_norm, norm)
     try:
         if model.config._attn_implementation != _ATTENTION:
             raise ValueError(f"{type(model).__name__} has an attention that cannot be replaced here")
         yield
     finally:
         model.set_attn_implementation(before)
+        for norm in norms:
+            del norm.forward
+
+
+def _rms_norm(norm: Any, hidden: Tensor) -> Tensor:
+    return torch.nn.functional.rms_norm(hidden, hidden.shape[-1:], norm.weight, norm.variance_epsilon)
 
 
 def _grouped_attention(

@@ -22,7 +22,7 @@ from ..controls.attention import CONTROLLED_ATTENTION
 from ..controls.base import Signal
 from ..controls.length_inputs import PER_ROW, step_inputs
 from .cuda_graph import record
-from .fixed_cache import FixedCache, FixedSourceCache, grouped_attention, lowest
+from .fixed_cache import FixedCache, FixedSourceCache, fewer_kernels, lowest
 
 _COLUMNS = 128  # of the smallest step
 _SOURCE = 32  # source tokens of the smallest step
@@ -239,7 +239,7 @@ class _Step:
             if self._graph is not None:
                 self._graph.replay()
                 return self._logits
-            with grouped_attention(self.model):
+            with fewer_kernels(self.model):
                 if self._column.is_cuda:
                     self._graph, _ = record(self._forward, self._pool)
                     self._graph.replay()

@@ -15,7 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import DynamicLayer, LogitsProcessor, UnbatchedClassifierFreeGuidanceLogitsProcessor
+from transformers import (
+    DynamicLayer,
+    LogitsProcessor,
+    LogitsProcessorList,
+    NoBadWordsLogitsProcessor,
+    UnbatchedClassifierFreeGuidanceLogitsProcessor,
+)
 
 from ..controls.attached import controls_of, core_of
 from ..controls.base import Control
@@ -408,7 +414,24 @@ class _Prepared:
 def _prepare(model: Any, input_ids: Tensor, logits_processor: Any, **inputs: Any) -> _Prepared:
     """Return the prepared call, in place of decoding: the hook of `generate(custom_generate=...)`."""
     unused = ("stopping_criteria", "generation_config", "synced_gpus", "streamer")
-    return _Prepared(input_ids, logits_processor, {name: v for name, v in inputs.items() if name not in unused})
+    processors = LogitsProcessorList(map(_in_place, logits_processor))
+    return _Prepared(input_ids, processors, {name: v for name, v in inputs.items() if name not in unused})
+
+
+def _in_place(processor: Any) -> Any:
+    """Return a processor that does the same. One for single tokens that are banned changes no other scores."""
+    if type(processor) is NoBadWordsLogitsProcessor and all(len(ids) == 1 for ids in processor.sequence_bias):
+        return _BannedTokens([ids[0] for ids in processor.sequence_bias])
+    return processor
+
+
+class _BannedTokens(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
+    def __init__(self, tokens: list[int]) -> None:
+        self.tokens = torch.tensor(tokens)
+
+    def __call__(self, _: Tensor, scores: Tensor) -> Tensor:
+        self.tokens = self.tokens.to(scores.device)
+        return scores.index_fill_(1, self.tokens, -torch.inf)
 
 
 class TransformersRows:
