@@ -106,7 +106,7 @@ def test_a_truncated_sentence_is_not_complete(en_it):
 
 
 def test_words_are_left_out_where_nothing_whole_is_found(en_it):
-    [one] = Translator(en_it, "en", "it").translate(["Click <b>here</b> to continue."], "at most 30 chars")
+    [one] = Translator(en_it, "en", "it").translate(["Click <b>here</b> to continue."], "at most 22 chars")
     assert (one.fits, one.complete, one.intact) == (True, True, True)
     assert one.note.startswith("left out: ")
 
