@@ -299,7 +299,10 @@ class _Tables:
         keys = list(zip(state.tolist(), np.minimum(units_left, self.largest).tolist(), strict=True))
         if len(set(keys)) == 1:
             return self._cap(keys[0])
-        return self.lib.stack([self._cap(key) for key in keys])
+        if self.lib is np:
+            return np.stack([self._cap(key) for key in keys])
+        over = self.by_state[self.convert(state)] > self.convert(np.minimum(units_left, self.largest))[:, None]
+        return self.lib.where(over, self._banned, self._free)  # not stacked: hundreds of rows would be as many kernels
 
     def _cap(self, key: tuple[int, int]) -> Array:
         if key not in self._caps:
