@@ -160,7 +160,8 @@ def quote(text: str, in_plural: bool = False, doubled: bool = False) -> str:
             return before + "'" + rest.replace("'", "''") + "'"
         return "'" if before == "''" and not doubled and run.end() < len(text) else before
 
-    return re.sub("['{}#]+" if in_plural else "['{}]+", replace, text)
+    special = "'{}#" if in_plural else "'{}"
+    return re.sub(rf"(?:\{{+[^'{{}}]*\}}+|[{special}])+", replace, text)  # braces with what is between them
 
 
 def longest(text: str, length: Callable[[str], int] = len) -> str:
