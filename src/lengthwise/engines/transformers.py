@@ -8,20 +8,14 @@ hook; the steps are run here.
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import (
-    DynamicLayer,
-    LogitsProcessor,
-    LogitsProcessorList,
-    NoBadWordsLogitsProcessor,
-    UnbatchedClassifierFreeGuidanceLogitsProcessor,
-)
+from transformers import DynamicLayer, LogitsProcessor
 
 from ..controls.attached import controls_of, core_of
 from ..controls.base import Control
@@ -29,8 +23,9 @@ from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .decoder_prefix import counting_from_the_text, last_logits_only
 from .document_beams import DocumentBeams
-from .recorded_rows import RecordedRows, RecordedSteps, recorded_state
+from .recorded_rows import RecordedSteps, recorded_state
 from .rows import Processor, Rows, SearchResult
+from .transformers_rows import Prepared, TransformersRows, prepare_rows
 
 Inputs = dict[str, Tensor]  # arguments of the model
 
@@ -184,8 +179,8 @@ class TransformersEngine(Engine):
             rows.select(torch.arange(len(rows.ids)).repeat_interleave(each))
         return rows.recorded(self._steps) if self._fixed_cache and not hidden else rows
 
-    def _prepared(self, inputs: Inputs, options: Options | None, max_new_tokens: int | None) -> "_Prepared":
-        found: _Prepared = core_of(self.model).generate(
+    def _prepared(self, inputs: Inputs, options: Options | None, max_new_tokens: int | None) -> Prepared:
+        found: Prepared = core_of(self.model).generate(
             **inputs,
             **_IGNORED | dict(options or {}),
             forced_eos_token_id=None,  # an end that is forced at the last token would look like the model's own choice
@@ -194,7 +189,7 @@ class TransformersEngine(Engine):
             max_new_tokens=max_new_tokens or self.window,
             eos_token_id=self.eos,
             pad_token_id=self.pad,
-            custom_generate=_prepare,
+            custom_generate=prepare_rows,
         )
         return found
 
@@ -393,101 +388,6 @@ def _log_probs(logits: Tensor, tokens: Tensor, ends: Tensor, never: Ids) -> Tens
         token = some.gather(-1, taken.unsqueeze(-1)).squeeze(-1)
         parts.append(torch.stack([token, some.amax(-1), some[..., ends].amax(-1)]) - total)
     return torch.cat(parts, 1)
-
-
-@dataclass
-class _Prepared:
-    """What `generate` has prepared for a decoding method."""
-
-    ids: Tensor
-    processors: Any
-    inputs: dict[str, Any]
-
-    @property
-    def can_fork(self) -> bool:
-        """Whether rows can be forked: each cache must support that, and no processor may have a cache of its own."""
-        caches = [value for name, value in self.inputs.items() if name in ("past_key_values", "cache_params")]
-        guided = any(isinstance(one, UnbatchedClassifierFreeGuidanceLogitsProcessor) for one in self.processors)
-        return not guided and all(value is None or hasattr(value, "reorder_cache") for value in caches)
-
-
-def _prepare(model: Any, input_ids: Tensor, logits_processor: Any, **inputs: Any) -> _Prepared:
-    """Return the prepared call, in place of decoding: the hook of `generate(custom_generate=...)`."""
-    unused = ("stopping_criteria", "generation_config", "synced_gpus", "streamer")
-    processors = LogitsProcessorList(map(_in_place, logits_processor))
-    return _Prepared(input_ids, processors, {name: v for name, v in inputs.items() if name not in unused})
-
-
-def _in_place(processor: Any) -> Any:
-    """Return a processor that does the same. One for single tokens that are banned changes no other scores."""
-    if type(processor) is NoBadWordsLogitsProcessor and all(len(ids) == 1 for ids in processor.sequence_bias):
-        return _BannedTokens([ids[0] for ids in processor.sequence_bias])
-    return processor
-
-
-class _BannedTokens(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
-    def __init__(self, tokens: list[int]) -> None:
-        self.tokens = torch.tensor(tokens)
-
-    def __call__(self, _: Tensor, scores: Tensor) -> Tensor:
-        self.tokens = self.tokens.to(scores.device)
-        return scores.index_fill_(1, self.tokens, -torch.inf)
-
-
-class TransformersRows:
-    """Unfinished texts with a transformers model; see `engines.rows.Rows`."""
-
-    def __init__(self, model: Any, prepared: _Prepared, hidden: bool) -> None:
-        self._model, self._processors, self._inputs = model, prepared.processors, prepared.inputs
-        self.can_fork = self.can_select = prepared.can_fork
-        self.ids, self.scores = prepared.ids, torch.empty(0)
-        self.hidden: Tensor | None = torch.empty(0) if hidden else None
-        self._forward(None, first=True)
-
-    def step(self, tokens: Any) -> None:
-        self.ids = torch.cat([self.ids, tokens[:, None].to(self.ids)], dim=1)
-        self._forward(1 if self._inputs.get("use_cache", True) else None, first=False)
-
-    @torch.inference_mode()
-    def select(self, rows: Tensor) -> None:
-        rows = torch.as_tensor(rows, device=self.ids.device)
-        count = len(self.ids)
-        self.ids, self.scores = self.ids[rows], self.scores[rows]
-        self.hidden = None if self.hidden is None else self.hidden[rows]
-        self._inputs = {name: _picked(value, rows, count) for name, value in self._inputs.items()}
-
-    def recorded(self, steps: RecordedSteps) -> "TransformersRows | RecordedRows":
-        """Return the rows with a KV cache of fixed size and recorded steps, or these rows if that is not possible."""
-        if not (self.can_fork and steps.can_record(self._inputs)):
-            return self
-        return RecordedRows(steps, self.ids, self.scores, self._processors, self._inputs)
-
-    @torch.inference_mode()
-    def _forward(self, new_tokens: int | None, first: bool) -> None:
-        prepare = self._model.prepare_inputs_for_generation
-        call = prepare(self.ids, next_sequence_length=new_tokens, is_first_iteration=first, **self._inputs)
-        if self.hidden is not None:
-            call["output_hidden_states"] = True
-        found = self._model(**call, return_dict=True)
-        encoder_decoder = self._model.config.is_encoder_decoder
-        if self.hidden is not None:
-            self.hidden = (found.decoder_hidden_states if encoder_decoder else found.hidden_states)[-1][:, -1]
-        update = self._model._update_model_kwargs_for_generation
-        self._inputs = update(found, self._inputs, is_encoder_decoder=encoder_decoder)
-        logits = found.logits[:, -1].to(copy=True, dtype=torch.float32, device=self.ids.device)
-        self.scores = self._processors(self.ids, logits)
-
-
-def _picked(value: Any, rows: Tensor, count: int) -> Any:
-    """Return the named rows of an argument of the model: a tensor, an output, a cache; anything else as it is."""
-    if isinstance(value, Tensor):
-        return value[rows.to(value.device)] if value.dim() and len(value) == count else value
-    if hasattr(value, "reorder_cache"):
-        value.reorder_cache(rows)
-        return value
-    if isinstance(value, dict):  # an output of the encoder
-        return type(value)(**{name: _picked(one, rows, count) for name, one in value.items()})
-    return value
 
 
 class _TextProcessor(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped
