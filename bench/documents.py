@@ -167,7 +167,7 @@ def add_scores(test: Translated, cells: list[dict[str, Any]], reference: dict[st
 
 
 def curves(results: dict[str, list[dict[str, Any]]]) -> dict[str, plots.Curve]:
-    """Return d-BLEU at each length, of the models and methods that have several."""
+    """Return d-BLEU at each length, of the models and methods that have several; a figure has seven at most."""
     found: dict[str, plots.Curve] = {}
     for model, cells in results.items():
         for method in dict.fromkeys(cell["method"] for cell in cells):
@@ -177,7 +177,7 @@ def curves(results: dict[str, list[dict[str, Any]]]) -> dict[str, plots.Curve]:
             if len(some) > 1:
                 name = Path(model).parent.name if Path(model).name == "model" else model
                 found[f"{name}, {method}"] = [cell["length"] for cell in some], scores
-    return found
+    return dict(list(found.items())[: len(plots.COLOURS)])
 
 
 def wanted(asked: argparse.Namespace) -> list[tuple[str, int]]:
@@ -248,9 +248,10 @@ def main() -> None:
                 named = f"{model}  {cell['method']} {cell['length']}"
                 print(f"{named}: {shown}  right count {cell['right_count']:.1%}", flush=True)
     if asked.plot:
-        shown = plots.quality_curve(curves(results), along="source tokens translated at once")
-        shown.axes[0].set_xscale("log", base=2)
-        plots.save(shown, asked.plot)
+        drawn = curves({model: results[model] for model in asked.models})
+        figure = plots.quality_curve(drawn, along="source tokens translated at once")
+        figure.axes[0].set_xscale("log", base=2)
+        plots.save(figure, asked.plot)
 
 
 if __name__ == "__main__":
