@@ -163,6 +163,7 @@ def test_headings_and_list_items_of_a_plain_text_are_paragraphs():
         ("One two\nthree four", "Uno due tre quattro", "Uno due\ntre quattro"),
         ("> One two\n> three", "Unodue tre", "> Unodue\n> tre"),
         ("One two\nthree", "Uno", "Uno"),  # no space for the break
+        ("One two\nthree four", "Uno due   tre quattro", "Uno due\ntre quattro"),  # no hard break
         ("A plus\nb c", "A più - b", "A più -\nb"),  # no line begins with "- "
         ("One two", "1. due", "1\\. due"),
         ("One two", "# due", "\\# due"),

@@ -94,7 +94,7 @@ def _broken(text: str, breaks: list[tuple[float, str]]) -> str:
         spaces = [found.start() for found in _BEFORE_LETTER.finditer(text, 0, limit)]
         if spaces:
             limit = min(spaces, key=lambda space: abs(space - share * length))
-            text = text[:limit] + line_break + text[limit + 1 :]
+            text = text[:limit].rstrip(" ") + line_break + text[limit + 1 :]  # two spaces would be a hard break
     return text
 
 
