@@ -21,6 +21,9 @@ made once, before the first method. A piece that two lengths have in common is t
 chrF of sentences and of documents, the share of documents in which the number of sentences was right without that
 repair, and seconds. The file has the outputs as well.
 
+--against MODEL:METHOD:LENGTH tests every scored cell against that one by paired bootstrap. --plot draws d-BLEU against
+the decoding length for all models and methods with several lengths.
+
 A method may have lengths of its own, `--methods whole,slide:512+4096`; the others have those of --lengths.
 --decode only writes the texts, on a GPU for example. A second call scores those that are there and decodes what is
 missing.
@@ -41,11 +44,13 @@ from lengthwise import atomic
 from lengthwise.corpora.filters import Limits
 from lengthwise.corpora.readers import read
 from lengthwise.engines.base import Engine
-from lengthwise.metrics import realign, score
+from lengthwise.evaluation import plots
+from lengthwise.metrics import Score, Texts, compare, realign, score
 from lengthwise.training.dynamic_length_sampling import cut
 from lengthwise.translation.sliding import DocumentDecoder, Draft
 
-METRICS = ["bleu", "d-bleu", "chrf", "d-chrf"]
+METRICS = ["bleu", "d-bleu", "chrf", "d-chrf", "consistency"]
+TESTED = ["bleu", "d-bleu"]
 Documents = list[list[str]]
 Alone = dict[str, tuple[int, ...]]  # a sentence → the ids of its translation without context
 
@@ -123,13 +128,56 @@ class Translated:
         if cell["method"] == "whole":  # every output belongs to the reference that it resembles
             pairs = zip(outputs, self.refs, strict=True)
             outputs = [realign([text for text in found if text], some) for found, some in pairs]
-        docs = [number for number, document in enumerate(self.documents) for _ in document]
-        hyps, srcs, refs = ([text for one in some for text in one] for some in (outputs, self.documents, self.refs))
-        scores = score(hyps, refs=refs, srcs=srcs, docs=docs, metrics=METRICS)
-        cell["scores"] = {
-            one.name: {"value": one.value, "interval": one.interval, "signature": one.signature} for one in scores
-        }
         cell["outputs"] = outputs
+        cell["scores"] = {
+            one.name: {"value": one.value, "interval": one.interval, "signature": one.signature}
+            for one in score(self.as_texts(cell), metrics=METRICS)
+        }
+
+    def as_texts(self, cell: dict[str, Any]) -> Texts:
+        """Return the outputs of a cell with the references and the sources."""
+        docs = [number for number, document in enumerate(self.documents) for _ in document]
+        hyps, srcs, refs = ([t for one in some for t in one] for some in (cell["outputs"], self.documents, self.refs))
+        return Texts(hyps, refs, srcs, docs=docs)
+
+    def test(self, cell: dict[str, Any], other: dict[str, Any]) -> None:
+        """Add the differences to another cell, with their intervals and p, to the scores of a cell."""
+        for name in TESTED:
+            found = compare(self.as_texts(other), self.as_texts(cell), metric=name)
+            cell["scores"][name] |= {"delta": found.delta, "delta_interval": found.interval, "p": found.p}
+
+
+def find(results: dict[str, list[dict[str, Any]]], name: str) -> dict[str, Any] | None:
+    """Return the cell MODEL:METHOD:LENGTH."""
+    model, method, length = name.rsplit(":", 2) if name else ("", "", "")
+    cells = [one for one in results.get(model, ()) if (one["method"], str(one["length"])) == (method, length)]
+    if name and not cells:
+        raise SystemExit(f"there is no {name!r}: decode it first, or name it among the models")
+    return cells[0] if name else None
+
+
+def add_scores(test: Translated, cells: list[dict[str, Any]], reference: dict[str, Any] | None) -> None:
+    """Score the cells that have no scores, and test those without a test against the reference."""
+    for cell in cells:
+        if "scores" not in cell:
+            test.score(cell)
+    for cell in cells if reference is not None else ():
+        if cell is not reference and "p" not in cell["scores"]["bleu"]:
+            test.test(cell, reference)
+
+
+def curves(results: dict[str, list[dict[str, Any]]]) -> dict[str, plots.Curve]:
+    """Return d-BLEU at each length, of the models and methods that have several; a figure has seven at most."""
+    found: dict[str, plots.Curve] = {}
+    for model, cells in results.items():
+        for method in dict.fromkeys(cell["method"] for cell in cells):
+            some = [cell for cell in cells if cell["method"] == method and cell["length"] > 1 and "scores" in cell]
+            values = [cell["scores"]["d-bleu"] for cell in some]
+            scores = [Score("d-BLEU", v["value"], v["signature"], tuple(v["interval"]), None, 0) for v in values]
+            if len(some) > 1:
+                name = Path(model).parent.name if Path(model).name == "model" else model
+                found[f"{name}, {method}"] = [cell["length"] for cell in some], scores
+    return dict(list(found.items())[: len(plots.COLOURS)])
 
 
 def wanted(asked: argparse.Namespace) -> list[tuple[str, int]]:
@@ -175,6 +223,8 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=None, metavar="N", help="the first N of each file")
     parser.add_argument("--dtype", default=None, help="float16 is faster on a GPU")
     parser.add_argument("--decode", action="store_true", help="only write the texts")
+    parser.add_argument("--against", default="", metavar="MODEL:METHOD:LENGTH", help="test the others against this one")
+    parser.add_argument("--plot", type=Path, default=None, metavar="FILE", help="PNG and SVG")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON")
     asked = parser.parse_args()
     pairs: list[list[tuple[str, str]]] = []
@@ -184,17 +234,24 @@ def main() -> None:
     documents, refs = ([[pair[side] for pair in document] for document in pairs] for side in (0, 1))
     print(f"{len(pairs):,} documents, {sum(map(len, pairs)):,} sentences", file=sys.stderr)
     results: dict[str, Any] = json.loads(asked.out.read_text("utf-8")) if asked.out.exists() else {}
-    for model in asked.models:
-        test, cells = Translated(documents, refs), results.setdefault(model, [])
-        for _ in decode(model, test, cells, asked) if Path(model).exists() else ():
+    tested, test = asked.against.rpartition(":")[0].rpartition(":")[0], Translated(documents, refs)
+    models = sorted(asked.models, key=lambda model: model != tested)  # first the one that the others are tested against
+    for model in models:
+        cells = results.setdefault(model, [])
+        for _ in decode(model, Translated(documents, refs), cells, asked) if Path(model).exists() else ():
             atomic.write_text(asked.out, json.dumps(results, ensure_ascii=False) + "\n")
-        for cell in cells if not asked.decode else ():
-            if "scores" not in cell:
-                test.score(cell)
-                atomic.write_text(asked.out, json.dumps(results, ensure_ascii=False) + "\n")
-            shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in cell["scores"].items())
-            named = f"{model}  {cell['method']} {cell['length']}"
-            print(f"{named}: {shown}  right count {cell['right_count']:.1%}", flush=True)
+        if not asked.decode:
+            add_scores(test, cells, find(results, asked.against))
+            atomic.write_text(asked.out, json.dumps(results, ensure_ascii=False) + "\n")
+            for cell in cells:
+                shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in cell["scores"].items())
+                named = f"{model}  {cell['method']} {cell['length']}"
+                print(f"{named}: {shown}  right count {cell['right_count']:.1%}", flush=True)
+    if asked.plot:
+        drawn = curves({model: results[model] for model in asked.models})
+        figure = plots.quality_curve(drawn, along="source tokens translated at once")
+        figure.axes[0].set_xscale("log", base=2)
+        plots.save(figure, asked.plot)
 
 
 if __name__ == "__main__":

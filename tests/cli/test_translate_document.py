@@ -93,6 +93,13 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
     assert not journal.exists()
 
 
+def test_a_file_of_another_kind_is_read_as_plain_text_and_told(translate, tmp_path):
+    for name, told in (("a.rst", True), ("a.txt", False), ("a.MD", False)):
+        (tmp_path / name).write_text("Open the folder.\n")
+        code, _, err = translate("--document", tmp_path / name)
+        assert (code, f"{name} is read as plain text" in err) == (0, told)
+
+
 def test_a_markdown_file_is_a_document_without_being_told(translate, readme, tmp_path):
     out = tmp_path / "README.it.md"
     assert translate(readme, "--out", out)[0] == 0

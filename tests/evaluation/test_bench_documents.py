@@ -20,6 +20,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 DOCUMENTS = [[(f"Word {n} of {m}.", f"Wort {n} von {m}.") for n in range(1 + 2 * m)] for m in range(3)]  # 1, 3, 5
 
 pytest.importorskip("sacrebleu")
+pytest.importorskip("matplotlib")
 
 
 @pytest.fixture
@@ -54,11 +55,14 @@ def test_decodes_then_scores(folder: Path, monkeypatch: Any) -> None:
     # The first document has one sentence: with any length it is the same piece, and is translated alone.
     assert len({cell["texts"][0][0] for cell in cells}) == 1
 
-    scored = run(folder, monkeypatch, *methods)
+    reference = ["--against", f"{folder / 'model'}:whole:1", "--plot", str(folder / "curve")]
+    scored = run(folder, monkeypatch, *methods, *reference)
     assert [cell["texts"] for cell in scored] == [cell["texts"] for cell in cells]
     for cell in scored:
-        assert set(cell["scores"]) == {"bleu", "d-bleu", "chrf", "d-chrf"}
+        assert set(cell["scores"]) == {"bleu", "d-bleu", "chrf", "d-chrf", "consistency"}
         assert [len(document) for document in cell["outputs"]] == [1, 3, 5]
+        assert ("p" in cell["scores"]["d-bleu"]) == (cell is not scored[0])
+    assert (folder / "curve.svg").exists()
 
 
 def test_shuffled_documents_keep_their_sizes_and_lengths() -> None:

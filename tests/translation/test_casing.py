@@ -2,7 +2,7 @@
 
 import pytest
 
-from lengthwise.translation.casing import to_sentence_case
+from lengthwise.translation.casing import to_sentence_case, with_first_capital
 from translation.fakes import texts
 
 
@@ -33,3 +33,23 @@ def test_translations_of_capitals_are_in_capitals_and_no_longer(translator):
     lines, _ = translator({"Open {name}!": "Öffne {name}, groß!", "Open.": "Öffne."})
     assert texts(lines.translate(["OPEN {name}!", "Open."])) == ["ÖFFNE {name}, GROß!", "Öffne."]
     assert texts(lines.translate(["OPEN {name}!"], "at most 19 chars")) == ["ÖFFNE {name}, GROß!"]
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "written"),
+    [
+        ("Supported files", "file gestiti", "File gestiti"),
+        ("<a1>Supported</a1> files", "<a1>file</a1> gestiti", "<a1>File</a1> gestiti"),
+        ('"Save" is off', "«salva» è spento", "«Salva» è spento"),
+        ("Étages", "étages", "Étages"),
+        ("Phones", "iPhone", "iPhone"),
+        ("Processors", "x86 e altri", "x86 e altri"),
+        ("Output", "a.out è il file", "a.out è il file"),
+        ("Files {1}", "{1} file", "{1} file"),
+        ("files", "file", "file"),
+        ("Files", "文件", "文件"),
+        ("Files", "", ""),
+    ],
+)
+def test_a_sentence_of_a_document_keeps_its_first_capital(source, text, written):
+    assert with_first_capital(source, text) == written

@@ -122,12 +122,48 @@ def test_a_link_that_names_its_text_keeps_its_label():
     )
 
 
+PLAIN = """RELEASE NOTES
+=============
+
+Introduction
+The members met on Monday, and their discussion went on
+until three at night, when
+Parliament closed.
+
+  * a list that
+    goes on
+  * another item
+
+1) First, open the
+   file
+2) Second
+"""
+
+
+def test_headings_and_list_items_of_a_plain_text_are_paragraphs():
+    read = list(read_paragraphs(io.StringIO(PLAIN, newline="")))
+    assert [one.text for one in found(read)] == [
+        "RELEASE NOTES",
+        "=============",
+        "Introduction",
+        "The members met on Monday, and their discussion went on until three at night, when Parliament closed.",
+        "a list that goes on",
+        "another item",
+        "First, open the file",
+        "Second",
+    ]
+    assert with_texts(read, str) == PLAIN
+    upper = with_texts(read, str.upper)
+    assert "  * A LIST THAT\n    GOES ON\n  * ANOTHER ITEM\n\n1) FIRST, OPEN THE\n   FILE\n2) SECOND\n" in upper
+
+
 @pytest.mark.parametrize(
     ("source", "translation", "written"),
     [
         ("One two\nthree four", "Uno due tre quattro", "Uno due\ntre quattro"),
         ("> One two\n> three", "Unodue tre", "> Unodue\n> tre"),
         ("One two\nthree", "Uno", "Uno"),  # no space for the break
+        ("One two\nthree four", "Uno due   tre quattro", "Uno due\ntre quattro"),  # no hard break
         ("A plus\nb c", "A più - b", "A più -\nb"),  # no line begins with "- "
         ("One two", "1. due", "1\\. due"),
         ("One two", "# due", "\\# due"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..translation.document import TranslatedDocument
 
 MAX_NAMED = 20  # sentences with a fault that are printed
+_TEXTS = ("", ".txt", ".text")
 BATCH_SIZE = 32  # sentences that are translated back together
 
 
@@ -43,6 +44,10 @@ def translate_document(
     as_json: bool,
 ) -> None:
     """Translate a document to `out` or stdout, and print its counts. Exit with 3 if a sentence has a fault."""
+    from ..translation.document_sentences import MARKDOWN  # here: a Markdown parser, which lines do not need
+
+    if path.suffix.lower() not in _TEXTS + MARKDOWN:
+        terminal.print_message(f"{path} is read as plain text; Markdown is in {' and '.join(MARKDOWN)} files")
     progress = TextProgress("translating", "translated", "sentences")
     resumes = "the same command resumes" if out else "with --out, the same command would resume"
     with terminal.report_interrupt(lambda: f"stopped at {progress.done}; {resumes}"), progress.bar:

@@ -1,4 +1,4 @@
-"""Casing: give the model all-capital sources in sentence case, and put their translations back in capitals.
+"""Casing: capitals at the start of sentences, and all-capital sources, which the model receives in sentence case.
 
 Translation models were trained on few sentences in capitals: of twelve such interface strings, en-it left all in
 English, fully or in part.
@@ -13,6 +13,9 @@ from .placeholders import split_placeholders
 _LETTER = regex.compile(r"\p{L}")
 _NOT_CAPITAL = regex.compile(r"(?!\p{Lu})\p{L}")
 _WORD = regex.compile(r"(?<![\p{L}\d])\p{L}+(?![\p{L}\d])")  # neither MP3 nor the stand-in X1
+
+# At the start of a text, after quotation marks and tags; neither "x86" nor "a.out".
+_FIRST_WORD = regex.compile(r"(?:<a\d+>|[^\p{L}\p{N}<{%$/\\])*+(\p{L}+)(?![\p{N}_.-]\S)")
 
 
 def is_all_caps(text: str) -> bool:
@@ -47,6 +50,19 @@ def restore_case(source: str, text: str) -> str:
     'ELIMINARE {name}?'
     """
     return _outside_placeholders(text, lambda piece: "".join(map(_upper, piece))) if is_all_caps(source) else text
+
+
+def with_first_capital(source: str, text: str) -> str:
+    """Return the translation with a capital at its start if the source has one. A word like *iPhone* stays as it is.
+
+    >>> with_first_capital("Supported phones", "telefoni gestiti"), with_first_capital("Phones", "iPhone")
+    ('Telefoni gestiti', 'iPhone')
+    """
+    first, found = _FIRST_WORD.match(source), _FIRST_WORD.match(text)
+    if not (first and found and first[1][0].isupper() and found[1].islower()):
+        return text
+    at = found.start(1)
+    return text[:at] + _upper(text[at]) + text[at + 1 :]
 
 
 def _lower(word: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TextIO
 from .. import atomic
 from ..length.budget import Budget, at_least, at_most
 from ..length.units import unit_named
+from .casing import with_first_capital
 from .document_sentences import Document, Sentence
 from .journal import Journal, Row, is_journal
 from .languages import UNSPACED
@@ -207,7 +208,7 @@ class TranslatedDocument:
     def _row(self, one: Sentence, found: Translation) -> Row:
         """Return the JSON row of a sentence. One that cannot be translated stays as it is, with its error."""
         error = found.error or (None if found.text.strip() else "the model returned an empty text")
-        text = one.source if error else one.prose.restore(one.start, one.end, found.text)
+        text = one.source if error else one.prose.restore(one.start, one.end, with_first_capital(one.text, found.text))
         if one.adjoins and not error and found.text != one.text and self._translator.target not in UNSPACED:
             text = " " + text
         part = f"part of a sentence of {one.part_of} characters" if one.part_of else None

@@ -16,6 +16,12 @@ _BREAK = (
 )
 # Shapes, dingbats and emoji: a small vocabulary lacks most of them, and a model writes other characters in their place.
 _SYMBOLS = r"(?:[\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U000e0020-\U000e007f]*)+"
+_OPTION = r"(?<![\w-])--[A-Za-z][\w-]*\w"  # of a command
+# A digest, a key, base64: letters and digits without a space that a model writes with errors.
+_KEY = (
+    r"(?<![\w+/=-])(?=[A-Za-z_]*+\d[\d_]*+[A-Za-z])[A-Za-z0-9_+/]{20,}+=*"
+    r"|(?<![\w-])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])"
+)
 # Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
 _PLACEHOLDER = regex.compile(
     rf"{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}"
@@ -26,9 +32,9 @@ _PLACEHOLDER = regex.compile(
     r"|(?<!\d)%[-+#0]*\d*\.\d+[fFeEgG]|(?<!\d)%L?n\b|%L\d+"
     r"|%\([\w.]+\)[-+#0-9.]*[a-zA-Z]|%[A-Z][A-Z_]+%?|(?<!\d)%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh?|ll?|[Lzjt])?"
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
-    rf"|{TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}"
+    rf"|{TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}|{_OPTION}|{_KEY}"
 )
-_SIGN = regex.compile(rf"[{{<%$@&/\\]|{_SYMBOLS}")  # each placeholder has one
+_SIGN = regex.compile(rf"[{{<%$@&/\\]|--[A-Za-z]|[A-Za-z0-9_+-]{{20}}|{_SYMBOLS}")  # each placeholder has one
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")
 # A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").

@@ -24,6 +24,10 @@ _SPACED_TAGS = (
 )
 # At the start of a line, a letter or an emphasis begins no list, heading or quotation.
 _BEFORE_LETTER = re.compile(r" (?=(?:<a\d+>)?[^\W\d_])")
+# In a plain text: a list item, and a line of "=====" below a heading.
+_ITEM = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S)")
+_RULE = re.compile(r"[\W_]+")
+_GOES_ON = (",", ";", ":", "-", "–", "(", "/")
 _BLOCK_START = re.compile(r"(\d{0,9})(?:[-+*#=.)][-+*#=]*(?:\s|$)|>)")
 
 
@@ -90,7 +94,7 @@ def _broken(text: str, breaks: list[tuple[float, str]]) -> str:
         spaces = [found.start() for found in _BEFORE_LETTER.finditer(text, 0, limit)]
         if spaces:
             limit = min(spaces, key=lambda space: abs(space - share * length))
-            text = text[:limit] + line_break + text[limit + 1 :]
+            text = text[:limit].rstrip(" ") + line_break + text[limit + 1 :]  # two spaces would be a hard break
     return text
 
 
@@ -108,16 +112,41 @@ def _unpaired(text: str) -> list[str]:
 
 
 def read_paragraphs(lines: Iterable[str]) -> Iterator[str | Prose]:
-    """Yield the paragraphs of a plain text, which are lines between blank lines, and the white space around them."""
+    """Yield the paragraphs of a plain text, and the text around them that is copied: white space, marks of list items.
+
+    A paragraph is what is between blank lines, without headings and list items, which are paragraphs of their own.
+    """
     for is_blank, group in groupby(lines, key=lambda line: not line.strip()):
         while some := list(islice(group, MAX_LINES)):
-            source = "".join(some)
             if is_blank:
-                yield source
+                yield "".join(some)
                 continue
-            body = source.strip()
-            start = source.index(body)
-            yield source[:start]
-            pieces = re.split(r"(\s*[\r\n]\s*)", body)  # every second one is a line break
-            yield Prose(Part(" " if n % 2 else piece, piece, piece) for n, piece in enumerate(pieces))
-            yield source[start + len(body) :]
+            for block in _blocks(some):
+                yield from _read_block("".join(block))
+
+
+def _blocks(lines: list[str]) -> Iterator[list[str]]:
+    """Yield the lines of each heading, list item and paragraph, of lines without a blank one between them."""
+    # A first line with room for more, before one that begins with a capital, was not broken to fit a width.
+    short = 2 / 3 * max(len(line.strip()) for line in lines)
+    block: list[str] = []
+    for line in lines:
+        if block:
+            last = block[-1].strip()
+            ended = len(block) == 1 and len(last) < short and line.strip()[:1].isupper() and not last.endswith(_GOES_ON)
+            if ended or _ITEM.match(line) or any(_RULE.fullmatch(one) for one in (last, line.strip())):
+                yield block
+                block = []
+        block.append(line)
+    yield block
+
+
+def _read_block(source: str) -> Iterator[str | Prose]:
+    body = source.strip()
+    start = source.index(body)
+    if mark := _ITEM.match(body):
+        start, body = start + mark.end(), body[mark.end() :]
+    yield source[:start]
+    pieces = re.split(r"(\s*[\r\n]\s*)", body)  # every second one is a line break
+    yield Prose(Part(" " if n % 2 else piece, piece, piece) for n, piece in enumerate(pieces))
+    yield source[start + len(body) :]
