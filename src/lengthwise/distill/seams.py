@@ -12,23 +12,28 @@ from ..shortening import words
 from ..shortening.content import invented, stem, stems
 from ..translation.placeholders import count_placeholders
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _BARE = ".,;:!?()\"'“”‘’"
 _DASHES = frozenset({"-", "–", "—", "/", ">", "->", "|", "="})
-_NEED_NEXT = frozenset("how as so too such more less most half many few much per each every than very both".split())
+_NEED_NEXT = _words("how as so too such more less most half many few much per each every than very both")
 # Nouns that say little without what follows: "the task of …", "the stuff that …".
-_HEADS = frozenset(
+_HEADS = _words(
     "stuff thing things task tasks one ones way ways fact case cases people person number amount kind type sort part "
     "process problem problems ability use purpose idea act form set area issue method role aim goal approach range "
     "representation value name version level state position result results effect effects need means something "
-    "anything those that".split()
+    "anything those that"
 )
-_BEGIN_OBJECT = frozenset("that which who whose of where when to for in on about between using used".split())
+_BEGIN_OBJECT = _words("that which who whose of where when to for in on about between using used")
 # Words that are broad enough to stand for a narrower one.
-_BROAD = frozenset(
-    "use uses used using make makes made get gets need needs needed help helps let lets allow allows allowed give gives "
-    "show shows change changes set new many several few near while called named said says go goes went come comes "
+_BROAD = _words(
+    "use uses used using make makes made get gets need needs needed help helps let lets allow allows allowed give "
+    "gives show shows change changes set new many several few near while called named said says go goes went come comes "
     "came takes take took include includes included work works start starts started end ends ended main big small "
-    "good bad like different various must can year years day days time part way full whole next last first".split()
+    "good bad like different various must can year years day days time part way full whole next last first"
 )
 _ING = regex.compile(r"\p{L}+ing")
 
@@ -41,7 +46,7 @@ def holds(sentence: str, form: str) -> bool:
         return False
     old, new = ([word.lower().strip(_BARE) or word for word in text.split()] for text in (sentence, form))
     placeholders = {text.strip(_BARE).lower() for text in count_placeholders(sentence)}
-    for kind, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, first, _, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind in ("equal", "insert"):
             continue
         before = old[first - 1] if first else ""
