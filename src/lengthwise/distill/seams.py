@@ -31,9 +31,9 @@ _BEGIN_OBJECT = _words("that which who whose of where when to for in on about be
 # Words that are broad enough to stand for a narrower one.
 _BROAD = _words(
     "use uses used using make makes made get gets need needs needed help helps let lets allow allows allowed give "
-    "gives show shows change changes set new many several few near while called named said says go goes went come comes "
-    "came takes take took include includes included work works start starts started end ends ended main big small "
-    "good bad like different various must can year years day days time part way full whole next last first"
+    "gives show shows change changes set new many several few near while called named said says go goes went come "
+    "comes came takes take took include includes included work works start starts started end ends ended main big "
+    "small good bad like different various must can year years day days time part way full whole next last first"
 )
 _ING = regex.compile(r"\p{L}+ing")
 
