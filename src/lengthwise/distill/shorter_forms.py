@@ -22,16 +22,16 @@ import regex
 from numpy.typing import NDArray
 
 from ..shortening import words
-from ..shortening.content import dropped, invented, stems
+from ..shortening.content import dropped
 from ..translation.placeholders import changed_placeholders
 from .candidates import ending
+from .seams import holds
 
 RANGES = (0.5, 0.6, 0.7, 0.8, 0.9)  # ends of ranges of lengths, in shares of the sentence's characters
 SHORTEST = 0.33
 MAX_STRAIN = 2.0
 MAX_UNSUPPORTED = 10.5  # nats that the translator alone may find a word less probable; its end may be
 STRAIN = 2.0  # weight of the sum of strains, beside what is lost
-MAX_INVENTED = 1 / 3  # of the content words
 _MARKS = regex.compile(r"[:;()\"\[\]]")
 _BARE = ".,;:!?()\"'“”‘’"
 _HALVES = regex.compile(r"\bnot only\b(?!.*\bbut\b)|\b(?:between|both)\b(?!.*\band\b)|\beither\b(?!.*\bor\b)")
@@ -53,7 +53,7 @@ class Judged:
 def plausible(sentence: str, form: str) -> bool:
     """Return whether a form may be faithful: it ends like the sentence and keeps placeholders, negations, conditions.
 
-    It has no number and few content words that the sentence does not have.
+    It has no content words that the sentence does not have, except broad ones (`seams.py`).
     """
     share = len(form) / len(sentence)
     if not SHORTEST <= share <= RANGES[-1] or ending(form) != ending(sentence):
@@ -65,8 +65,7 @@ def plausible(sentence: str, form: str) -> bool:
     gone = [word.lower() for word in dropped(sentence, form)]
     if any(word in words.QUALIFIERS - {"when"} or words.NEGATION.fullmatch(word) for word in gone):
         return False
-    new = invented(sentence, form)
-    return len(new) <= MAX_INVENTED * len(stems(form)) and not any(map(str.isdigit, "".join(new)))
+    return holds(sentence, form)
 
 
 def _without_asides(sentence: str, form: str) -> bool:
@@ -106,14 +105,20 @@ def is_sound(sentence: Judged, form: Judged) -> bool:
 
 
 def choose(sentence: Judged, forms: Iterable[Judged]) -> list[str]:
-    """Return the best form within each range of lengths, longest first."""
+    """Return the best form within each range of lengths, longest first, without those that say less than a shorter."""
     found: dict[float, tuple[float, str]] = {}  # by the end of the range
     for form in forms:
         share = len(form.text) / len(sentence.text)
         end = next(end for end in RANGES if share <= end)
         score = form.understood - STRAIN * float(strains(sentence, form)[0].sum())
         found[end] = max((score, form.text), found.get(end, (-math.inf, "")))
-    return [found[end][1] for end in sorted(found, reverse=True)]
+    best, most = [], -math.inf
+    for end in sorted(found):
+        score, text = found[end]
+        if score > most:
+            best.append(text)
+        most = max(most, score)
+    return best[::-1]
 
 
 def _plain(some: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from ..shortening.pieces import split_pieces
 EACH = 3  # shorter texts of a text of several sentences
 LEFT_OUT, KEPT = 0.3, 0.25  # chances of a sentence; the others are shortened
 LONGEST = 0.9  # of the text's characters
+OPENING = 30  # characters of a first sentence that may be left out: "Now for Japan."
 
 
 def shorter_texts(sentences: Sequence[str], forms: Mapping[str, Sequence[str]], rng: random.Random) -> list[str]:
@@ -22,7 +23,8 @@ def shorter_texts(sentences: Sequence[str], forms: Mapping[str, Sequence[str]], 
         parts = []
         for number, sentence in enumerate(sentences):
             chance = rng.random()
-            if chance < LEFT_OUT / weights[number] and not _refers(sentences[number + 1 : number + 2]):
+            needed = (number == 0 and len(sentence) > OPENING) or sentence.endswith("?")
+            if chance < LEFT_OUT / weights[number] and not needed and not _refers(sentences[number + 1 : number + 2]):
                 continue
             options = () if chance > 1 - KEPT else forms.get(sentence, ())
             parts.append(rng.choice(options) if options else sentence)
