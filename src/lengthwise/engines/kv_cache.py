@@ -97,12 +97,13 @@ class SlotCache(KVCache):
             self._show()
 
     def _fit(self, rows: int, tokens: int) -> None:
-        """Make room for so many rows and tokens, or less room if a long row has left."""
+        """Make room for so many rows and tokens, or less room if a long row or many rows have left."""
         layers, slots, heads, capacity, size = self._slots.shape
         longest = max(tokens, int(self.used.max(initial=0)))
-        if rows <= slots and longest <= capacity <= 4 * (longest + _GROWTH):
+        enough = rows <= slots <= 3 * (rows + _SPARE)
+        if enough and longest <= capacity <= 4 * (longest + _GROWTH):
             return
-        old, shape = self._slots, (layers, max(rows + _SPARE, slots), heads, longest + _GROWTH, size)
+        old, shape = self._slots, (layers, slots if enough else rows + _SPARE, heads, longest + _GROWTH, size)
         self._slots = np.zeros(shape, np.float32)  # pages that are not written take no memory
         for row, filled in enumerate(self.used.tolist()):
             self._slots[:, row, :, :filled] = old[:, row, :, :filled]
