@@ -122,11 +122,19 @@ def test_what_it_refuses(byte_bpe, tmp_path):
         load(str(tmp_path), engine="onnx")
 
 
-def test_a_model_of_the_hub_that_is_not_converted_is_not_fetched(monkeypatch):
-    monkeypatch.setattr("lengthwise.models.onnx_model.hub_config", lambda _: {"model_type": "llama"})
+def test_of_a_hub_model_that_is_not_converted_only_the_config_is_fetched(monkeypatch, tmp_path, capsys):
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+
+    def download(name, file, local_files_only):
+        if local_files_only:
+            raise FileNotFoundError(name)
+        return tmp_path / file
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
     monkeypatch.setattr("lengthwise.models.registry.from_hub", lambda *_: pytest.fail("it was fetched"))
     with pytest.raises(ModelNotFound, match="'owner/name' has not been converted"):
         load("owner/name", engine="onnx")
+    assert capsys.readouterr().err == "fetching the config.json of owner/name from the hub ...\n"
 
 
 def test_a_control_that_it_does_not_have(byte_bpe, tmp_path):

@@ -36,6 +36,7 @@ CASES = {
         "材料：。",
         "It rains..",
         "Is it so?.",
+        "Go!.",
         "Так ли это?..¶",
         "One, two, ...¶",
         "I like C++.¶",
@@ -44,6 +45,13 @@ CASES = {
         "**1.**",
         "**1.** It rains.¶",
         "Old: **great expectations** 1.",
+    ],
+    "names that end in a mark": [
+        "He works at Yahoo!.¶ She left.¶",
+        "We watch Jeopardy!¶",
+        "Open Yahoo! Mail now.¶",
+        "He said: “I like Yahoo!”¶ She left.¶",
+        "NotYahoo!.",
     ],
     "ellipsis": [
         "And then…¶",

@@ -101,6 +101,9 @@ _WORD = regex.compile(r"[^\W_]")
 # Punctuation behind these ends no sentence: "def f(x):.", "x = .", a full stop alone in its line; "..", "?.".
 _BEHIND_OPEN = regex.compile(r"(?:[:,;=&|<：，；、]|(?<=[\s\d])[/–—-]|(?m:^))[^\S\n]*\Z")
 _NO_FINAL = regex.compile(r"\.\.|[^.]*[!?]\.")
+# The mark at the end of these names is a part of them: "He works at Yahoo!." is finished, "at Yahoo! Mail" goes on.
+_NAMES = r"Yahoo|Jeopardy|Wham|Joomla|Yum|Chips Ahoy|Mamma Mia|Moulin Rouge"
+_NAME_BEFORE = regex.compile(rf"(?r)\b(?:{_NAMES})\Z")
 
 
 def finished(text: str) -> bool:
@@ -168,7 +171,7 @@ def _is_stray(text: str, start: int, stop: int) -> bool:
     """Return whether the punctuation `text[start:stop]` stands where a sentence cannot end, as in "Flour,."."""
     final = text[start:stop]
     if _NO_FINAL.fullmatch(final):
-        return True
+        return not (final == "!." and _NAME_BEFORE.search(text, 0, start))
     return not final.startswith(("...", "…")) and _BEHIND_OPEN.search(text, max(0, start - 8), start) is not None
 
 
@@ -221,6 +224,8 @@ def _is_end(text: str, start: int, stop: int, end: int) -> bool:
         return not spaced or (text[stop - 1] in "!?" and _UNSPACED.match(text, end) is not None)
     if spaced and _GOES_ON.match(text, end):
         return False
+    if text[start:end] == "!" and _NAME_BEFORE.search(text, 0, start):
+        return _LINE_ENDS.match(text, end) is not None
     return text[start:stop] != "." or not _belongs_to_word(text, start, end)
 
 

@@ -39,11 +39,13 @@ def from_hub(name: str, tried: list[tuple[str, str]], say: Say) -> Path:
         raise ModelNotFound(name, f"cannot get the model {name!r}.", advice, tried) from error
 
 
-def hub_config(name: str) -> dict[str, Any] | None:
+def hub_config(name: str, say: Say) -> dict[str, Any] | None:
     """Return the config.json of the hub model `name`, from the hub's cache or fetched alone; None if neither works."""
     from huggingface_hub import hf_hub_download
 
     for local in (True, False):
+        if not local:
+            say(f"fetching the config.json of {name} from the hub ...")
         with suppress(Exception):  # as in `from_hub`, which reports them
             return dict(
                 json.loads(Path(hf_hub_download(name, "config.json", local_files_only=local)).read_text("utf-8"))

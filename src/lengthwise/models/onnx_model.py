@@ -70,8 +70,10 @@ def resolve_onnx(name: str, *, say: Say = registry.say) -> tuple[Path, Path | No
     """Return the folder of the converted model called `name`, and the folder of its controls, if it has any."""
     if (known := registry.converted(name)) is not None:
         return known, None
-    if registry.is_on_hub(name) and (config := hub_config(name)) is not None and config.get("model_type") != "marian":
-        raise _not_converted(name)  # before its weights are fetched
+    if registry.is_on_hub(name):  # its config tells whether it is Marian, before its weights are fetched
+        config = hub_config(name, say)
+        if config is not None and config.get("model_type") != "marian":
+            raise _not_converted(name)
     folder = registry.resolve(name)
     description = describe(folder)
     controls = folder if description["controls"] else None
