@@ -29,7 +29,7 @@ _STYLE: dict[str, Any] = {"font.size": 11, "lines.linewidth": 1.8, "legend.frame
 _STYLE |= {"axes.titlesize": 12, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False}
 _STYLE |= {"axes.edgecolor": "#6b6b6b", "axes.grid": True, "axes.axisbelow": True}
 _STYLE |= {"grid.color": "#e3e3e3", "grid.linewidth": 0.7, "figure.dpi": 150}
-_LEGEND_CHARS = 90  # that are as wide as a figure
+_LEGEND_CHARS = 80  # that are as wide as a figure
 _STYLE |= {"svg.hashsalt": "lengthwise"}  # equal figures are equal files
 
 
