@@ -251,6 +251,7 @@ def main() -> None:
         drawn = curves({model: results[model] for model in asked.models})
         figure = plots.quality_curve(drawn, along="source tokens translated at once")
         figure.axes[0].set_xscale("log", base=2)
+        figure.axes[0].xaxis.set_major_formatter("{x:,.0f}")
         plots.save(figure, asked.plot)
 
 

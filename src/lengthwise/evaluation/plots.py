@@ -29,6 +29,7 @@ _STYLE: dict[str, Any] = {"font.size": 11, "lines.linewidth": 1.8, "legend.frame
 _STYLE |= {"axes.titlesize": 12, "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False}
 _STYLE |= {"axes.edgecolor": "#6b6b6b", "axes.grid": True, "axes.axisbelow": True}
 _STYLE |= {"grid.color": "#e3e3e3", "grid.linewidth": 0.7, "figure.dpi": 150}
+_LEGEND_CHARS = 80  # that are as wide as a figure
 _STYLE |= {"svg.hashsalt": "lengthwise"}  # equal figures are equal files
 
 
@@ -115,7 +116,7 @@ def error_histogram(systems: Systems, *, reach: int = 30, unit: str = "chars", t
         axes.set(xlabel=f"length written − length asked for ({unit})", ylabel="share of texts", yscale="log")
         axes.set(xlim=(edges[0], edges[-1]))
         axes.grid(axis="x", visible=False)
-        axes.yaxis.set_major_formatter(library("matplotlib.ticker").PercentFormatter(1, decimals=None))
+        axes.yaxis.set_major_formatter(library("matplotlib.ticker").FuncFormatter(lambda share, _: f"{100 * share:g}%"))
         _legend_below(axes, len(systems))
     return figure
 
@@ -204,7 +205,10 @@ def _line(axes: Any, place: int, name: str, xs: Numbers, scores: Sequence[Score]
 
 
 def _legend_below(axes: Any, systems: int) -> None:
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=min(systems, 4), columnspacing=1.6)
+    """Put the legend below the axes, in as many columns as its longest entry leaves room for."""
+    longest = max(len(text) for text in axes.get_legend_handles_labels()[1])
+    columns = max(1, min(systems, 4, _LEGEND_CHARS // (longest + 8)))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=columns, columnspacing=1.6)
 
 
 @contextmanager
