@@ -1,13 +1,16 @@
 """Choosing: one score for the texts of both routes.
 
     score = 0.5 × fluency + 5.5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions − 0.2 × strain
+            + 0.2 × likelihood
 
 *Fluency*: mean log-probability of a text's tokens and of its end, in nats, without the source. *Coverage*: the share of
 the source's information whose words the text keeps (`content.py`); a word carries as many nats as the model needs for
 it in the source. *Invented*: the share of content words that the source does not have. *Dropped*: the number of names,
 numbers, negations, qualifiers ("if") and placeholders of the source that the text lacks, at most three. *Deletions*:
 the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
-nats less likely the worst word after a deletion is than it was in the source.
+nats less likely the worst word after a deletion is than it was in the source. *Likelihood*: log-probability of the
+text and of its end, in nats, after the source, by a model that was trained to shorten; 0 without one. A rewritten
+sentence that lacks a negation or a condition of the source has 5 less.
 """
 
 from collections.abc import Sequence
@@ -15,16 +18,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..engines.base import Engine, TokenLogProbs
-from ..scoring.log_likelihood import log_probs
+from ..scoring.log_likelihood import log_probs, log_probs_after
 from ..translation.placeholders import changed_placeholders
 from . import words
-from .content import coverage, dropped, invented, salience, spread, stems
+from .content import claims_more, coverage, dropped, invented, salience, spread, stems
 from .pieces import FINAL, Piece, split_pieces, split_sentences, written_pieces
 from .records import Candidate, Source
-from .rewriting import NEUTRAL
+from .rewriting import NEUTRAL, trained_prompt
 
 FLUENCY, COVERAGE, INVENTED, DROPPED, DELETIONS = 0.5, 5.5, 10.0, 0.3, 2.0
-STRAIN = 0.2
+STRAIN, LIKELIHOOD = 0.2, 0.2
+CLAIMS_MORE = 5.0  # a rewritten sentence without a negation or a condition of the source; the rules keep them
 REWRITING = 0.4  # nats for each token: the cost of usual deletions
 # Log-probability of the full stop and of the end, less that of the best token; below it, a text is not complete.
 MIN_END = -6.0
@@ -75,15 +79,7 @@ class Judge:
         ended = [[*parts, *([] if parts[-1][-1:] in FINAL else ["."])] for parts in texts]
         parts = [[engine.tokenizer(part, add_special_tokens=False)["input_ids"] for part in one] for one in ended]
         ids = [[*(token for part in one for token in part), eos] for one in parts]
-        width = max(map(len, ids), default=0)
-        cache = engine.prompt_cache([self.neutral], len(ids)) if ids else None
-        prompts = [self.neutral] * len(ids)
-        if cache is None:
-            scored = [found for _, found in sorted(log_probs(engine, prompts, ids), key=lambda one: one[0])]
-        else:  # texts must have one length
-            filled = [[*row, *[eos] * (width - len(row))] for row in ids]
-            found = engine.score(prompts, filled, cache=cache)
-            scored = [TokenLogProbs(*(column[n, : len(row)] for column in found)) for n, row in enumerate(ids)]
+        scored = log_probs_after(engine, self.neutral, ids)
         return [_fluency(row, one) for row, one in zip(scored, parts, strict=True)]
 
     def judged(self, options: Sequence[tuple[Source, Sequence[Candidate]]]) -> list[list[Candidate]]:
@@ -92,6 +88,18 @@ class Judge:
         rated = dict(zip(texts, self.fluency(list(texts.values())), strict=True))
         found = [[_rated(one, source, rated[one.text]) for one in some] for source, some in options]
         return [sorted(some, key=lambda one: -one.score) for some in found]
+
+
+def with_likelihood(engine: Engine, source: Source, options: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates with their likelihood by a model that was trained to shorten, and the scores with it."""
+    end = engine.eos[0]
+    texts = [[*engine.tokenizer(one.text, add_special_tokens=False)["input_ids"], end] for one in options]
+    read = log_probs_after(engine, trained_prompt(engine, source), texts)
+    found = (float(scored.token.sum()) for scored in read)
+    return [
+        replace(one, likelihood=nats, score=one.score + LIKELIHOOD * nats)
+        for one, nats in zip(options, found, strict=True)
+    ]
 
 
 def _parts(one: Candidate) -> list[str]:
@@ -114,6 +122,8 @@ def _rated(one: Candidate, source: Source, fluency: Fluency) -> Candidate:
     cost = REWRITING if one.route == "rewritten" else one.cost / max(1, fluency.tokens)
     score = FLUENCY * fluency.mean + COVERAGE * kept
     score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost + STRAIN * strain(one, source, fluency.nats)
+    if one.route == "rewritten" and len(source.sentences) == 1 and claims_more(source.text, one.text):
+        score -= CLAIMS_MORE
     complete = one.complete and fluency.end >= MIN_END and not has_fragment(one, source)
     return replace(one, complete=complete, tokens=fluency.tokens, score=score, coverage=kept)
 
