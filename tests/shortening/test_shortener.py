@@ -83,7 +83,7 @@ def test_a_model_trained_to_shorten_takes_part_in_the_choice(trained, monkeypatc
     texts = ["Operation not completed.", "Disk is full: operation not completed."]
     monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text) for text in texts]])
     for likelihood in (0.0, 1e4):
-        monkeypatch.setattr("lengthwise.shortening.choosing.LIKELIHOOD", likelihood)
+        monkeypatch.setattr("lengthwise.shortening.choosing.UNLIKELIHOOD", likelihood)
         [one] = trained.shorten(TEXTS[0], "at most 40 chars")
         found = [one, *one.candidates]
         assert {other.route for other in found} == {"left out", "rewritten"}
@@ -91,7 +91,7 @@ def test_a_model_trained_to_shorten_takes_part_in_the_choice(trained, monkeypatc
             (other.score for other in found if other.complete), reverse=True
         )
         assert (min(other.score for other in found) < -1e5) == bool(likelihood)
-    monkeypatch.setattr("lengthwise.shortening.shortener.MIN_LIKELIHOOD", -1e9)
+    monkeypatch.setattr("lengthwise.shortening.shortener.LIKELY", -1e9)
     [one] = trained.shorten(TEXTS[0], "at most 40 chars")
     assert {other.route for other in [one, *one.candidates]} == {"left out"}, "likely enough"
     monkeypatch.setattr("lengthwise.shortening.rewriting.LONGEST", 5)  # this text is longer than those of its training
@@ -100,7 +100,7 @@ def test_a_model_trained_to_shorten_takes_part_in_the_choice(trained, monkeypatc
 
 
 def test_one_sentence_is_written_if_one_is_asked_for(trained, monkeypatch):
-    texts = ["Disk full. Not completed.", "Operation not completed."]
+    texts = ["Disk full. Not completed.", "Disk full: operation not completed."]
     monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text) for text in texts]])
     for form, some in (("sentence", texts[1:]), ("text", texts)):
         [one] = trained.shorten(TEXTS[0], "at most 40 chars", form=form)

@@ -1,16 +1,17 @@
 """Choosing: one score for the texts of both routes.
 
     score = 0.5 × fluency + 5.5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions − 0.2 × strain
-            + 0.2 × likelihood
+            − 0.2 × unlikelihood
 
 *Fluency*: mean log-probability of a text's tokens and of its end, in nats, without the source. *Coverage*: the share of
 the source's information whose words the text keeps (`content.py`); a word carries as many nats as the model needs for
 it in the source. *Invented*: the share of content words that the source does not have. *Dropped*: the number of names,
 numbers, negations, qualifiers ("if") and placeholders of the source that the text lacks, at most three. *Deletions*:
 the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
-nats less likely the worst word after a deletion is than it was in the source. *Likelihood*: log-probability of the
-text and of its end, in nats, after the source, by a model that was trained to shorten; 0 without one. A rewritten
-sentence that lacks a negation or a condition of the source has 5 less.
+nats less likely the worst word after a deletion is than it was in the source. *Unlikelihood*: by how much the
+log-probability of the text and of its end, after the source, by a model that was trained to shorten, is below −3 nats;
+0 without such a model, and for texts with abbreviations, which its training did not have. A rewritten sentence that
+lacks a negation or a condition of the source has 5 less.
 """
 
 from collections.abc import Sequence
@@ -25,9 +26,11 @@ from .content import claims_more, coverage, dropped, invented, salience, spread,
 from .pieces import FINAL, Piece, split_pieces, split_sentences, written_pieces
 from .records import Candidate, Source
 from .rewriting import NEUTRAL, trained_prompt
+from .variants import TERSE
 
 FLUENCY, COVERAGE, INVENTED, DROPPED, DELETIONS = 0.5, 5.5, 10.0, 0.3, 2.0
-STRAIN, LIKELIHOOD = 0.2, 0.2
+STRAIN, UNLIKELIHOOD = 0.2, 0.2
+LIKELY = -3.0  # nats of a whole text, after its source
 CLAIMS_MORE = 5.0  # a rewritten sentence without a negation or a condition of the source; the rules keep them
 REWRITING = 0.4  # nats for each token: the cost of usual deletions
 # Log-probability of the full stop and of the end, less that of the best token; below it, a text is not complete.
@@ -95,11 +98,13 @@ def with_likelihood(engine: Engine, source: Source, options: Sequence[Candidate]
     end = engine.eos[0]
     texts = [[*engine.tokenizer(one.text, add_special_tokens=False)["input_ids"], end] for one in options]
     read = log_probs_after(engine, trained_prompt(engine, source), texts)
-    found = (float(scored.token.sum()) for scored in read)
-    return [
-        replace(one, likelihood=nats, score=one.score + LIKELIHOOD * nats)
-        for one, nats in zip(options, found, strict=True)
-    ]
+    found = [replace(one, likelihood=float(two.token.sum())) for one, two in zip(options, read, strict=True)]
+    return [replace(one, score=one.score - UNLIKELIHOOD * _unlikelihood(one)) for one in found]
+
+
+def _unlikelihood(one: Candidate) -> float:
+    is_terse = any(origin is None and piece.lower in TERSE for piece, origin in one.kept)
+    return 0.0 if is_terse else max(0.0, LIKELY - one.likelihood)
 
 
 def _parts(one: Candidate) -> list[str]:

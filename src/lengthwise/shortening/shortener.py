@@ -19,7 +19,7 @@ from ..length.budget import Budget, as_budget
 from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
-from .choosing import Judge, information, with_likelihood
+from .choosing import LIKELY, Judge, information, with_likelihood
 from .content import dropped, invented, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
@@ -28,7 +28,6 @@ from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
 MAX_NAMED = 8  # words in a note
-MIN_LIKELIHOOD = -3.0  # nats of a text with words left out; a less likely one competes with rewritten ones
 MAX_INVENTED = 1 / 3  # of the content words of a rewritten text; with more, it is about something else
 
 _Route = Callable[[list[Source], Form], list[list[Candidate]]]  # returns the candidates of each source
@@ -239,7 +238,7 @@ def load_shortener(
 def _is_settled(source: Source, options: list[Candidate]) -> bool:
     """Return whether the best sound text is likely enough for the other route to be left out."""
     sound = [one for one in options if _is_sound(source, one)]
-    return bool(sound) and max(sound, key=lambda one: one.score).likelihood >= MIN_LIKELIHOOD
+    return bool(sound) and max(sound, key=lambda one: one.score).likelihood >= LIKELY
 
 
 def _is_sound(source: Source, one: Candidate) -> bool:
