@@ -10,8 +10,7 @@ numbers, negations, qualifiers ("if") and placeholders of the source that the te
 the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
 nats less likely the worst word after a deletion is than it was in the source. *Unlikelihood*: by how much the
 log-probability of the text and of its end, after the source, by a model that was trained to shorten, is below −3 nats;
-0 without such a model, and for texts with abbreviations, which its training did not have. A rewritten sentence that
-lacks a negation or a condition of the source has 5 less.
+0 without such a model, and for texts with abbreviations, which its training did not have.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from ..engines.base import Engine, TokenLogProbs
 from ..scoring.log_likelihood import log_probs, log_probs_after
 from ..translation.placeholders import changed_placeholders
 from . import words
-from .content import claims_more, coverage, dropped, invented, salience, spread, stems
+from .content import coverage, dropped, invented, salience, spread, stems
 from .pieces import FINAL, Piece, split_pieces, split_sentences, written_pieces
 from .records import Candidate, Source
 from .rewriting import NEUTRAL, trained_prompt
@@ -31,7 +30,6 @@ from .variants import TERSE
 FLUENCY, COVERAGE, INVENTED, DROPPED, DELETIONS = 0.5, 5.5, 10.0, 0.3, 2.0
 STRAIN, UNLIKELIHOOD = 0.2, 0.2
 LIKELY = -3.0  # nats of a whole text, after its source
-CLAIMS_MORE = 5.0  # a rewritten sentence without a negation or a condition of the source; the rules keep them
 REWRITING = 0.4  # nats for each token: the cost of usual deletions
 # Log-probability of the full stop and of the end, less that of the best token; below it, a text is not complete.
 MIN_END = -6.0
@@ -127,8 +125,6 @@ def _rated(one: Candidate, source: Source, fluency: Fluency) -> Candidate:
     cost = REWRITING if one.route == "rewritten" else one.cost / max(1, fluency.tokens)
     score = FLUENCY * fluency.mean + COVERAGE * kept
     score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost + STRAIN * strain(one, source, fluency.nats)
-    if one.route == "rewritten" and len(source.sentences) == 1 and claims_more(source.text, one.text):
-        score -= CLAIMS_MORE
     complete = one.complete and fluency.end >= MIN_END and not has_fragment(one, source)
     return replace(one, complete=complete, tokens=fluency.tokens, score=score, coverage=kept)
 

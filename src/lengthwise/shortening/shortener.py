@@ -20,7 +20,7 @@ from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
 from .choosing import LIKELY, Judge, information, with_likelihood
-from .content import dropped, invented, is_format, stems
+from .content import claims_more, dropped, invented, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Source
@@ -166,14 +166,19 @@ class Shortener:
         return self.judge.judged(list(zip(sources, unique, strict=True)))
 
     def _choose(self, source: Source, options: list[Candidate]) -> Shortened:
-        """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score."""
+        """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score.
+
+        A rewritten sentence without a negation or a condition of the source comes after those that fit: it may keep the
+        placeholders and say the opposite. The rules of the other route keep them.
+        """
         best_first = sorted(options, key=lambda one: -one.score)
         rated = list({one.text: one for one in reversed(best_first)}.values())[::-1]
 
-        def faults(one: Candidate) -> tuple[int, bool, bool]:
+        def faults(one: Candidate) -> tuple[int, bool, bool, bool]:
             miss = source.budget.miss(source.length(one.text))
+            sentence = one.route == "rewritten" and len(source.sentences) == 1
             damaged = any(map(is_format, changed_placeholders(source.text, one.text)))
-            return miss, damaged, not one.complete
+            return miss, sentence and claims_more(source.text, one.text), damaged, not one.complete
 
         best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
         return replace(best, candidates=list(others))
