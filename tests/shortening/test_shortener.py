@@ -139,6 +139,12 @@ def test_the_model_rewrites_within_the_budget(shortener, monkeypatch, text):
     assert all(other.length <= 14 for other in rewritten)
 
 
+def test_no_text_begins_with_the_short_form_of_because(shortener):
+    text = "Because calls are routed over the net, you do not need a phone company."
+    [one] = shortener.shorten(text, "at most 60 chars", faithful=True)
+    assert not [other.text for other in [one, *one.candidates] if other.text.startswith(":")]
+
+
 def test_a_text_that_fits_comes_back_unchanged(shortener):
     [one] = shortener.shorten(TEXTS[0], "at most 100 chars")
     assert (one.text, one.route, one.coverage, one.note) == (TEXTS[0], "unchanged", 1.0, None)
