@@ -28,6 +28,7 @@ SYSTEMS = {
     "first": "the first sentence",
     "asked": "SmolLM2, asked in the prompt",
     "asked-cut": "the same, cut at a word",
+    "smollm2": "`shorten --model smollm2`",
     "faithful": "`shorten --faithful`",
     "shorten": "`shorten`",
 }
@@ -67,6 +68,7 @@ def write_texts(options: argparse.Namespace) -> None:
     done = [json.loads(line) for line in options.out.open(encoding="utf-8")] if options.out.exists() else []
     known = {(row["set"], row["source"]) for row in done}
     shorteners = {form: load_shortener("", form) for form in {spec.partition(":")[0] for spec in options.set}}
+    others = {form: load_shortener("smollm2", form) for form in shorteners} if options.with_smollm2 else {}
     plain = None if options.without_asked else lengthwise.load("smollm2-plain", engine="transformers")
     with options.out.open("a", encoding="utf-8") as file:
         for spec in options.set:
@@ -76,13 +78,14 @@ def write_texts(options: argparse.Namespace) -> None:
                 form, budget = some[0][:2]
                 texts = [text for _, _, text, _ in some]
                 ours = shorteners[form].shorten(texts, budget, form=form)
-                # Where nothing was rewritten, the text is that of --faithful.
-                again = [
-                    n for n, one in enumerate(ours) if "rewritten" in {other.route for other in (one, *one.candidates)}
-                ]
+                # The best text with words left out is that of --faithful.
+                found = [[other for other in (one, *one.candidates) if other.route != "rewritten"] for one in ours]
+                again = [n for n, some_left in enumerate(found) if not some_left]
                 only = shorteners[form].shorten([texts[n] for n in again], budget, form=form, faithful=True)
-                faithful = [dict(zip(again, only, strict=True)).get(n, one) for n, one in enumerate(ours)]
-                for (_, _, text, title), one, left in zip(some, ours, faithful, strict=True):
+                alone = dict(zip(again, only, strict=True))
+                faithful = [alone[n] if n in alone else found[n][0] for n in range(len(ours))]
+                untrained = others[form].shorten(texts, budget, form=form) if others else [None] * len(some)
+                for (_, _, text, title), one, left, other in zip(some, ours, faithful, untrained, strict=True):
                     limit = lengthwise.Budget.parse(budget).resolve(text).high
                     ends = [end for end in finished_ends(text) if end <= limit]
                     row = {
@@ -91,6 +94,8 @@ def write_texts(options: argparse.Namespace) -> None:
                         "faithful": left.text,
                         "shorten": one.text,
                     }
+                    if other is not None:
+                        row["smollm2"] = other.text
                     if plain is not None:
                         row["asked"] = asked(
                             plain, f"Shorten this text to at most {limit} characters.\n\n{text}", limit
@@ -274,6 +279,7 @@ def main() -> None:
     texts.add_argument("--set", action="append", required=True, metavar="FORM:BUDGET:NUMBER:FILE[:LEAST]")
     texts.add_argument("--out", type=Path, required=True)
     texts.add_argument("--batch", type=int, default=5)
+    texts.add_argument("--with-smollm2", action="store_true", help="also with smollm2 alone, without a trained model")
     texts.add_argument("--without-asked", action="store_true", help="leave out SmolLM2, asked in the prompt")
     texts.set_defaults(run=write_texts)
     score = commands.add_parser("score", help="score them")

@@ -195,6 +195,18 @@ def test_headlines_writes_a_phrase_of_the_text():
         assert "not in the source" not in (one.note or "")
 
 
+# ---- shorten
+
+
+def test_shorten_is_listed_small_and_made_by_its_recipe():
+    row = next(row for row in known() if row.name == "shorten")
+    assert (row.where, row.size < 6_000_000) == ("bundled", True)
+    assert "MPL-2.0" in row.licence
+    paths = resolve("shorten") / "recipe.yaml", RECIPES / "shorten.yaml"
+    shipped, named = (load_recipe(path, []) for path in paths)
+    assert shipped.model_dump(exclude={"batch"}) == named.model_dump(exclude={"batch"})
+
+
 # ---- SmolLM2 that keeps to a length
 
 

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from fastapi.testclient import TestClient
@@ -407,25 +408,27 @@ class Lines:
         ]
 
 
-def test_the_model_of_headlines_is_loaded_when_one_is_asked_for(service, monkeypatch):
+def test_a_trained_model_is_loaded_once_when_a_text_of_its_form_is_asked_for(service, monkeypatch):
     loaded, shared = [], []
 
-    def load():
-        loaded.append("headlines")
+    def load(name):
+        loaded.append(name)
         return service.writer
 
+    headlines, texts = (partial(load, name) for name in ("headlines", "shorten"))
     monkeypatch.setattr(service.writer.engine, "share", lambda: shared.append(True))
-    service.shortener, service._load_headlines = Lines(), load
+    service.shortener, service._rewriters = Lines(), {"headline": headlines, "sentence": texts, "text": texts}
     monkeypatch.setattr("lengthwise.server.service.Shortener", lambda model, writer: Lines())
     with TestClient(make_app(service)) as client:
-        for options, times in (
-            ({}, 0),
-            ({"form": "headline", "faithful": True}, 0),
-            ({"form": "headline"}, 1),
-            ({"form": "headline"}, 1),
+        for options, so_far in (
+            ({"form": "headline", "faithful": True}, []),
+            ({"form": "headline"}, ["headlines"]),
+            ({"form": "headline"}, ["headlines"]),
+            ({}, ["headlines", "shorten"]),
+            ({"form": "sentence", "faithful": True}, ["headlines", "shorten"]),
         ):
             reply = client.post("/v1/shorten", json={"text": "abcdef", "max_length": "4 chars", **options})
-            assert (reply.json()["data"][0]["text"], len(loaded), len(shared)) == ("abcd", times, times)
+            assert (reply.json()["data"][0]["text"], loaded, len(shared)) == ("abcd", so_far, len(so_far))
 
 
 def test_translate_and_shorten(service):

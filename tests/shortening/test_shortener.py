@@ -71,6 +71,42 @@ def test_a_sound_headline_of_a_model_trained_for_headlines_has_no_competitor(sho
     assert "left out" in {other.route for other in [one, *one.candidates]}
 
 
+@pytest.fixture
+def trained(shortener, monkeypatch):
+    """The shortener, as if its model had been trained to shorten."""
+    template = "Write a shorter text of at most {target} {unit}. {text}"
+    monkeypatch.setattr(type(shortener.writer.engine), "controls", [PromptControl(template)])
+    return shortener
+
+
+def test_a_model_trained_to_shorten_takes_part_in_the_choice(trained, monkeypatch):
+    texts = ["Operation not completed.", "Disk is full: operation not completed."]
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text) for text in texts]])
+    for likelihood in (0.0, 1e4):
+        monkeypatch.setattr("lengthwise.shortening.choosing.UNLIKELIHOOD", likelihood)
+        [one] = trained.shorten(TEXTS[0], "at most 40 chars")
+        found = [one, *one.candidates]
+        assert {other.route for other in found} == {"left out", "rewritten"}
+        assert [other.score for other in found if other.complete] == sorted(
+            (other.score for other in found if other.complete), reverse=True
+        )
+        assert (min(other.score for other in found) < -1e5) == bool(likelihood)
+    monkeypatch.setattr("lengthwise.shortening.shortener.LIKELY", -1e9)
+    [one] = trained.shorten(TEXTS[0], "at most 40 chars")
+    assert {other.route for other in [one, *one.candidates]} == {"left out"}, "likely enough"
+    monkeypatch.setattr("lengthwise.shortening.rewriting.LONGEST", 5)  # this text is longer than those of its training
+    [one] = trained.shorten(TEXTS[0], "at most 40 chars")
+    assert min(other.score for other in [one, *one.candidates]) > -1e5
+
+
+def test_one_sentence_is_written_if_one_is_asked_for(trained, monkeypatch):
+    texts = ["Disk full. Not completed.", "Disk full: operation not completed."]
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text) for text in texts]])
+    for form, some in (("sentence", texts[1:]), ("text", texts)):
+        [one] = trained.shorten(TEXTS[0], "at most 40 chars", form=form)
+        assert {other.text for other in [one, *one.candidates] if other.route == "rewritten"} == set(some)
+
+
 @pytest.mark.parametrize(("sound", "routes"), [(True, {"left out"}), (False, {"left out", "rewritten"})])
 def test_a_sound_text_with_words_left_out_has_no_competitor(shortener, monkeypatch, sound, routes):
     monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written("Disk full.")]])
@@ -88,6 +124,7 @@ def test_rewritten_texts_compete(shortener, monkeypatch):
     assert {other.route for other in found.values()} == {"left out", "rewritten"}
     assert found[texts[0]].note is None
     assert found[texts[1]].note == "left out: not; not in the source: big"
+    assert texts[1] == one.candidates[-1].text, "it claims more than the source"
     assert texts[2] not in found  # it is about something else
 
 
@@ -100,6 +137,12 @@ def test_the_model_rewrites_within_the_budget(shortener, monkeypatch, text):
     rewritten = [other for other in [one, *one.candidates] if other.route == "rewritten"]
     assert rewritten
     assert all(other.length <= 14 for other in rewritten)
+
+
+def test_no_text_begins_with_the_short_form_of_because(shortener):
+    text = "Because calls are routed over the net, you do not need a phone company."
+    [one] = shortener.shorten(text, "at most 60 chars", faithful=True)
+    assert not [other.text for other in [one, *one.candidates] if other.text.startswith(":")]
 
 
 def test_a_text_that_fits_comes_back_unchanged(shortener):

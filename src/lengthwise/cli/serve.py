@@ -118,11 +118,13 @@ def _service(
             for finish in (True, False):
                 token_costs_of(meter, finish)  # several threads that ask for it first would each make it
             loop_tables_of(meter)
-    headlines = None
+    loaders = {}
     if model == LANGUAGE_MODEL:
-        prepare(WRITERS["headline"], device, engine=None)
-        headlines = partial(load, WRITERS["headline"], device, engine=None)
-    return Service(writer, {pair: Translator(one, *pair) for pair, one in loaded.items()}, limits, headlines)
+        for name in dict.fromkeys(WRITERS.values()):
+            prepare(name, device, engine=None)
+            loaders[name] = partial(load, name, device, engine=None)
+    rewriters = {form: loaders[name] for form, name in WRITERS.items() if name in loaders}
+    return Service(writer, {pair: Translator(one, *pair) for pair, one in loaded.items()}, limits, rewriters)
 
 
 def _keys(file: Path | None) -> list[str]:

@@ -40,7 +40,7 @@ def shorten(
     whole: Annotated[
         bool, flag("--whole", "A file is one text, such as an article; of a folder, each .txt and .md file.")
     ] = False,
-    model: Annotated[str, option(f"{options.MODEL_HELP} [default: smollm2, and headlines for --as headline]")] = "",
+    model: Annotated[str, option(f"{options.MODEL_HELP} [default: shorten, and headlines for --as headline]")] = "",
     out: Annotated[Path | None, option("String files: the file to write.", "FILE")] = None,
     in_place: options.InPlace = False,
     source: Annotated[
@@ -69,7 +69,7 @@ def shorten(
     lengthwise shorten locale/en.json --length "at most 40 chars" --out short/en.json
     lengthwise shorten film.srt --preset netflix --out short.srt
 
-    Two ways compete for each text: words are left out, or the model rewrites it. Names, numbers, negations and
+    Two ways compete for each text: words are left out, or a model rewrites it. Names, numbers, negations and
     placeholders that are left out, and words that are not in the source, are named in a note: in the JSON, and for one
     text on stderr. Each line gives one line of output for each length, with --whole each file; the files of a folder
     are named before their texts. In a .tsv file, each line has its length in the second column, or in the column with

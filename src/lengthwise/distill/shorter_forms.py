@@ -21,8 +21,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from ..shortening import words
-from ..shortening.content import dropped
+from ..shortening.content import claims_more
 from ..translation.placeholders import changed_placeholders
 from .candidates import ending
 from .seams import holds
@@ -62,10 +61,7 @@ def plausible(sentence: str, form: str) -> bool:
         return False
     if sorted(_MARKS.findall(form)) != sorted(_MARKS.findall(sentence)) and not _without_asides(sentence, form):
         return False
-    gone = [word.lower() for word in dropped(sentence, form)]
-    if any(word in words.QUALIFIERS - {"when"} or words.NEGATION.fullmatch(word) for word in gone):
-        return False
-    return holds(sentence, form)
+    return not claims_more(sentence, form) and holds(sentence, form)
 
 
 def _without_asides(sentence: str, form: str) -> bool:

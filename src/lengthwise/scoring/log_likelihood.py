@@ -32,6 +32,17 @@ def log_probs(
             yield row, TokenLogProbs(*(column[n, : len(texts[row])].astype(np.float64) for column in found))
 
 
+def log_probs_after(engine: Engine, prompt: Ids, texts: Sequence[Ids]) -> list[TokenLogProbs]:
+    """Return the log-probabilities of each text after one prompt, which is read once where the engine can."""
+    cache = engine.prompt_cache([prompt], len(texts)) if texts else None
+    prompts = [prompt] * len(texts)
+    if cache is None:
+        return [found for _, found in sorted(log_probs(engine, prompts, texts), key=lambda one: one[0])]
+    width, end = max(map(len, texts)), engine.eos[0]
+    found = engine.score(prompts, [[*text, *[end] * (width - len(text))] for text in texts], cache=cache)  # one length
+    return [TokenLogProbs(*(column[row, : len(text)] for column in found)) for row, text in enumerate(texts)]
+
+
 def batches_by_size(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Yield batches of rows of similar size, each of at most `tokens` tokens with padding, or of one row.
 

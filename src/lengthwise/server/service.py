@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer
@@ -26,7 +25,7 @@ Line = tuple[str, Budget | None]
 class Service:
     """Writes and shortens with `writer`, and translates with `translators`, by their languages.
 
-    `load_headlines`: loads a model that was trained for headlines, when the first one is asked for.
+    `rewriters`: load the models that were trained for forms of short texts, when the first such text is asked for.
     """
 
     def __init__(
@@ -34,13 +33,14 @@ class Service:
         writer: Writer,
         translators: "Mapping[tuple[str, str], Translator] | None" = None,
         limits: Limits | None = None,
-        load_headlines: Callable[[], Writer] | None = None,
+        rewriters: Mapping[str, Callable[[], Writer]] | None = None,
     ) -> None:
         self.writer, self.translators, self.limits = writer, dict(translators or {}), limits or Limits()
         self.metrics = Metrics()
         self.writing = Writing(writer, self.limits)
         self.shortener = None if writer.engine.encoder_decoder else Shortener(writer)
-        self._load_headlines, self._loading = load_headlines, threading.Lock()
+        self._rewriters, self._loading = dict(rewriters or {}), threading.Lock()
+        self._shorteners: dict[Callable[[], Writer], Shortener] = {}
         self.worker = self._worker(writer.name, joins=writer.engine.share())
         self._workers = {pair: self._worker(one.name) for pair, one in self.translators.items()}
         self.draining = False
@@ -126,22 +126,23 @@ class Service:
 
     def _shorten(self, options: tuple[Any, int, bool], lines: list[Line]) -> Iterator[tuple[int, Any]]:
         form, candidates, faithful = options
-        shortener = self.shortener
-        if form == "headline" and not faithful:
-            with self._loading:  # several threads may ask for the first headline
-                shortener = self.headliner
+        headline_by_rules = form == "headline" and faithful
+        shortener = self.shortener if headline_by_rules else self._shortener(form)
         assert shortener is not None
         texts, budgets = [text for text, _ in lines], [budget or "" for _, budget in lines]
         return enumerate(shortener.shorten(texts, budgets, form=form, candidates=candidates, faithful=faithful))
 
-    @cached_property
-    def headliner(self) -> Shortener | None:
-        """The shortener of headlines."""
-        if self._load_headlines is None:
+    def _shortener(self, form: str) -> Shortener | None:
+        """Return the shortener for this form, whose model is loaded once for all forms that it writes."""
+        load = self._rewriters.get(form)
+        if load is None:
             return self.shortener
-        headlines = self._load_headlines()
-        headlines.engine.share()
-        return Shortener(self.writer, headlines)
+        with self._loading:  # several threads may ask for the first one
+            if load not in self._shorteners:
+                rewriter = load()
+                rewriter.engine.share()
+                self._shorteners[load] = Shortener(self.writer, rewriter)
+            return self._shorteners[load]
 
     def _translate(self, pair: tuple[str, str], lines: list[Line]) -> Iterator[tuple[int, Any]]:
         texts, budgets = [text for text, _ in lines], [budget for _, budget in lines]

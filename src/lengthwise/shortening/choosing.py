@@ -1,13 +1,16 @@
 """Choosing: one score for the texts of both routes.
 
     score = 0.5 × fluency + 5.5 × coverage − 10 × invented − 0.3 × dropped − 2 × deletions − 0.2 × strain
+            − 0.2 × unlikelihood
 
 *Fluency*: mean log-probability of a text's tokens and of its end, in nats, without the source. *Coverage*: the share of
 the source's information whose words the text keeps (`content.py`); a word carries as many nats as the model needs for
 it in the source. *Invented*: the share of content words that the source does not have. *Dropped*: the number of names,
 numbers, negations, qualifiers ("if") and placeholders of the source that the text lacks, at most three. *Deletions*:
 the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
-nats less likely the worst word after a deletion is than it was in the source.
+nats less likely the worst word after a deletion is than it was in the source. *Unlikelihood*: by how much the
+log-probability of the text and of its end, after the source, by a model that was trained to shorten, is below −3 nats;
+0 without such a model, and for texts with abbreviations, which its training did not have.
 """
 
 from collections.abc import Sequence
@@ -15,16 +18,18 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..engines.base import Engine, TokenLogProbs
-from ..scoring.log_likelihood import log_probs
+from ..scoring.log_likelihood import log_probs, log_probs_after
 from ..translation.placeholders import changed_placeholders
 from . import words
 from .content import coverage, dropped, invented, salience, spread, stems
 from .pieces import FINAL, Piece, split_pieces, split_sentences, written_pieces
 from .records import Candidate, Source
-from .rewriting import NEUTRAL
+from .rewriting import NEUTRAL, trained_prompt
+from .variants import TERSE
 
 FLUENCY, COVERAGE, INVENTED, DROPPED, DELETIONS = 0.5, 5.5, 10.0, 0.3, 2.0
-STRAIN = 0.2
+STRAIN, UNLIKELIHOOD = 0.2, 0.2
+LIKELY = -3.0  # nats of a whole text, after its source
 REWRITING = 0.4  # nats for each token: the cost of usual deletions
 # Log-probability of the full stop and of the end, less that of the best token; below it, a text is not complete.
 MIN_END = -6.0
@@ -75,15 +80,7 @@ class Judge:
         ended = [[*parts, *([] if parts[-1][-1:] in FINAL else ["."])] for parts in texts]
         parts = [[engine.tokenizer(part, add_special_tokens=False)["input_ids"] for part in one] for one in ended]
         ids = [[*(token for part in one for token in part), eos] for one in parts]
-        width = max(map(len, ids), default=0)
-        cache = engine.prompt_cache([self.neutral], len(ids)) if ids else None
-        prompts = [self.neutral] * len(ids)
-        if cache is None:
-            scored = [found for _, found in sorted(log_probs(engine, prompts, ids), key=lambda one: one[0])]
-        else:  # texts must have one length
-            filled = [[*row, *[eos] * (width - len(row))] for row in ids]
-            found = engine.score(prompts, filled, cache=cache)
-            scored = [TokenLogProbs(*(column[n, : len(row)] for column in found)) for n, row in enumerate(ids)]
+        scored = log_probs_after(engine, self.neutral, ids)
         return [_fluency(row, one) for row, one in zip(scored, parts, strict=True)]
 
     def judged(self, options: Sequence[tuple[Source, Sequence[Candidate]]]) -> list[list[Candidate]]:
@@ -92,6 +89,20 @@ class Judge:
         rated = dict(zip(texts, self.fluency(list(texts.values())), strict=True))
         found = [[_rated(one, source, rated[one.text]) for one in some] for source, some in options]
         return [sorted(some, key=lambda one: -one.score) for some in found]
+
+
+def with_likelihood(engine: Engine, source: Source, options: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates with their likelihood by a model that was trained to shorten, and the scores with it."""
+    end = engine.eos[0]
+    texts = [[*engine.tokenizer(one.text, add_special_tokens=False)["input_ids"], end] for one in options]
+    read = log_probs_after(engine, trained_prompt(engine, source), texts)
+    found = [replace(one, likelihood=float(two.token.sum())) for one, two in zip(options, read, strict=True)]
+    return [replace(one, score=one.score - UNLIKELIHOOD * _unlikelihood(one)) for one in found]
+
+
+def _unlikelihood(one: Candidate) -> float:
+    is_terse = any(origin is None and piece.lower in TERSE for piece, origin in one.kept)
+    return 0.0 if is_terse else max(0.0, LIKELY - one.likelihood)
 
 
 def _parts(one: Candidate) -> list[str]:

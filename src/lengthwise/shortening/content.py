@@ -108,6 +108,16 @@ def dropped(source: str, text: str) -> list[str]:
     return [*found, *dict.fromkeys(gone[:missing] if missing > 0 else ())]
 
 
+def claims_more(sentence: str, text: str) -> bool:
+    """Return whether a shorter form of a sentence lacks a negation, a condition or another qualifier of it.
+
+    >>> claims_more("The value must be smaller than or equal to $2.", "The value must be $2.")
+    True
+    """
+    gone = (word.lower() for word in dropped(sentence, text))
+    return any(word in words.QUALIFIERS - {"when"} or words.NEGATION.fullmatch(word) for word in gone)
+
+
 def _is_gone(piece: Piece, there: set[str]) -> bool:
     return words.is_content(piece) and stem(piece.text) not in there
 

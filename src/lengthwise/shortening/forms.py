@@ -6,4 +6,4 @@ Form = Literal["headline", "sentence", "text"]
 FORMS: tuple[Form, ...] = get_args(Form)
 LANGUAGE_MODEL = "smollm2"  # leaves words out and chooses
 # The model that rewrites texts in each form.
-WRITERS: dict[str, str] = {"headline": "headlines", "sentence": LANGUAGE_MODEL, "text": LANGUAGE_MODEL}
+WRITERS: dict[str, str] = {"headline": "headlines", "sentence": "shorten", "text": "shorten"}

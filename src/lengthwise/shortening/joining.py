@@ -18,6 +18,8 @@ def form_of(piece: Piece, place: int, kept: Sequence[Piece], next_place: int, so
     if not kept:
         if place and ((not piece.is_word and piece.text not in OPENING) or piece.lower in words.NOT_FIRST):
             return None
+        if piece.text == ":" != source[0].text:  # the short form of "because"
+            return None
         return capitalised(piece) if source[0].text[:1].isupper() and place else piece
     before = kept[-1]
     skipped = place > next_place

@@ -30,7 +30,8 @@ class Source:
 class Candidate:
     """A possible result. `cost`: of its deletions. `kept`: its pieces, if words were left out, with their origins.
 
-    An origin is the number of the sentence and the place in it; a short form has none.
+    An origin is the number of the sentence and the place in it; a short form has none. `likelihood`: log P after the
+    source, by a model that was trained to shorten; 0 without one.
     """
 
     text: str
@@ -41,3 +42,4 @@ class Candidate:
     tokens: int = 0
     score: float = 0.0
     coverage: float = 0.0
+    likelihood: float = 0.0

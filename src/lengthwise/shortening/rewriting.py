@@ -6,7 +6,9 @@ from ..engines.base import Engine
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget
 from .pieces import split_sentences
+from .records import Source
 
+LONGEST = 512  # tokens of a prompt
 NEUTRAL = "Write a sentence."  # the prompt of texts that are scored without their source
 _LONG = "The match that had been planned for Sunday was cancelled because the weather was extremely bad."
 # An example for each form. A second one hardly changes the results and takes as long to read as the source.
@@ -27,7 +29,21 @@ def source_prompt(engine: Engine, source: str, form: str, room: int) -> list[int
 
 def is_trained_for(form: str, engine: Engine) -> bool:
     """Return whether the model was trained to write short texts of this form: its prompt template asks for it."""
-    return not engine.encoder_decoder and any(form in control.prefix("", 1, "chars") for control in engine.controls)
+    asks = "headline" if form == "headline" else "shorter text"
+    return not engine.encoder_decoder and any(asks in control.prefix("", 1, "chars") for control in engine.controls)
+
+
+def trained_prompt(engine: Engine, source: Source) -> list[int]:
+    """Return the ids of the prompt with which a model was trained to write short texts."""
+    text = source.text
+    for control in engine.controls:
+        text = control.prefix(text, int(source.budget.target), source.budget.unit, engine.tokenizer)
+    return engine.prompt_ids(text)
+
+
+def is_short(engine: Engine, source: Source) -> bool:
+    """Return whether the source is not longer than the texts of training (`recipes/shorten.yaml`)."""
+    return len(trained_prompt(engine, source)) <= LONGEST
 
 
 def only_rewrites(engine: Engine, form: str) -> bool:

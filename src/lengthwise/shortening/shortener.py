@@ -4,7 +4,8 @@ leave out   words, phrases, clauses and sentences of the source are left out    
 write       a model writes a shorter text under the hard budget                   rewriting.py
 choose      likelihood, coverage of the source, no invented words                 choosing.py
 
-A sound text of a model that was trained for the form is taken without the first route, which takes longer.
+A model that was trained to shorten takes part in the choice, and writes where it finds no text with words left out
+likely. A sound headline of a model that was trained for headlines is taken without the first route, which takes longer.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +19,12 @@ from ..length.budget import Budget, as_budget
 from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
-from .choosing import Judge, information
-from .content import dropped, invented, is_format, stems
+from .choosing import LIKELY, Judge, information, with_likelihood
+from .content import claims_more, dropped, invented, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Source
-from .rewriting import is_trained_for, only_rewrites, rewrite
+from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
 MAX_NAMED = 8  # words in a note
@@ -123,22 +124,24 @@ class Shortener:
     def _shorten(self, sources: list[Source], form: Form, candidates: int, faithful: bool) -> list[Shortened]:
         """Return the results of the better route for each source; of the other one, only where it is not sound.
 
-        A model of its own for rewriting, such as a summariser, always competes.
+        A summariser always competes. A model that was trained to shorten reads all candidates.
         """
         sources = self._informed(sources)
         routes: list[_Route] = [self._left_out]
         if not faithful:
             routes.append(partial(self._rewritten, candidates=candidates))
-        if trained := is_trained_for(form, self.writer.engine):
+        engine = self.writer.engine
+        if (trained := is_trained_for(form, engine)) and form == "headline":
             routes.reverse()
         both = self.writer is not self.model and not trained
+        reads = [trained and form != "headline" and is_short(engine, source) for source in sources]
         found: list[list[Candidate]] = [[] for _ in sources]
         open_ = list(range(len(sources)))
         for route in routes:
             some = [sources[n] for n in open_]
             for n, rated in zip(open_, self._rated(some, route(some, form), form) if some else [], strict=True):
-                found[n] += rated
-            open_ = [n for n in open_ if both or not any(_is_sound(sources[n], one) for one in found[n])]
+                found[n] += with_likelihood(engine, sources[n], rated) if reads[n] else rated
+            open_ = [n for n in open_ if both or not _is_settled(sources[n], found[n])]
         return [self._choose(source, options) for source, options in zip(sources, found, strict=True)]
 
     def _informed(self, sources: list[Source]) -> list[Source]:
@@ -154,7 +157,7 @@ class Shortener:
     def _rewritten(self, sources: list[Source], form: Form, candidates: int) -> list[list[Candidate]]:
         texts, budgets = [source.text for source in sources], [source.budget for source in sources]
         written = rewrite(self.writer, texts, budgets, form, candidates)
-        return [_about_source(source, some) for source, some in zip(sources, written, strict=True)]
+        return [_about_source(source, some, form) for source, some in zip(sources, written, strict=True)]
 
     def _rated(self, sources: list[Source], options: list[list[Candidate]], form: Form) -> list[list[Candidate]]:
         """Return the different candidates of each source with their scores."""
@@ -163,14 +166,19 @@ class Shortener:
         return self.judge.judged(list(zip(sources, unique, strict=True)))
 
     def _choose(self, source: Source, options: list[Candidate]) -> Shortened:
-        """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score."""
+        """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score.
+
+        A rewritten sentence without a negation or a condition of the source comes after those that fit: it may keep the
+        placeholders and say the opposite. The rules of the other route keep them.
+        """
         best_first = sorted(options, key=lambda one: -one.score)
         rated = list({one.text: one for one in reversed(best_first)}.values())[::-1]
 
-        def faults(one: Candidate) -> tuple[int, bool, bool]:
+        def faults(one: Candidate) -> tuple[int, bool, bool, bool]:
             miss = source.budget.miss(source.length(one.text))
+            sentence = one.route == "rewritten" and len(source.sentences) == 1
             damaged = any(map(is_format, changed_placeholders(source.text, one.text)))
-            return miss, damaged, not one.complete
+            return miss, sentence and claims_more(source.text, one.text), damaged, not one.complete
 
         best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
         return replace(best, candidates=list(others))
@@ -232,6 +240,12 @@ def load_shortener(
     return Shortener(writer)
 
 
+def _is_settled(source: Source, options: list[Candidate]) -> bool:
+    """Return whether the best sound text is likely enough for the other route to be left out."""
+    sound = [one for one in options if _is_sound(source, one)]
+    return bool(sound) and max(sound, key=lambda one: one.score).likelihood >= LIKELY
+
+
 def _is_sound(source: Source, one: Candidate) -> bool:
     """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks."""
     fits = one.complete and source.budget.fits(source.length(one.text))
@@ -239,13 +253,17 @@ def _is_sound(source: Source, one: Candidate) -> bool:
     return fits and not numbers and not changed_placeholders(source.text, one.text)
 
 
-def _about_source(source: Source, written: list[Written]) -> list[Candidate]:
-    """Return the rewritten texts that say what the source says: few new words, and a question stays a question."""
+def _about_source(source: Source, written: list[Written], form: Form) -> list[Candidate]:
+    """Return the rewritten texts that say what the source says: few new words, and a question stays a question.
+
+    One sentence is written if one is asked for.
+    """
 
     def is_about(text: str) -> bool:
         new = len(invented(source.text, text)) / max(1, len(stems(text)))
         asks = len(source.sentences) == 1 and source.text.rstrip().endswith("?")
-        return new <= MAX_INVENTED and (not asks or text.rstrip().endswith("?"))
+        several = form == "sentence" and len(split_sentences(text)) > 1
+        return new <= MAX_INVENTED and not several and (not asks or text.rstrip().endswith("?"))
 
     return [Candidate(one.text, "rewritten", one.complete) for one in written if is_about(one.text)]
 

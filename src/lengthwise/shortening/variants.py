@@ -23,7 +23,7 @@ SHORTEST, LONGEST = 0.33, 0.95  # of the sentence
 BANDS = (0.5, 0.6, 0.7, 0.8, LONGEST)
 _BE = ("is", "are", "was", "were")
 # Abbreviations: a reader accepts them in a label, not in every text.
-_TERSE = frozenset({"&", ":", "not", "info", "app", "apps", "max.", "min.", "e.g.", "%", "till", "us", "uk", "eu"})
+TERSE = frozenset({"&", ":", "not", "info", "app", "apps", "max.", "min.", "e.g.", "%", "till", "us", "uk", "eu"})
 
 
 def variants(sentence: str, seed: int, each: int = 3) -> list[str]:
@@ -53,7 +53,7 @@ def variants(sentence: str, seed: int, each: int = 3) -> list[str]:
 def _parts(source: Sequence[Piece]) -> Iterator[Deletion]:
     for one in deletions(source):
         if one.instead is not None:
-            if one.instead.lower not in _TERSE:
+            if one.instead.lower not in TERSE:
                 yield one
         elif one.cost <= MAX_COST and not _splits_coordination(source, one):
             yield one
