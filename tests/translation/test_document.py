@@ -84,6 +84,22 @@ def test_every_sentence_has_its_translation(translator, file, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path != out] == ["in.md"]  # the journal is gone
 
 
+def test_a_link_that_is_a_whole_sentence_keeps_its_label(file, tmp_path):
+    def change(text):
+        return text.replace("The guide", "La guida").replace("Yarn", "Filo")
+
+    source = "**[The guide][]**\n\n| a |\n|---|\n| [Yarn][] |\n\n[The guide](x.md) [Yarn]\n"
+    source += "\n[the guide]: b.md\n[Yarn]: c.md\n"
+    done = run(Fake(change), file(source), out=tmp_path / "out.md")
+    written = (tmp_path / "out.md").read_text()
+    assert written.startswith(
+        "**[La guida][The guide]**\n\n| a |\n|---|\n| [Filo][Yarn] |\n\n[La guida](x.md) [Filo][Yarn]\n"
+    )
+    assert done.length == len(written.strip())
+    run(Fake(), file(source), out=tmp_path / "same.md")
+    assert (tmp_path / "same.md").read_text() == source
+
+
 def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_path):
     def lose(text):
         return text.replace("{1}", "") if "{1}" in text else text.upper()

@@ -16,7 +16,7 @@ import regex
 from .markdown import References, link_references, read_markdown
 from .placeholders import translatable
 from .prose import Prose, read_paragraphs
-from .segments import split
+from .segments import Segment, split
 
 MARKDOWN = (".md", ".markdown")
 MAX_CHARS = 400  # a longer sentence is translated in parts
@@ -28,6 +28,9 @@ _PART = regex.compile(
     rf"|.{{1,{MAX_CHARS}}}(?<![{{<]/?a?\d*)|.{{1,{MAX_CHARS}}}",
     regex.DOTALL,
 )
+
+_LAST_TAGS, _FIRST_TAGS = regex.compile(r"(?:<a\d+>)*\Z"), regex.compile(r"\A(?:</a\d+>)*")
+_TAG_NAME = regex.compile(r"a\d+")
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ class Sentence:
 def _split(prose: Prose, number: int, paragraph: int) -> Iterator[str | Sentence]:
     """Yield the sentences of a paragraph. A sentence of more than `MAX_CHARS` is yielded in parts."""
     at, adjoins = 0, False
-    for segment in split(prose.text):
+    for segment in _with_link_tags(prose, split(prose.text)):
         begin, at = at, at + len(segment.text)
         is_long = len(segment.text) > MAX_CHARS
         spans = [found.span() for found in _PART.finditer(prose.text, begin, at)] if is_long else [(begin, at)]
@@ -140,3 +143,27 @@ def _split(prose: Prose, number: int, paragraph: int) -> Iterator[str | Sentence
             else:
                 yield prose.source(start, stop)
         adjoins = segment.is_sentence
+
+
+def _with_link_tags(prose: Prose, segments: list[Segment]) -> list[Segment]:
+    """Return the segments with the tags of `[text][]` in the sentence that is its text.
+
+    Tags around a sentence are copied, but such a link gets a label when its text is translated.
+    """
+    found = list(segments)
+    for n in range(1, len(found) - 1):
+        before, sentence, after = found[n - 1 : n + 2]
+        if not sentence.is_sentence or before.is_sentence or after.is_sentence:
+            continue
+        opening, closing = _LAST_TAGS.findall(before.text)[0], _FIRST_TAGS.findall(after.text)[0]
+        names, ends = _TAG_NAME.findall(opening)[::-1], _TAG_NAME.findall(closing)
+        taken = 0  # pairs of tags, from the inner one, up to the outermost link with a label
+        for pairs, (name, end) in enumerate(zip(names, ends, strict=False), 1):
+            if name != end:
+                break
+            taken = pairs if prose.changes(f"</{name}>") else taken
+        tags = ["".join(f"<{name}>" for name in names[:taken][::-1]), "".join(f"</{name}>" for name in names[:taken])]
+        found[n - 1] = before._replace(text=before.text.removesuffix(tags[0]))
+        found[n] = sentence._replace(text=tags[0] + sentence.text + tags[1])
+        found[n + 1] = after._replace(text=after.text.removeprefix(tags[1]))
+    return found

@@ -61,6 +61,10 @@ class Prose:
         first, last = (bisect_left(self._marks, place, key=lambda mark: mark[0]) for place in (start, end))
         return self._marks[first:last]
 
+    def changes(self, shown: str) -> bool:
+        """Return whether this placeholder is another markup in a translation."""
+        return any(part.shown == shown and part.source != part.translated for _, part in self._marks)
+
     def source(self, start: int, end: int) -> str:
         """Return what the file has for `text[start:end]`."""
         pieces, at = [], start
