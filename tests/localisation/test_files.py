@@ -113,3 +113,13 @@ def test_permissions_stay(source, tmp_path):
     out.chmod(0o600)
     translate_file(source, out, Capitals(), Task("it"))
     assert out.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_cue_whose_new_text_the_encoding_lacks_is_left_as_it_is(tmp_path):
+    source, out = tmp_path / "en.srt", tmp_path / "it.srt"
+    cues = "1\n00:00:01,000 --> 00:00:03,000\ncafé\n\n2\n00:00:04,000 --> 00:00:06,000\nA brand.\n"
+    source.write_bytes(cues.encode("latin-1"))
+    done = translate_file(source, out, Capitals({"A brand.": "Una™."}), Task("it"), encoding="latin-1")
+    assert out.read_bytes() == cues.replace("café", "CAFÉ").encode("latin-1")
+    assert [row.changed for row in done.outcome.rows] == [True, False]
+    assert "cannot be written in latin-1" in done.outcome.rows[1].note

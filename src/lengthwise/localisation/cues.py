@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..formats.base import Entry, Limit
+from ..formats.base import Entry, FormatError, Limit
 from ..formats.check import Finding
-from ..formats.file import StringFile
+from ..formats.file import StringFile, written
 from ..formats.limits import countable
 from ..formats.rules import limits_for
 from ..formats.subtitles import Style, is_dense
@@ -60,7 +60,7 @@ class _Text:
 
 class _Subtitles:
     def __init__(self, file: StringFile, task: Task) -> None:
-        self.task, self.style = task, task.style or Style()
+        self.file, self.task, self.style = file, task, task.style or Style()
         self.language = task.target or task.source
         self.cues = [
             Cue.of(entry, file.format.name, self._rule(file.path, entry))
@@ -220,8 +220,18 @@ class _Subtitles:
             failed = next((text.error for text in texts if text.answer is None), None)
             if failed is None and styled is not cue.styled:
                 new[cue.entry] = cue.written(styled)
+                failed = self._refused(cue, new)
             rows.append(self._row(cue, texts, styled, failed))
         return Outcome(new, rows, notes=self._notes(list(changed)))
+
+    def _refused(self, cue: Cue, new: dict[Entry, str]) -> str | None:
+        """Leave the cue as it is if the file cannot hold its new text, and return why."""
+        try:
+            written(self.file, cue.entry, new[cue.entry])
+        except FormatError as fault:
+            del new[cue.entry]
+            return fault.reason
+        return None
 
     def _notes(self, cues: Sequence[Cue]) -> list[str]:
         """Return messages on tags that are not where they were, and on repeated texts; the rows name them."""
