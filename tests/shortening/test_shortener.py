@@ -132,6 +132,7 @@ def test_rewritten_texts_compete(shortener, monkeypatch):
 def test_the_model_rewrites_within_the_budget(shortener, monkeypatch, text):
     monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: False)
     monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
+    monkeypatch.setattr("lengthwise.shortening.shortener.claims_more", lambda *_: False)
     [one] = shortener.shorten(text, "at most 14 chars", candidates=2)
     assert one.fits
     rewritten = [other for other in [one, *one.candidates] if other.route == "rewritten"]

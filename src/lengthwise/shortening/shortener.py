@@ -168,17 +168,17 @@ class Shortener:
     def _choose(self, source: Source, options: list[Candidate]) -> Shortened:
         """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score.
 
-        A rewritten sentence without a negation or a condition of the source comes after those that fit: it may keep the
-        placeholders and say the opposite. The rules of the other route keep them.
+        A rewritten sentence without a negation or a condition of the source comes last: it may fit and say the
+        opposite. The rules of the other route keep them.
         """
         best_first = sorted(options, key=lambda one: -one.score)
         rated = list({one.text: one for one in reversed(best_first)}.values())[::-1]
 
-        def faults(one: Candidate) -> tuple[int, bool, bool, bool]:
+        def faults(one: Candidate) -> tuple[bool, int, bool, bool]:
+            misleads = one.route == "rewritten" and len(source.sentences) == 1 and claims_more(source.text, one.text)
             miss = source.budget.miss(source.length(one.text))
-            sentence = one.route == "rewritten" and len(source.sentences) == 1
             damaged = any(map(is_format, changed_placeholders(source.text, one.text)))
-            return miss, sentence and claims_more(source.text, one.text), damaged, not one.complete
+            return misleads, miss, damaged, not one.complete
 
         best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
         return replace(best, candidates=list(others))
