@@ -92,6 +92,13 @@ def test_texts_do_not_depend_on_other_windows(engine):
     assert [ended(ids, end) for ids in together.ids] == [ended(ids, end) for ids in alone]
 
 
+def test_texts_have_at_most_as_many_tokens_as_asked_for(engine):
+    sources, prefixes = windows(engine)
+    engine.model.final_logits_bias[0, engine.eos[0]] = -1e4  # none ends
+    found = DocumentBeams(engine.model).search(sources, prefixes, 5, 3, 1)
+    assert [len(ids) for ids in found.ids] == [5] * len(sources)
+
+
 def test_which_models_it_supports(sp_unigram):
     assert DocumentBeams.supports(attach(tiny("marian", sp_unigram), SentenceSeparator("<sep>", 64), sp_unigram))
     assert not DocumentBeams.supports(attach(tiny("marian", sp_unigram), EncodingControl(scale=1.0), sp_unigram))

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, CohereConfig, GPTNeoConfig
 
 from families import CONTROLS, DECODERS, ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import CountdownHead, Writer, attach
@@ -139,3 +140,25 @@ def test_what_cannot_be_recorded_is_decoded_as_usual(byte_bpe, sp_unigram):
         rows = engine.prefill([engine.prompt_ids("The dog.")], None, options)
         assert not isinstance(rows, RecordedRows)
         rows.step(rows.scores.argmax(1))
+
+
+@pytest.mark.parametrize(
+    ("config", "recorded"),
+    [
+        (GPTNeoConfig(hidden_size=16, num_layers=1, num_heads=2, attention_types=[[["global"], 1]]), False),
+        (CohereConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2), True),
+    ],
+)
+def test_models_with_an_attention_or_norms_of_their_own(config, recorded, byte_bpe):
+    torch.manual_seed(0)
+    config.vocab_size = len(byte_bpe)
+    config.bos_token_id, config.eos_token_id, config.pad_token_id = 1, byte_bpe.eos_token_id, byte_bpe.pad_token_id
+    model = AutoModelForCausalLM.from_config(config).to(DEVICE)
+    usual, fixed = (TransformersEngine(model, byte_bpe, fixed_cache=one) for one in (False, True))
+    rows, others = (one.prefill([one.prompt_ids("The dog.")]) for one in (usual, fixed))
+    assert isinstance(others, RecordedRows) is recorded
+    for _ in range(3):
+        token = rows.scores.argmax(1)
+        rows.step(token)
+        others.step(token)
+        torch.testing.assert_close(others.scores, rows.scores, atol=1e-5, rtol=1e-5)

@@ -20,6 +20,7 @@ from ..controls.attached import controls_of, core_of
 from ..controls.masks import limited
 from .decoder_prefix import last_logits_only
 from .marian_beams import MarianBeams, _Batch
+from .recorded_rows import rounded
 from .rows import SearchResult
 
 _KNOWN = (Alibi, GroupedAttention, LengthAwareAttention, SentenceSeparator)
@@ -53,32 +54,30 @@ class DocumentBeams:
         if beams not in self._searches:
             self._searches[beams] = MarianBeams(self.core, beams)
         search = self._searches[beams]
-        sizes = max(map(len, prompts)), limit, max(map(len, prefixes))
-        width, limit, before = (_WIDTH * _few(-(-size // _WIDTH)) if size else 0 for size in sizes)
-        rows = min(len(prompts), self._most_rows(before + limit * beams))
+        width, before = (self._columns(max(map(len, some))) for some in (prompts, prefixes))
+        steps = rounded(limit, _WIDTH)
+        rows = min(len(prompts), self._most_rows(before + steps * beams))
         found: list[tuple[list[int], float]] = []
         for first in range(0, len(prompts), rows):
             some = slice(first, first + rows)
-            shape = (_few(len(prompts[some])), width, limit, before)
+            shape = (rounded(len(prompts[some]), 1), width, steps, before)
             batch = self._batches.get((beams, *shape)) or _Windows(search, *shape)
             self._batches[(beams, *shape)] = batch
             batch.begin_windows(prompts[some], prefixes[some])
-            for hypotheses in batch.run_windows(len(prompts[some])):
+            for hypotheses in batch.run_windows(len(prompts[some]), limit):
                 found += (hypotheses * count)[:count]
-        return SearchResult([ids for ids, _ in found], [score for _, score in found])
+        longest, end = max(len(ids) for ids, _ in found), self.core.config.eos_token_id
+        return SearchResult([[*ids, *[end] * (longest - len(ids))] for ids, _ in found], [score for _, score in found])
+
+    def _columns(self, tokens: int) -> int:
+        """Return a number of columns for so many tokens, so that few shapes are recorded."""
+        most = self.core.config.max_position_embeddings
+        return min(rounded(tokens, _WIDTH), max(tokens, most)) if tokens else 0
 
     def _most_rows(self, columns: int) -> int:
         config = self.core.config
         bytes_ = columns * 2 * config.d_model * config.decoder_layers * self.core.dtype.itemsize
         return max(1, _CACHE_BYTES // bytes_)
-
-
-def _few(count: int) -> int:
-    """Return the smallest of 1, 2, 3, 4, 6, 8, 12, 16, … that is not below `count`, so that few shapes are recorded."""
-    size = 1
-    while size < count and 3 * size // 2 < count:
-        size *= 2
-    return size if size >= count else 3 * size // 2
 
 
 class _Windows(_Batch):
@@ -148,9 +147,9 @@ class _Windows(_Batch):
             self.cache[number, 0, :, :, : self.before] = own.keys[:, :, : self.before]
             self.cache[number, 1, :, :, : self.before] = own.values[:, :, : self.before]
 
-    def run_windows(self, used: int) -> list[list[tuple[list[int], float]]]:
+    def run_windows(self, used: int, limit: int) -> list[list[tuple[list[int], float]]]:
         """Return the finished continuations of each window, best first; if there is none, its best unfinished one."""
-        found = self.run()[:used]
+        found = self.run(limit)[:used]
         unfinished = [row for row, hypotheses in enumerate(found) if not hypotheses]
         result = [[([*one.ids, self.search.eos], one.score) for one in hypotheses] for hypotheses in found]
         for row in unfinished:

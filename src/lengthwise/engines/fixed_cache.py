@@ -79,7 +79,7 @@ def fewer_kernels(model: Any) -> Iterator[None]:
     if before == CONTROLLED_ATTENTION:
         raise ValueError(f"{type(model).__name__} has controls that change attention: no KV cache of a fixed size")
     model.set_attn_implementation(_ATTENTION)
-    norms = [one for one in model.modules() if hasattr(one, "variance_epsilon")]  # as in Llama: weight · x / rms(x)
+    norms = [one for one in model.modules() if _is_rms_norm(one)]
     for norm in norms:
         norm.forward = partial(_rms_norm, norm)
     try:
@@ -90,6 +90,12 @@ def fewer_kernels(model: Any) -> Iterator[None]:
         model.set_attn_implementation(before)
         for norm in norms:
             del norm.forward
+
+
+def _is_rms_norm(module: Any) -> bool:
+    """Return whether this is weight · x / rms(x), as in Llama. Norms that add 1 to the weight have other attributes."""
+    named = type(module).__name__.endswith("RMSNorm") and hasattr(module, "variance_epsilon")
+    return named and getattr(module, "weight", None) is not None and module.weight.dim() == 1
 
 
 def _rms_norm(norm: Any, hidden: Tensor) -> Tensor:

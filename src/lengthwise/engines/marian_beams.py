@@ -91,7 +91,7 @@ class MarianBeams:
             self.batches[shape] = _Batch(self, *shape)
         batch = self.batches[shape]
         batch.begin(ids, mask, costs, room, len(sources))
-        return batch.run()[: len(sources)]
+        return batch.run(limit)[: len(sources)]
 
     def mean_log_prob(self, found: Hypothesis, char_cost: float) -> float:
         """Return the mean log-probability of the tokens of a translation that was found with this cost."""
@@ -164,12 +164,13 @@ class _Batch:
         self.done.copy_(torch.arange(self.rows, device=self.done.device) >= used)
         self.ended_score.fill_(_NEVER)
 
-    def run(self) -> list[list[Hypothesis]]:
+    def run(self, limit: int) -> list[list[Hypothesis]]:
+        """Return the finished translations of each sentence, best first, of at most `limit` tokens with the end."""
         with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
             if self.graph is None and self.token.is_cuda:
                 self._record()
             step = self._step if self.graph is None else self.graph.replay
-            for number in range(self.limit):
+            for number in range(min(limit, self.limit)):
                 if number % STRIDE == 0 and bool(self.done.all()):
                     break
                 step()

@@ -7,8 +7,10 @@ one. Decoder-only models, and encoder-decoders that compute positions from the l
 CPU a step runs without a graph; the tests compare it with `TransformersRows`.
 """
 
+import warnings
 import weakref
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,11 +117,20 @@ class RecordedSteps:
         plain = bool(layers) and all(type(layer) is DynamicLayer for layer in layers or ())
         own = all(name in _KNOWN | _LENGTHS for name in inputs)
         attention = getattr(config, "_attn_implementation", CONTROLLED_ATTENTION)
-        return plain and own and attention != CONTROLLED_ATTENTION and not _on_several_devices(self.model)
+        usual = attention != CONTROLLED_ATTENTION and not _on_several_devices(self.model)
+        return plain and own and usual and self._can_change_attention
+
+    @cached_property
+    def _can_change_attention(self) -> bool:
+        try:
+            with fewer_kernels(self.model):
+                return True
+        except ValueError:
+            return False
 
     def take(self, owner: RecordedRows, rows: int, columns: int, source: int, controlled: bool) -> "_Step":
         """Return a step of at least this size. It serves `owner` from now on."""
-        size = _Size(_rounded(rows, 1), _rounded(columns, _COLUMNS), _rounded(source, _SOURCE) if source else 0)
+        size = _Size(rounded(rows, 1), rounded(columns, _COLUMNS), rounded(source, _SOURCE) if source else 0)
         key = (size, controlled, *recorded_state(self.model))
         step = self._known.pop(key, None)
         if step is None or step.owner() not in (None, owner):
@@ -149,7 +160,7 @@ class _Step:
 
     def __init__(self, model: Any, size: _Size, pool: Any) -> None:
         self.model, self.size, self._pool = model, size, pool
-        self.owner: Callable[[], RecordedRows | None]  # of the rows that use it
+        self.owner: Callable[[], RecordedRows | None]  # returns the rows that use this step
         self.release()
         device = model.device
         self._column = torch.zeros(1, dtype=torch.long, device=device)
@@ -162,9 +173,10 @@ class _Step:
         self._signal: dict[str, Tensor] = {}
         self._logits = torch.empty(0)
         self._graph: Any = None
+        self._can_record = device.type == "cuda"
 
     def _hidden(self, columns: int) -> Tensor:
-        """Return what is added to the logits of an attention, (rows, columns): at first no key is attended, 0 if so."""
+        """Return an attention bias (rows, columns) that hides all keys: the lowest number. Those with 0 are seen."""
         shape = self.size.rows, columns
         return torch.full(shape, lowest(self.model), dtype=self.model.dtype, device=self.model.device)
 
@@ -236,16 +248,24 @@ class _Step:
         self._position[: len(position), 0] = position
         self._column.fill_(column)
         with torch.cuda.device_of(self._column):  # type: ignore[no-untyped-call]  # nothing on a CPU
+            if self._graph is None and self._can_record:
+                self._record()
             if self._graph is not None:
                 self._graph.replay()
-                return self._logits
-            with fewer_kernels(self.model):
-                if self._column.is_cuda:
-                    self._graph, _ = record(self._forward, self._pool)
-                    self._graph.replay()
-                else:
+            else:
+                with fewer_kernels(self.model):
                     self._forward()
         return self._logits
+
+    def _record(self) -> None:
+        try:
+            with fewer_kernels(self.model):
+                self._graph, _ = record(self._forward, self._pool)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._can_record = False
+            warnings.warn(f"decoding goes on without CUDA graphs, which failed: {error}", stacklevel=2)
 
     def _put(self, kept: dict[str, Tensor], values: dict[str, Tensor]) -> None:
         """Write `values`, one for each row, into the first rows of the tensors of `kept`, made on first use."""
@@ -273,17 +293,17 @@ def recorded_state(model: Any) -> tuple[Any, ...]:
     """Return what a recording depends on beside its sizes: where the weights are, and which adapters are in use."""
     layer = next((one for one in model.modules() if hasattr(one, "base_layer")), None)  # of PEFT; alike everywhere
     adapters = None if layer is None else (*layer.active_adapters, layer.disable_adapters, layer.merged)
-    return model.device, model.dtype, adapters
+    return model.device, model.dtype, adapters, next(model.parameters()).data_ptr()
 
 
 def _on_several_devices(model: Any) -> bool:
     return len(set(getattr(model, "hf_device_map", {}).values())) > 1
 
 
-def _rounded(count: int, least: int) -> int:
+def rounded(count: int, least: int) -> int:
     """Return the smallest number of 1, 2, 3, 4, 6, 8, 12, 16, … times `least` that is not below `count`.
 
-    >>> [_rounded(n, 1) for n in (1, 3, 5, 9, 40)], _rounded(200, 128)
+    >>> [rounded(n, 1) for n in (1, 3, 5, 9, 40)], rounded(200, 128)
     ([1, 3, 6, 12, 48], 256)
     """
     size = least

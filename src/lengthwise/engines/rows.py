@@ -34,7 +34,7 @@ class SearchResult:
 
 
 class Rows(Protocol):
-    """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays, as the engine likes.
+    """Unfinished texts, one per row. Arrays are torch tensors or numpy arrays: the engine decides.
 
     Three attributes are optional. `can_select` false: rows cannot be selected. `can_fork` true: they can, and are cheap
     to add, so that decoding tries several tokens. `close()`: give back what the rows hold; see `closing`.

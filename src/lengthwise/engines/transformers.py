@@ -250,7 +250,7 @@ class TransformersEngine(Engine):
         """Return the result of the search with CUDA graphs; None if there is none for this model on this device."""
         if self.device.type != "cuda" or self._cannot_record or not DocumentBeams.supports(self.model):
             return None
-        state, stream = recorded_state(core_of(self.model)), torch.cuda.current_stream(self.device)
+        state = recorded_state(core_of(self.model))
         if self._recorded_beams is None or self._recorded_beams[0] != state:
             self._recorded_beams = state, DocumentBeams(self.model)
         try:
@@ -258,7 +258,6 @@ class TransformersEngine(Engine):
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            torch.cuda.set_stream(stream)  # a failed recording does not restore it
             self._cannot_record = True
             warnings.warn(f"the search goes on without CUDA graphs, which failed: {error}", stacklevel=2)
             return None

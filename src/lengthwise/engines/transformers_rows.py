@@ -39,7 +39,7 @@ def prepare_rows(model: Any, input_ids: Tensor, logits_processor: Any, **inputs:
 
 
 def _in_place(processor: Any) -> Any:
-    """Return a processor that does the same. One for single tokens that are banned changes no other scores."""
+    """Return the processor, or one that bans the same tokens without a bias as wide as the vocabulary in each step."""
     if type(processor) is NoBadWordsLogitsProcessor and all(len(ids) == 1 for ids in processor.sequence_bias):
         return _BannedTokens([ids[0] for ids in processor.sequence_bias])
     return processor
