@@ -449,3 +449,9 @@ def test_the_rest_of_a_long_sentence_is_one_part(file):
     text = f"{'many words ' * 34}and more, so that the rest is short and stopped.\n"
     done = run(Fake(), file(text))
     assert [row["source"].split()[-1] for row in done.rows()] == ["more,", "stopped."]
+
+
+def test_only_the_first_part_of_a_long_sentence_has_a_capital(file):
+    text = f"Wenn {'viele Worte ' * 32}kommen, Häuser und noch mehr Häuser stehen.\n"
+    rows = list(run(Fake(str.lower), file(text)).rows())
+    assert [row["text"].split()[0] for row in rows] == ["Wenn", "häuser"]

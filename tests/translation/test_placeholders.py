@@ -71,6 +71,12 @@ def test_stand_ins_are_replaced_again(form):
     assert unmask(masked, stand_ins) == text
 
 
+@pytest.mark.parametrize("form", STAND_INS)
+def test_placeholders_that_look_like_stand_ins_are_restored(form):
+    text = "{2} of {1}"
+    assert unmask(*mask(text, form)) == text
+
+
 @pytest.mark.parametrize(("text", "yes"), [("Go", True), ("{name}: %s", False), ("12 → 3", False), ("é", True)])
 def test_texts_with_something_to_translate(text, yes):
     assert translatable(text) is yes

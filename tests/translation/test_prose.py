@@ -208,6 +208,26 @@ def test_the_paragraphs_of_a_plain_text():
     assert with_texts(read, str) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "paragraphs"),
+    [
+        ("The course begins on March\n12. It then continues.\n", ["The course begins on March 12. It then continues."]),
+        ("All of them were there\n- or so it seemed - and\nleft.\n", None),
+        ("As is said in case\n(b) above,\nit is so.\n", None),
+        ("It is late.\n12. Go home\n", ["It is late.", "Go home"]),
+        ("What we need:\n- milk\n", ["What we need:", "milk"]),
+        ("What we need\n1. milk\n2. bread\n", ["What we need", "milk", "bread"]),
+        ("What we need\n- milk\n- bread\n", ["What we need", "milk", "bread"]),
+        ("What we need\n(b) milk\n(c) bread\n", ["What we need", "milk", "bread"]),
+        ("What we need\n- milk from\n  cows\n", ["What we need", "milk from cows"]),
+    ],
+)
+def test_a_wrapped_line_of_a_plain_text_begins_no_item(text, paragraphs):
+    read = list(read_paragraphs(io.StringIO(text, newline="")))
+    assert [one.text for one in found(read)] == (paragraphs or [" ".join(text.split())])
+    assert with_texts(read, str) == text
+
+
 @settings(max_examples=150)
 @given(text=st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join), chunk=st.sampled_from([1, 2, 3]))
 def test_every_file_is_its_pieces_whatever_the_chunk(text, chunk):

@@ -89,6 +89,12 @@ def test_if_the_words_are_not_found_the_model_receives_the_tags(translator):
     assert row.text == 'Voir la <a href="x">page</a>'
 
 
+def test_tags_with_the_names_of_stand_ins_are_restored():
+    text = "Click <a2>here</a2> and <a3>there</a3>."
+    restored = {form.restore(form.text, {}) for form in (make() for make in forms_of(text)[1:])}
+    assert restored == {text}
+
+
 def test_tags_that_no_form_keeps_in_place_are_named(translator):
     source = "See <a>page</a>"
     forms = [form().text for form in forms_of(source)]

@@ -12,11 +12,17 @@ from .base import Limit
 from .limit_context import is_about_the_text, is_for_each_line, unwrapped
 
 _UNIT = r"(?P<unit>char(?:acter|s|acters)?|letters?|columns?|cols?|cells?|bytes?|words?|pixels?|px)\b"
-# After a number without a unit: what it counts is no length.
-_NO_OTHER = r"(?!\d|[ \t-]*(?:em|pt|[cm]m|lines?|rows?|seconds?|minutes?|files?|items?|entries|digits?|[KMG]i?B|%)\b)"
+# After a number without a unit, a word is what it counts ("3 hours"), unless the sentence goes on ("40 including")
+_GOES_ON = (
+    r"(?:\w+ing|with(?:out)?|for|in|on|at|as|by|(?:and|or)(?!\s+\d)|but|if|when|since|so|is|the|this|it|max(?:imum)?"
+    r"|please)\b"
+)
+_NO_OTHER = rf"(?![ \t]*(?:%|[-–/][ \t]*\d)|(?:[ \t]+|-)?(?!{_GOES_ON})[^\W\d_])"
+_UNIT_OR_NONE = rf"(?:[ \t-]{{0,2}}(?:(?:ascii|latin|unicode|utf-?8) )?{_UNIT}|{_NO_OTHER})"
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _DIGITS = r"\d+(?:,\d{3})*"
-_NUMBER = rf"(?:{_DIGITS}[-–])?(?P<number>{_DIGITS})"  # of "15-20" the second
+# Of "15-20" the second. A match takes all of a number: neither 1 of "1.5" nor 2 of "2-3".
+_NUMBER = rf"(?>(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}))(?![.,]?\d)"
 _NUMBER_OR_WORD = rf"(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}|{'|'.join(_NUMBER_WORDS)})"
 _UNIT_NAMES = {"char": "chars", "lett": "chars", "colu": "cells", "col": "cells", "cols": "cells", "cell": "cells"}
 _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixels"}
@@ -36,7 +42,7 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
         # Weblate `max-length:100`, Pontoon `MAX_LENGTH: 100`, `maxLength="30"`, `x-max-length`
         (
             ("len",),
-            rf"\bmax[-_ ]?len(?:gth)?[\"']?[ \t]*[:=][ \t]*[\"']?{_NUMBER}(?:[ ]?{_UNIT}|{_NO_OTHER})",
+            rf"\bmax[-_ ]?len(?:gth)?[\"']?[ \t]*[:=][ \t]*[\"']?{_NUMBER}{_UNIT_OR_NONE}",
         ),
         # Android and Chromium `[CHAR LIMIT=30]`, `CHAR_LIMIT: 30`, `[CHARSIZE=30]`
         (("char",), rf"\bCHAR(?:ACTER)?S?[\s_-]*(?:LIMIT(?: is| of)?[\s]*[=:]?|SIZE\s*[=:])\s*{_NUMBER}\b"),
@@ -64,8 +70,8 @@ _PATTERNS: list[tuple[tuple[str, ...], re.Pattern[str]]] = [
         # "Maximum length: 40", "Length limit: 40"
         (
             ("length",),
-            rf"\b(?:max(?:imum)?\.? (?:string |text )?length|length limit)(?: is| of)?[:= ]+{_NUMBER}\b"
-            rf"(?:[ -]?{_UNIT}|{_NO_OTHER})",
+            rf"\b(?:max(?:imum)?\.? (?:string |text )?length|length limit)(?: is| of)?[:= ]+{_NUMBER}"
+            rf"{_UNIT_OR_NONE}",
         ),
     )
 ]

@@ -208,7 +208,8 @@ class TranslatedDocument:
     def _row(self, one: Sentence, found: Translation) -> Row:
         """Return the JSON row of a sentence. One that cannot be translated stays as it is, with its error."""
         error = found.error or (None if found.text.strip() else "the model returned an empty text")
-        text = one.source if error else one.prose.restore(one.start, one.end, with_first_capital(one.text, found.text))
+        text = found.text if one.goes_on else with_first_capital(one.text, found.text)
+        text = one.source if error else one.prose.restore(one.start, one.end, text)
         if one.adjoins and not error and found.text != one.text and self._translator.target not in UNSPACED:
             text = " " + text
         part = f"part of a sentence of {one.part_of} characters" if one.part_of else None

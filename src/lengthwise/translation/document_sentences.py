@@ -114,6 +114,7 @@ class Sentence:
     end: int
     adjoins: bool = False  # no space is before it in the source, as after 。
     part_of: int = 0  # the length of the long sentence that it is a part of
+    goes_on: bool = False  # a part, but not the first one
 
     @property
     def text(self) -> str:
@@ -137,7 +138,7 @@ def _split(prose: Prose, number: int, paragraph: int) -> Iterator[str | Sentence
             if segment.is_sentence and (not is_long or translatable(prose.text[start:end])):
                 length = len(segment.text) if is_long else 0
                 joined = adjoins if start == begin else prose.text[start - 1] in _UNSPACED_COMMAS
-                yield Sentence(number, paragraph, prose, start, end, joined, length)
+                yield Sentence(number, paragraph, prose, start, end, joined, length, start > begin)
                 yield prose.source(end, stop)
                 number += 1
             else:

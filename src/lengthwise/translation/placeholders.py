@@ -146,10 +146,11 @@ def mask(text: str, form: str) -> tuple[str, dict[str, str]]:
 
 
 def unmask(text: str, stand_ins: dict[str, str]) -> str:
-    """Return the text with its placeholders. Longer stand-ins are replaced first: X12 is not X1 and 2."""
-    for stand_in in sorted(stand_ins, key=len, reverse=True):
-        text = text.replace(stand_in, stand_ins[stand_in])
-    return text
+    """Return the text with its placeholders. Longer stand-ins are found first: X12 is not X1 and 2."""
+    if not stand_ins:
+        return text
+    names = "|".join(regex.escape(name) for name in sorted(stand_ins, key=len, reverse=True))
+    return regex.sub(names, lambda found: stand_ins[found[0]], text)
 
 
 def hard_breaks(text: str) -> list[tuple[int, int]]:

@@ -25,7 +25,9 @@ _SPACED_TAGS = (
 # At the start of a line, a letter or an emphasis begins no list, heading or quotation.
 _BEFORE_LETTER = re.compile(r" (?=(?:<a\d+>)?[^\W\d_])")
 # In a plain text: a list item, and a line of "=====" below a heading.
-_ITEM = re.compile(r"\s*(?:[-*+•‣◦▪–—]|\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S)")
+_ITEM = re.compile(r"\s*([-*+•‣◦▪–—]|\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S)")
+_FIRST_MARK = re.compile(r"1[.)]|[•‣◦▪]")  # no line of a sentence begins with it
+_ENDED = re.compile(r".*[.!?…:。！？：][\"'”’»)\]]*", re.DOTALL)
 _RULE = re.compile(r"[\W_]+")
 _GOES_ON = (",", ";", ":", "-", "–", "(", "/")
 _BLOCK_START = re.compile(r"(\d{0,9})(?:[-+*#=.)][-+*#=]*(?:\s|$)|>)")
@@ -134,15 +136,37 @@ def _blocks(lines: list[str]) -> Iterator[list[str]]:
     # A first line with room for more, before one that begins with a capital, was not broken to fit a width.
     short = 2 / 3 * max(len(line.strip()) for line in lines)
     block: list[str] = []
-    for line in lines:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if block:
             last = block[-1].strip()
             ended = len(block) == 1 and len(last) < short and line.strip()[:1].isupper() and not last.endswith(_GOES_ON)
-            if ended or _ITEM.match(line) or any(_RULE.fullmatch(one) for one in (last, line.strip())):
+            if ended or _begins_item(block, line, after) or any(_RULE.fullmatch(one) for one in (last, line.strip())):
                 yield block
                 block = []
         block.append(line)
     yield block
+
+
+def _begins_item(block: list[str], line: str, after: str) -> bool:
+    """Return whether a line below those of a block begins a list item: a sentence may go on with "12. " or "- "."""
+    item = _ITEM.match(line)
+    if not item:
+        return False
+    if _ITEM.match(block[0]) or _ENDED.fullmatch(block[-1].strip()) or _FIRST_MARK.fullmatch(item[1]):
+        return True
+    # A list below a line without a mark at its end: another item follows, or the item goes on with an indent.
+    following = _ITEM.match(after)
+    if following and _kind(following[1]) == _kind(item[1]):
+        return True
+    return bool(after.strip()) and _indent(after) > _indent(line)
+
+
+def _kind(mark: str) -> str:
+    return re.sub(r"\d+|[a-z]", "1", mark)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _read_block(source: str) -> Iterator[str | Prose]:
