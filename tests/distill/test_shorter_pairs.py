@@ -3,12 +3,14 @@
 import json
 import random
 import sys
+from dataclasses import replace
 
 import pytest
 
 from families import tiny
 from lengthwise import Writer, load
 from lengthwise.cli import main
+from lengthwise.corpora.document import DataError
 from lengthwise.distill import shorter_forms
 from lengthwise.distill.marian import Marian
 from lengthwise.distill.prompts import Prompt
@@ -21,6 +23,10 @@ TEXTS = [
     "Save",
     "Close the window in the middle of the screen. Then save all of the changes that are new.",
 ]
+LONG = (
+    "On Monday, scientists at the old centre (in the north) said that the storm which is near the coast may grow in "
+    "the next days, and that many of the people who are in the small towns at the sea should go to their friends."
+)
 
 
 def rows(path):
@@ -61,10 +67,24 @@ def test_rows_are_shorter_and_a_resumed_run_adds_what_is_missing(models, lenient
     first = whole[0]
     assert first["id"] == f"0.{round(100 * len(first['target']) / len(TEXTS[0]))}"
     out.write_text("".join(json.dumps(row) + "\n" for row in whole if row["id"].startswith("0.")), encoding="utf-8")
-    assert gather(models, texts, out, Settings()).texts == 2
+    assert rows(tmp_path / "out.dropped.jsonl") == [{"id": "1", "source": "Save"}]
+    assert gather(models, texts, out, Settings()).texts == 1
     assert rows(out) == whole
+    assert gather(models, texts, out, Settings()).texts == 0, "all are done"
+    for place in (0, 1):  # one with rows, one without
+        changed = [replace(text, text="Open the file.") if text is texts[place] else text for text in texts]
+        with pytest.raises(DataError, match=f"another text as id '{place}'"):
+            gather(models, changed, out, Settings())
     with pytest.raises(SettingsMismatch, match="char_cost"):
         gather(models, texts, out, Settings(char_cost=0.3))
+
+
+def test_forms_do_not_depend_on_the_other_texts(models, lenient, tmp_path):
+    texts = [Prompt("0", TEXTS[0]), Prompt("1", LONG)]
+    gather(models, texts, tmp_path / "both.jsonl", Settings())
+    gather(models, texts[1:], tmp_path / "one.jsonl", Settings())
+    found = rows(tmp_path / "one.jsonl")
+    assert found == [row for row in rows(tmp_path / "both.jsonl") if row["source"] == LONG] != []
 
 
 def test_sentences_of_a_text_are_kept_shortened_or_left_out():
