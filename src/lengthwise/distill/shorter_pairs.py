@@ -7,7 +7,7 @@ from their shorter forms.
 
 Rows are written group by group: an interrupted run can be resumed.
 
-    out.jsonl            {"id", "source", "target"}; the id is the text's and the target's share of its length: "7.63"
+    out.jsonl            {"id", "source", "target"}: the id is the text's and a number, from 0
     out.dropped.jsonl    {"id", "source"}: the texts without a shorter one that is sound
     out.settings.json    how they were made
 """
@@ -99,8 +99,8 @@ def gather(
             for text in group:
                 rng = random.Random(text.seed(settings.seed))
                 rows = [
-                    {"id": f"{text.id}.{_percent(text.text, shorter)}", "source": text.text, "target": shorter}
-                    for shorter in shorter_texts(split_sentences(text.text), forms, rng)
+                    {"id": f"{text.id}.{number}", "source": text.text, "target": shorter}
+                    for number, shorter in enumerate(shorter_texts(split_sentences(text.text), forms, rng))
                 ]
                 append(kept, rows)
                 append(dropped, [] if rows else [{"id": text.id, "source": text.text}])
@@ -109,10 +109,6 @@ def gather(
             report.texts += len(group)
             progress(len(group))
     return report
-
-
-def _percent(text: str, shorter: str) -> int:
-    return round(100 * len(shorter) / len(text))
 
 
 def _one_ahead(
