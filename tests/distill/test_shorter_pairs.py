@@ -23,10 +23,6 @@ TEXTS = [
     "Save",
     "Close the window in the middle of the screen. Then save all of the changes that are new.",
 ]
-LONG = (
-    "On Monday, scientists at the old centre (in the north) said that the storm which is near the coast may grow in "
-    "the next days, and that many of the people who are in the small towns at the sea should go to their friends."
-)
 
 
 def rows(path):
@@ -79,12 +75,15 @@ def test_rows_are_shorter_and_a_resumed_run_adds_what_is_missing(models, lenient
         gather(models, texts, out, Settings(char_cost=0.3))
 
 
-def test_forms_do_not_depend_on_the_other_texts(models, lenient, tmp_path):
-    texts = [Prompt("0", TEXTS[0]), Prompt("1", LONG)]
-    gather(models, texts, tmp_path / "both.jsonl", Settings())
-    gather(models, texts[1:], tmp_path / "one.jsonl", Settings())
-    found = rows(tmp_path / "one.jsonl")
-    assert found == [row for row in rows(tmp_path / "both.jsonl") if row["source"] == LONG] != []
+def test_draws_do_not_depend_on_the_other_texts(models, monkeypatch, tmp_path):
+    texts = [Prompt(str(number), text) for number, text in enumerate(TEXTS)]
+    drawn = []
+    monkeypatch.setattr("lengthwise.distill.shorter_pairs.variants", lambda *seeded: drawn.append(seeded) or [])
+    gather(models, texts, tmp_path / "all.jsonl", Settings())
+    whole, drawn = drawn, []
+    gather(models, texts[2:], tmp_path / "last.jsonl", Settings())
+    assert drawn
+    assert set(drawn) <= set(whole)
 
 
 def test_sentences_of_a_text_are_kept_shortened_or_left_out():
