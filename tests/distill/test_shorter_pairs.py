@@ -3,12 +3,14 @@
 import json
 import random
 import sys
+from dataclasses import replace
 
 import pytest
 
 from families import tiny
 from lengthwise import Writer, load
 from lengthwise.cli import main
+from lengthwise.corpora.document import DataError
 from lengthwise.distill import shorter_forms
 from lengthwise.distill.marian import Marian
 from lengthwise.distill.prompts import Prompt
@@ -58,13 +60,30 @@ def test_rows_are_shorter_and_a_resumed_run_adds_what_is_missing(models, lenient
     assert (report.texts, report.written, report.without) == (3, len(whole), 1)
     assert {row["source"] for row in whole} == {TEXTS[0], TEXTS[2]}
     assert all(len(row["target"]) <= 0.9 * len(row["source"]) for row in whole)
-    first = whole[0]
-    assert first["id"] == f"0.{round(100 * len(first['target']) / len(TEXTS[0]))}"
+    counts = [sum(row["source"] == text for row in whole) for text in TEXTS]
+    assert [row["id"] for row in whole] == [f"{text}.{form}" for text in (0, 2) for form in range(counts[text])]
     out.write_text("".join(json.dumps(row) + "\n" for row in whole if row["id"].startswith("0.")), encoding="utf-8")
-    assert gather(models, texts, out, Settings()).texts == 2
+    assert rows(tmp_path / "out.dropped.jsonl") == [{"id": "1", "source": "Save"}]
+    assert gather(models, texts, out, Settings()).texts == 1
     assert rows(out) == whole
+    assert gather(models, texts, out, Settings()).texts == 0, "all are done"
+    for place in (0, 1):  # one with rows, one without
+        changed = [replace(text, text="Open the file.") if text is texts[place] else text for text in texts]
+        with pytest.raises(DataError, match=f"another text as id '{place}'"):
+            gather(models, changed, out, Settings())
     with pytest.raises(SettingsMismatch, match="char_cost"):
         gather(models, texts, out, Settings(char_cost=0.3))
+
+
+def test_draws_do_not_depend_on_the_other_texts(models, monkeypatch, tmp_path):
+    texts = [Prompt(str(number), text) for number, text in enumerate(TEXTS)]
+    drawn = []
+    monkeypatch.setattr("lengthwise.distill.shorter_pairs.variants", lambda *seeded: drawn.append(seeded) or [])
+    gather(models, texts, tmp_path / "all.jsonl", Settings())
+    whole, drawn = drawn, []
+    gather(models, texts[2:], tmp_path / "last.jsonl", Settings())
+    assert drawn
+    assert set(drawn) <= set(whole)
 
 
 def test_sentences_of_a_text_are_kept_shortened_or_left_out():

@@ -49,6 +49,11 @@ def test_it_is_listed_with_the_licences_of_its_data():
         assert word in row.licence
 
 
+@pytest.mark.parametrize("card", sorted(BUNDLED.glob("*/README.md")), ids=lambda card: card.parent.name)
+def test_no_line_of_a_card_is_a_word_to_be_replaced(card):
+    assert [line for line in card.read_text(encoding="utf-8").splitlines() if line.isupper()] == []
+
+
 def test_its_recipe_can_be_read():
     assert load_recipe(str(resolve("en-it") / "recipe.yaml"), []).name == "debian-en-it-compact"
 

@@ -62,9 +62,20 @@ class RowFiles:
             os.truncate(path, found[-1][1] if found else 0)
         return [row for row, _ in found]
 
-    def known(self, path: Path, fields: tuple[str, ...], asked: Iterable[Prompt], what: str, kind: str) -> set[str]:
-        """Return the ids in `path`; raise if the text of an id (the second of `fields`) differs from `asked`."""
-        found = {row["id"]: row[fields[1]] for row in self.resume(path, fields)}
+    def known(
+        self,
+        path: Path,
+        fields: tuple[str, ...],
+        asked: Iterable[Prompt],
+        what: str,
+        kind: str,
+        id_of: Callable[[str], str] = str,
+    ) -> set[str]:
+        """Return the ids in `path`; raise if the text of an id (the second of `fields`) differs from `asked`.
+
+        `id_of`: the prompt's id, from that of a row.
+        """
+        found = {id_of(row["id"]): row[fields[1]] for row in self.resume(path, fields)}
         for prompt in asked:
             if found.get(prompt.id, prompt.text) != prompt.text:
                 other = f"{path} has {what} as id {prompt.id!r}: asked for {prompt.text!r}, found {found[prompt.id]!r}"

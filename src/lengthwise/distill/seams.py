@@ -1,6 +1,6 @@
-"""Seams: a part is left out although the words beside it need it, or what is new says something else.
+"""Seams: refuse forms without a part that the words beside it need, and forms that say something else.
 
-The judges of `shorter_forms.py` miss these: both models find such forms probable.
+The judges of `shorter_forms.py` miss these faults: both models find such forms probable.
 """
 
 from collections import Counter

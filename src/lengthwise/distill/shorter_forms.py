@@ -22,12 +22,11 @@ import regex
 from numpy.typing import NDArray
 
 from ..shortening.content import claims_more
+from ..shortening.variants import LONGEST, RANGES, SHORTEST
 from ..translation.placeholders import changed_placeholders
 from .candidates import ending
 from .seams import holds
 
-RANGES = (0.5, 0.6, 0.7, 0.8, 0.9)  # ends of ranges of lengths, in shares of the sentence's characters
-SHORTEST = 0.33
 MAX_STRAIN = 2.0
 MAX_UNSUPPORTED = 10.5  # nats that the translator alone may find a word less probable; its end may be
 STRAIN = 2.0  # weight of the sum of strains, beside what is lost
@@ -55,7 +54,7 @@ def plausible(sentence: str, form: str) -> bool:
     It has no content words that the sentence does not have, except broad ones (`seams.py`).
     """
     share = len(form) / len(sentence)
-    if not SHORTEST <= share <= RANGES[-1] or ending(form) != ending(sentence):
+    if not SHORTEST <= share <= LONGEST or ending(form) != ending(sentence):
         return False
     if changed_placeholders(sentence, form) or _HALVES.search(form.lower()):
         return False

@@ -3,11 +3,12 @@
 Each sentence is translated, and its translation translated back with a cost per character: a paraphrase that is a
 little shorter. Rules leave parts of the sentence and of the paraphrase out, in many ways (`shortening/variants.py`).
 The translators and a language model choose among them (`shorter_forms.py`). A text of several sentences is put together
-from their shorter forms. Texts without a shorter one that is sound have no row.
+from their shorter forms.
 
 Rows are written group by group: an interrupted run can be resumed.
 
-    out.jsonl            {"id", "source", "target"}; the id is the text's and the target's share of its length: "7.63"
+    out.jsonl            {"id", "source", "target"}: the id is the text's and a number, from 0
+    out.dropped.jsonl    {"id", "source"}: the texts without a shorter one that is sound
     out.settings.json    how they were made
 """
 
@@ -30,6 +31,7 @@ from .shorter_forms import Judged, choose, is_sound, plausible
 from .shorter_texts import shorter_texts
 
 _FIELDS = ("id", "source", "target")
+_DROPPED_FIELDS = ("id", "source")
 GROUP = 8192  # texts; an interrupted run loses at most two groups
 CHUNK = 64  # sentences whose forms a worker process draws at a time
 
@@ -85,29 +87,28 @@ def gather(
     """Append the shorter texts of the texts that `out` does not have yet. `pool`: processes that apply the rules."""
     files, report = RowFiles(out, "pairs"), Report()
     files.begin(models.names | asdict(settings), {})
-    done = {row["id"].rpartition(".")[0] for row in files.resume(out, _FIELDS)}
+    what, kind = "another text", "texts"
+    done = files.known(out, _FIELDS, texts, what, kind, id_of=lambda id_: id_.rpartition(".")[0])
+    done |= files.known(files.dropped, _DROPPED_FIELDS, texts, what, kind)
     todo = [text for text in texts if text.id not in done]
     progress(len(texts) - len(todo))
     judge = _Judge(models)
-    with out.open("ab") as stream:
+    with out.open("ab") as kept, files.dropped.open("ab") as dropped:
         for group, drawn in _one_ahead(models, todo, settings, pool):
             forms = {one.text: found for one, found in judge.shorter(list(drawn))}
             for text in group:
                 rng = random.Random(text.seed(settings.seed))
                 rows = [
-                    {"id": f"{text.id}.{_percent(text.text, shorter)}", "source": text.text, "target": shorter}
-                    for shorter in shorter_texts(split_sentences(text.text), forms, rng)
+                    {"id": f"{text.id}.{number}", "source": text.text, "target": shorter}
+                    for number, shorter in enumerate(shorter_texts(split_sentences(text.text), forms, rng))
                 ]
-                append(stream, rows)
+                append(kept, rows)
+                append(dropped, [] if rows else [{"id": text.id, "source": text.text}])
                 report.written += len(rows)
                 report.without += not rows
             report.texts += len(group)
             progress(len(group))
     return report
-
-
-def _percent(text: str, shorter: str) -> int:
-    return round(100 * len(shorter) / len(text))
 
 
 def _one_ahead(
@@ -130,9 +131,9 @@ def _drawn(models: Models, group: list[Prompt], settings: Settings, pool: Execut
     sentences = list(dict.fromkeys(one for text in group for one in split_sentences(text.text)))
     translations = models.there.translate(sentences)
     paraphrases = models.back.translate(translations, settings.char_cost)
-    work = [
-        (sentence, paraphrase, settings.forms, settings.seed + number)
-        for number, (sentence, paraphrase) in enumerate(zip(sentences, paraphrases, strict=True))
+    work = [  # a sentence is its own id: its seed does not depend on the other sentences
+        (sentence, paraphrase, settings.forms, Prompt(sentence, sentence).seed(settings.seed))
+        for sentence, paraphrase in zip(sentences, paraphrases, strict=True)
     ]
     found = pool.map(_forms, work, chunksize=CHUNK) if pool else map(_forms, work)
     return (

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from ..shortening import words
 from ..shortening.content import salience
 from ..shortening.pieces import split_pieces
+from ..shortening.variants import LONGEST
 
 EACH = 3  # shorter texts of a text of several sentences
 LEFT_OUT, KEPT = 0.3, 0.25  # chances of a sentence; the others are shortened
-LONGEST = 0.9  # of the text's characters
 OPENING = 30  # characters of a first sentence that may be left out: "Now for Japan."
 
 

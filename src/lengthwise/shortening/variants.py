@@ -19,8 +19,9 @@ DRAWS = 96  # of a sentence; most are drawn several times or are no sentences
 BIASES = (-1.0, 0.0, 1.0, 2.0)  # nats in favour of every deletion: for variants of different lengths
 MAX_COST = 3.3  # of a part: no head of a phrase, no condition
 REDUCED = 0.4  # cost of "that is" in "the file that is open"
-SHORTEST, LONGEST = 0.33, 0.95  # of the sentence
-BANDS = (0.5, 0.6, 0.7, 0.8, LONGEST)
+# Lengths, in shares of the sentence's characters.
+SHORTEST, LONGEST = 0.33, 0.9
+RANGES = (0.5, 0.6, 0.7, 0.8, LONGEST)  # the ends of ranges
 _BE = ("is", "are", "was", "were")
 # Abbreviations: a reader accepts them in a label, not in every text.
 TERSE = frozenset({"&", ":", "not", "info", "app", "apps", "max.", "min.", "e.g.", "%", "till", "us", "uk", "eu"})
@@ -44,7 +45,7 @@ def variants(sentence: str, seed: int, each: int = 3) -> list[str]:
             text, cost = drawn
             costs[text] = min(cost, costs.get(text, math.inf))
     found: list[str] = []
-    for low, high in zip((SHORTEST, *BANDS), BANDS, strict=False):
+    for low, high in zip((SHORTEST, *RANGES), RANGES, strict=False):
         some = (text for text in costs if low * len(sentence) < len(text) <= high * len(sentence))
         found += sorted(some, key=lambda text: (costs[text], text))[:each]
     return found

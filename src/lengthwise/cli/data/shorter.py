@@ -38,7 +38,8 @@ def shorter(
 
     Rules leave parts of each sentence, and of a paraphrase of it by both translators, out in many ways. The
     translators and a language model choose the form that says most in each of five ranges of lengths, if it is sound.
-    Of a text of several sentences, some are left out. The same command resumes an interrupted run.
+    Of a text of several sentences, some are left out. Texts without a shorter one are written to OUT.dropped.jsonl. The
+    same command resumes an interrupted run.
     """
     from ...distill.prompts import sentences
 
