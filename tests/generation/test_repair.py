@@ -11,7 +11,7 @@ from families import tiny
 from length_cases import KINDS, meters
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
 from lengthwise.controls import Control, Signal
-from lengthwise.engines import transformers as transformers_engine
+from lengthwise.engines.transformers_rows import Prepared
 from lengthwise.generation import decoding, generator, repair, requests, token_choice
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.endings import Draft, unforced_ends
@@ -358,7 +358,7 @@ def test_prompts_read_once_make_the_same_texts(byte_bpe, monkeypatch, control):
     monkeypatch.setattr(token_choice, "FORKS", 0)  # rows that cannot be forked have none
     once = both()
     monkeypatch.setattr(type(writer.engine), "prompt_cache", lambda *parts: None)
-    monkeypatch.setattr(transformers_engine._Prepared, "can_fork", False)
+    monkeypatch.setattr(Prepared, "can_fork", False)
     assert both() == once
 
 
@@ -418,7 +418,7 @@ def test_a_model_whose_memory_cannot_be_shared(byte_bpe, monkeypatch, make):
     assert len(widths) > 2
     assert all(w.fits for w in greedy + drawn)
     monkeypatch.setattr(type(writer.engine), "prompt_cache", lambda *parts: None)
-    monkeypatch.setattr(transformers_engine._Prepared, "can_fork", False)
+    monkeypatch.setattr(Prepared, "can_fork", False)
     assert texts(greedy) == texts(writer.write(PROMPTS[:2], "exactly 20 chars"))
     assert texts(drawn) == texts(writer.write(PROMPTS[:2], "exactly 20 chars", candidates=3, seed=1))
 
