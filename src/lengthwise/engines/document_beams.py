@@ -67,7 +67,8 @@ class DocumentBeams:
             for hypotheses in batch.run_windows(len(prompts[some]), limit):
                 found += (hypotheses * count)[:count]
         longest, end = max(len(ids) for ids, _ in found), self.core.config.eos_token_id
-        return SearchResult([[*ids, *[end] * (longest - len(ids))] for ids, _ in found], [score for _, score in found])
+        ids = [[*ids, *[end] * (longest - len(ids))] for ids, _ in found]
+        return SearchResult(ids, [score if beams > 1 else 0.0 for _, score in found])
 
     def _columns(self, tokens: int) -> int:
         """Return a number of columns for so many tokens, so that few shapes are recorded."""

@@ -4,9 +4,10 @@ No shape changes from step to step, so that a step can be recorded as a CUDA gra
 so a key may be in any column; a mask selects the keys of each row.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -74,7 +75,7 @@ def lowest(model: Any) -> float:
 
 @contextmanager
 def fewer_kernels(model: Any) -> Iterator[None]:
-    """Inside the block, compute attention as `_grouped_attention` does, and each RMS norm in one kernel."""
+    """Inside the block, compute attention, RMS norms and rotary positions as the functions below do."""
     before = model.config._attn_implementation
     if before == CONTROLLED_ATTENTION:
         raise ValueError(f"{type(model).__name__} has controls that change attention: no KV cache of a fixed size")
@@ -82,6 +83,9 @@ def fewer_kernels(model: Any) -> Iterator[None]:
     norms = [one for one in model.modules() if _is_rms_norm(one)]
     for norm in norms:
         norm.forward = partial(_rms_norm, norm)
+    usual = [(module, module.apply_rotary_pos_emb) for module in _modules_with_rotary_positions(model)]
+    for module, _ in usual:
+        module.apply_rotary_pos_emb = _rotated
     try:
         if model.config._attn_implementation != _ATTENTION:
             raise ValueError(f"{type(model).__name__} has an attention that cannot be replaced here")
@@ -90,6 +94,8 @@ def fewer_kernels(model: Any) -> Iterator[None]:
         model.set_attn_implementation(before)
         for norm in norms:
             del norm.forward
+        for module, function in usual:
+            module.apply_rotary_pos_emb = function
 
 
 def _is_rms_norm(module: Any) -> bool:
@@ -100,6 +106,50 @@ def _is_rms_norm(module: Any) -> bool:
 
 def _rms_norm(norm: Any, hidden: Tensor) -> Tensor:
     return torch.nn.functional.rms_norm(hidden, hidden.shape[-1:], norm.weight, norm.variance_epsilon)
+
+
+def _modules_with_rotary_positions(model: Any) -> list[Any]:
+    """Return the files of transformers that define layers of this model and rotate queries and keys as Llama does.
+
+    The function is the file's, so other models of the same family also use `_rotated` inside the block.
+    """
+    files = {sys.modules[type(one).__module__] for one in model.modules()}
+    return [one for one in files if (known := getattr(one, "apply_rotary_pos_emb", None)) and _is_as_in_llama(known)]
+
+
+@cache
+def _is_as_in_llama(function: Callable[..., Any]) -> bool:
+    """Return whether the function gives what `_rotated` gives, and rotates all of a query or fails: it is tried out."""
+    if function is _rotated:  # another thread is inside the block
+        return False
+    numbers = torch.linspace(-1, 1, 48)
+    query, key, angle = numbers.view(2, 3, 1, 8), numbers[:32].view(2, 2, 1, 8), numbers[:8].view(2, 1, 4)
+    try:
+        function(query, key, angle.cos(), angle.sin())  # of half of its size
+        return False
+    except (RuntimeError, TypeError):
+        pass
+    cos, sin = angle.cos().repeat(1, 1, 2), angle.sin().repeat(1, 1, 2)
+    try:
+        found = function(query, key, cos, sin)
+    except (RuntimeError, TypeError):
+        return False
+    return all(map(torch.allclose, found, _rotated(query, key, cos, sin)))
+
+
+def _rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
+    """Return the rotated query and key, (batch, heads, time, size) if `unsqueeze_dim` is 1: five kernels, not ten."""
+    heads, half = query.shape[unsqueeze_dim], query.shape[-1] // 2
+    both = torch.cat((query, key), unsqueeze_dim)
+    cos, sin = cos.unsqueeze(unsqueeze_dim), (sin * _signs(half, sin.device, sin.dtype)).unsqueeze(unsqueeze_dim)
+    found = torch.addcmul(both * cos, both.roll(half, -1), sin)
+    return found.narrow(unsqueeze_dim, 0, heads), found.narrow(unsqueeze_dim, heads, key.shape[unsqueeze_dim])
+
+
+@cache
+def _signs(half: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Return -1 `half` times, then 1 `half` times. Made before a recording, in one of its runs without a graph."""
+    return torch.tensor([-1.0] * half + [1.0] * half, device=device, dtype=dtype)
 
 
 def _grouped_attention(
@@ -114,9 +164,9 @@ def _grouped_attention(
     batch, heads, time, size = query.shape
     groups, width = key.shape[1:3]
     together = query.reshape(batch, groups, -1, size)  # (batch, groups, heads/groups * time, size)
-    scores = together @ key.transpose(2, 3) * (size**-0.5 if scaling is None else scaling)
-    scores = scores.view(batch, groups, -1, time, width) + mask[:, :, None]
-    shares = scores.softmax(-1, dtype=torch.float32).to(value.dtype).view(batch, groups, -1, width)
+    scores = (together @ key.transpose(2, 3)).view(batch, groups, -1, time, width)
+    scores = torch.add(mask[:, :, None], scores, alpha=size**-0.5 if scaling is None else scaling)
+    shares = scores.softmax(-1).view(batch, groups, -1, width)  # sums are in float32 in any case
     found = (shares @ value).view(batch, heads, time, -1)
     return found.transpose(1, 2).contiguous(), None
 

@@ -227,6 +227,8 @@ class _Batch:
         # As in transformers: finished if no beam can become better than the worst translation, at its present length.
         self.done |= self.ended_score.amin(1) >= self.score[:, 0] / self._divisor(self.step)[:, 0]
         self.done |= (self.score[:, 0] < _NEVER / 2) | (self.step >= self.limit)  # or if no likely token fits
+        if beams == 1:  # greedy search: the first end is the end
+            self.done |= self.ended_score[:, 0] > _NEVER / 2
 
     def _reordered(self, parents: Tensor) -> None:
         """Update what a subclass keeps of each beam: beams go on from `parents`, with the tokens of `self.token`."""
@@ -274,8 +276,8 @@ class _Batch:
 
     def _attend(self, attention: Any, hidden: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
         queries = self._heads(attention.q_proj(hidden))
-        weights = queries @ keys.transpose(2, 3) / math.sqrt(queries.shape[-1]) + bias
-        found = weights.softmax(-1, dtype=torch.float32).to(values.dtype) @ values
+        weights = torch.add(bias, queries @ keys.transpose(2, 3), alpha=queries.shape[-1] ** -0.5)
+        found = weights.softmax(-1) @ values  # whose sums are in float32 in any case
         merged: Tensor = attention.out_proj(found.transpose(1, 2).flatten(2))
         return merged
 

@@ -209,8 +209,9 @@ class TransformersEngine(Engine):
         scores: bool = False,
         options: Options | None = None,
     ) -> SearchResult:
-        if prefixes is not None and beams > 1 and not (lengths or processors or options or self.forced_start):
-            found = self._search_recorded(prompts, prefixes, max_new_tokens, beams, sequences)
+        if not (lengths or processors or options or self.forced_start):
+            before = [[]] * len(prompts) if prefixes is None else prefixes
+            found = self._search_recorded(prompts, before, max_new_tokens, beams, sequences)
             if found is not None:
                 return found
         if prefixes is None and self._searches_here(options):
@@ -247,8 +248,8 @@ class TransformersEngine(Engine):
         return self._fixed_cache and plain and self.steps(options or {}) and _BEAM_OPTIONS.issuperset(options or ())
 
     def _search_recorded(self, prompts: Sequence[Ids], prefixes: Sequence[Ids], *sizes: int) -> SearchResult | None:
-        """Return the result of the search with CUDA graphs; None if there is none for this model on this device."""
-        if self.device.type != "cuda" or self._cannot_record or not DocumentBeams.supports(self.model):
+        """Return the result of the search that stays on the GPU; None if there is none for this model."""
+        if not self._fixed_cache or self._cannot_record or not DocumentBeams.supports(self.model):
             return None
         state = recorded_state(core_of(self.model))
         if self._recorded_beams is None or self._recorded_beams[0] != state:
