@@ -161,14 +161,16 @@ class Requests:
         A row that has ended is padded until the last one has, and its padding must stay inside the window.
         """
         batch: list[Request] = []
-        for one in sorted(requests, key=lambda one: (self.kind(one), one.left, one.start)):
-            together = [*batch, one]
-            overruns = one.left > min(self.engine.window - self.window_used(r.start) for r in together)
-            too_long = len(together) * each * max(r.start for r in together) > BATCH_TOKENS
-            other_kind = bool(batch) and self.kind(one) != self.kind(batch[0])
-            if batch and (len(batch) * each >= batch_size or other_kind or overruns or too_long):
+        window, longest, before = self.engine.window, 0, ""  # the longest prompt of the batch, and its kind
+        for kind, _, _, number in sorted((self.kind(one), one.left, one.start, n) for n, one in enumerate(requests)):
+            one = requests[number]
+            longest = max(longest, one.start)
+            overruns = one.left > window - self.window_used(longest)
+            too_long = (len(batch) + 1) * each * longest > BATCH_TOKENS
+            if batch and (len(batch) * each >= batch_size or kind != before or overruns or too_long):
                 yield batch
-                batch = []
+                batch, longest = [], one.start
+            before = kind
             batch.append(one)
         if batch:
             yield batch

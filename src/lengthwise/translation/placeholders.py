@@ -102,10 +102,16 @@ def lost(source: str, output: str) -> list[str]:
     numbers ("2.13.4") by their text. Ordinals ("20th") are not compared, and the output may have more numbers ("three"
     → "3").
     """
-    strict, loose = (_numbers(_PLACEHOLDER.sub(" ; ", output), form) for form in (_NUMBER, _LOOSE_NUMBER))
-    digits = _numbers(_PLACEHOLDER.sub(" ; ", source), _NUMBER)
-    missing = [number for number in digits if digits[number] > max(strict[number], loose[number])]
+    missing = []
+    if digits := _numbers(_bare(source), _NUMBER):
+        strict, loose = (_numbers(_bare(output), form) for form in (_NUMBER, _LOOSE_NUMBER))
+        missing = [number for number in digits if digits[number] > max(strict[number], loose[number])]
     return changed_placeholders(source, output) + missing
+
+
+def _bare(text: str) -> str:
+    """Return the text with semicolons in place of its placeholders."""
+    return _PLACEHOLDER.sub(" ; ", text) if _SIGN.search(text) else text
 
 
 def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:
