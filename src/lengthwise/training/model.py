@@ -76,11 +76,9 @@ def _positions(config: Any) -> int | None:
 
 
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control]) -> Layout:
-    separator = recipe.lengths.separator.strip()
     for control in controls:
-        if control.groups_sentences and recipe.lengths.several_sentences and separator not in control.tokens:
-            own = f"control {control.name!r} separates sentences by {control.tokens[0]!r}"
-            raise RecipeError(f"{own}, the recipe by {recipe.lengths.separator!r}; set lengths.separator to the same")
+        if control.groups_sentences and recipe.lengths.several_sentences:
+            _check_grouping(control, recipe.lengths.separator, maker.tokenizer)
     if recipe.batch.packing and any(control.edits_hidden for control in controls):
         raise RecipeError("batch.packing puts several lengths in a row; a countdown head takes only one; leave it out")
     if recipe.batch.packing and maker.encoder_decoder:
@@ -98,6 +96,18 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
         packing=recipe.data.max_tokens if recipe.batch.packing else 0,
         **({} if recipe.loss is None else recipe.loss.model_dump()),
     )
+
+
+def _check_grouping(control: Control, separator: str, tokenizer: Any) -> None:
+    """Raise an error if the text between sentences is not the token by which the control counts them."""
+    for side in ("text", "text_target"):
+        ids = tokenizer(**{side: separator}, add_special_tokens=False)["input_ids"]
+        if ids != list(control.token_ids):
+            tokens = " ".join(tokenizer.convert_ids_to_tokens(ids))
+            raise RecipeError(
+                f"control {control.name!r} separates sentences by {control.tokens[0]!r}, and lengths.separator "
+                f"{separator!r} is {tokens!r} in this model; give both the same token"
+            )
 
 
 def _separate_sentences(model: Any, tokenizer: Any, wanted: SentenceSeparator) -> None:
