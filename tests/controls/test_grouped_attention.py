@@ -21,6 +21,7 @@ from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training import train
 from lengthwise.training.layers import compile_settings, layers_of
+from lengthwise.training.model import build
 from lengthwise.training.recipe import RecipeError
 from toy_corpora import corpus
 from toy_training import losses, mute, small, toy_recipe
@@ -416,3 +417,17 @@ def test_a_pretrained_model_takes_it(lora: Any, gate_rank: Any, sp_unigram: Any,
     settings["lengths"]["separator"] = "a"  # a token, but not the one that the control counts
     with pytest.raises(RecipeError, match=r"lengths\.separator"):
         train(small(tmp_path, out=str(tmp_path / "other"), **settings), say=mute)
+
+
+def test_a_separator_that_the_model_has_known_is_not_trained(sp_unigram: Any, tmp_path: Path) -> None:
+    tiny("marian", sp_unigram).save_pretrained(tmp_path / "base")
+    sp_unigram.save_pretrained(tmp_path / "base")
+    [known] = sp_unigram.tokenize("the")
+    for separator, text, trained in ((known, "the", False), ("<sep>", "<sep>", True)):
+        settings: dict[str, Any] = {
+            "model": {"fresh": None, "base": str(tmp_path / "base"), "lora": {"rank": 4, "targets": "all-linear"}},
+            "controls": [{"control": "grouped_attention", "global_layers": 1, "separator": separator}],
+            "lengths": {"kind": "documents", "separator": text},
+        }
+        model = build(small(tmp_path, **settings)).model
+        assert bool(model.peft_config["default"].trainable_token_indices) == trained

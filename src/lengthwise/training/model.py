@@ -51,7 +51,7 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
     if recipe.train.checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if recipe.model.lora:
-        model = _with_lora(model, recipe.model.lora, tokenizer)
+        model = _with_lora(model, recipe.model.lora)
     if recipe.model.frozen:
         _freeze(model)
     config, attached = core_of(model).config, controls_of(model)
@@ -163,10 +163,16 @@ def _base(recipe: Recipe) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _with_lora(model: Any, lora: Lora, tokenizer: Any) -> Any:
+def _with_lora(model: Any, lora: Lora) -> Any:
     from peft import LoraConfig, get_peft_model
 
-    tokens = [tokenizer.convert_tokens_to_ids(t) for control in controls_of(model) for t in control.tokens]
+    tokens = [
+        token
+        for control in controls_of(model)
+        for token in control.token_ids
+        # A separator that the model has known before keeps its vector: PEFT's trained ones cannot be in a CUDA graph.
+        if not (control.groups_sentences and token < length_control(model).vocabulary)
+    ]
     # The module that embeds the source: an encoder may have one of its own, with the shared weights.
     embedding = (model.get_encoder() if model.config.is_encoder_decoder else model).get_input_embeddings()
     name = next(name for name, module in model.named_modules() if module is embedding)
