@@ -21,6 +21,7 @@ from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training import train
 from lengthwise.training.layers import compile_settings, layers_of
+from lengthwise.training.model import build
 from lengthwise.training.recipe import RecipeError
 from toy_corpora import corpus
 from toy_training import losses, mute, small, toy_recipe
@@ -111,6 +112,21 @@ def test_attention_by_hand(kind: str, sp_unigram: Any) -> None:
         module = getattr(getattr(model, side).layers[layer], part)
         found, _ = controlled_attention(module, query, key, value, None, source, target, scaling=8**-0.5)
         torch.testing.assert_close(found.flatten(2), output)
+
+
+def test_gates_of_a_low_rank(sp_unigram: Any) -> None:
+    control = GroupedAttention(1, sp_unigram.convert_ids_to_tokens(SEP), gate_rank=2)
+    engine_of("marian", sp_unigram, control)
+    weight, inner, bias = (control.gates[f"cross_0{part}"] for part in ("", "_inner", "_bias"))
+    same = grouped(sp_unigram)
+    engine_of("marian", sp_unigram, same)
+    with torch.no_grad():
+        same.gates["cross_0"].copy_(weight @ inner)
+        same.gates["cross_0_bias"].copy_(bias)
+    local, whole = torch.randn(2, 3, 5, 4, len(weight) // 4, generator=torch.Generator().manual_seed(0))
+    expected = same.attend("cross", 0, lambda: local, lambda: whole)
+    torch.testing.assert_close(control.attend("cross", 0, lambda: local, lambda: whole), expected)
+    assert weight.numel() + inner.numel() < same.gates["cross_0"].numel()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -343,7 +359,12 @@ def test_models_that_are_refused(family: str, controls: Any, says: str, sp_unigr
 
 
 @pytest.mark.parametrize(
-    ("options", "says"), [({"global_layers": -1}, "at least 0; got -1"), ({"separator": " "}, "got ' '")]
+    ("options", "says"),
+    [
+        ({"global_layers": -1}, "at least 0; got -1"),
+        ({"separator": " "}, "got ' '"),
+        ({"gate_rank": 0}, "at least 1; got 0"),
+    ],
 )
 def test_options_that_are_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
@@ -377,13 +398,15 @@ def test_the_recipe_of_documents_takes_it(controls: str, tmp_path: Path) -> None
             assert gate.abs().max() > 0  # trained: at first it is 0
 
 
-@pytest.mark.parametrize("lora", [None, {"rank": 4, "dropout": 0.0, "targets": "all-linear"}])
-def test_a_pretrained_model_takes_it(lora: Any, sp_unigram: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lora", "gate_rank"), [(None, None), ({"rank": 4, "dropout": 0.0, "targets": "all-linear"}, 2)]
+)
+def test_a_pretrained_model_takes_it(lora: Any, gate_rank: Any, sp_unigram: Any, tmp_path: Path) -> None:
     tiny("marian", sp_unigram).save_pretrained(tmp_path / "base")
     sp_unigram.save_pretrained(tmp_path / "base")
     settings: dict[str, Any] = {
         "model": {"fresh": None, "base": str(tmp_path / "base"), "lora": lora},
-        "controls": [{"control": "grouped_attention", "global_layers": 1}],
+        "controls": [{"control": "grouped_attention", "global_layers": 1, "gate_rank": gate_rank}],
         "lengths": {"kind": "documents", "separator": "<sep>"},
         "data": {"dev": corpus(tmp_path / "dev.jsonl", 10, seed=1), "dev_texts": 2, "max_tokens": 100},
     }
@@ -391,6 +414,20 @@ def test_a_pretrained_model_takes_it(lora: Any, sp_unigram: Any, tmp_path: Path)
     assert losses(tmp_path / "run")[12] < losses(tmp_path / "run")[1]
     assert "<sep>" in tokenizer.get_vocab()
     assert controls_of(model)[0].gates["cross_0"].abs().max() > 0
-    settings["lengths"]["separator"] = " "
+    settings["lengths"]["separator"] = "a"  # a token, but not the one that the control counts
     with pytest.raises(RecipeError, match=r"lengths\.separator"):
         train(small(tmp_path, out=str(tmp_path / "other"), **settings), say=mute)
+
+
+def test_a_separator_that_the_model_has_known_is_not_trained(sp_unigram: Any, tmp_path: Path) -> None:
+    tiny("marian", sp_unigram).save_pretrained(tmp_path / "base")
+    sp_unigram.save_pretrained(tmp_path / "base")
+    [known] = sp_unigram.tokenize("the")
+    for separator, text, trained in ((known, "the", False), ("<sep>", "<sep>", True)):
+        settings: dict[str, Any] = {
+            "model": {"fresh": None, "base": str(tmp_path / "base"), "lora": {"rank": 4, "targets": "all-linear"}},
+            "controls": [{"control": "grouped_attention", "global_layers": 1, "separator": separator}],
+            "lengths": {"kind": "documents", "separator": text},
+        }
+        model = build(small(tmp_path, **settings)).model
+        assert bool(model.peft_config["default"].trainable_token_indices) == trained

@@ -14,7 +14,8 @@ next sentence. A decoder step beyond the last source sentence attends to the who
 
 Our simplification: both branches have the same projections of queries, keys, values and outputs, so that a pretrained
 model can take it; the paper's have their own. So the gate comes before the output projection. It starts at 1/2. With
-one sentence on each side both branches are the same, and the model is the plain model.
+one sentence on each side both branches are the same, and the model is the plain model. With `gate_rank` W is a product
+of two thin matrices, so that the gates of an adapter are small.
 """
 
 from collections.abc import Callable
@@ -33,6 +34,7 @@ class GroupedAttention(Control):
 
     global_layers   how many layers at the top of encoder and decoder have the gate
     separator       the token between sentences; added to the model if it has no such token
+    gate_rank       rank of the weights of a gate; default: full
     """
 
     name = "grouped_attention"
@@ -40,20 +42,25 @@ class GroupedAttention(Control):
     needs_length = False
     groups_sentences = True
 
-    def __init__(self, global_layers: int = 2, separator: str = "<sep>") -> None:
+    def __init__(self, global_layers: int = 2, separator: str = "<sep>", gate_rank: int | None = None) -> None:
         super().__init__()
         if global_layers < 0:
             raise ValueError(f"global_layers must be at least 0; got {global_layers}")
         if not separator or separator != separator.strip():
             raise ValueError(f"separator must be a token without spaces; got {separator!r}")
+        if gate_rank is not None and gate_rank < 1:
+            raise ValueError(f"gate_rank must be at least 1; got {gate_rank}")
         self.global_layers, self.separator, self.tokens = global_layers, separator, (separator,)
+        self.gate_rank = gate_rank
         self.gates = nn.ParameterDict()
 
     def on_attach(self, row_norm: float, dim: int) -> None:
         for gate in [f"{kind}_{above}" for kind in _KINDS for above in range(self.global_layers)]:
             if gate not in self.gates:
-                self.gates[gate] = nn.Parameter(torch.zeros(dim, 2 * dim))
+                self.gates[gate] = nn.Parameter(torch.zeros(dim, self.gate_rank or 2 * dim))
                 self.gates[f"{gate}_bias"] = nn.Parameter(torch.zeros(dim))
+                if self.gate_rank:
+                    self.gates[f"{gate}_inner"] = nn.Parameter(torch.randn(self.gate_rank, 2 * dim) * dim**-0.5)
             if (width := len(self.gates[gate])) != dim:
                 raise ValueError(f"these gates were trained for a model of width {width}; this one has {dim}")
 
@@ -67,5 +74,7 @@ class GroupedAttention(Control):
         weight, bias = self.gates[f"{kind}_{above}"], self.gates[f"{kind}_{above}_bias"]
         near, far = local(), whole()  # (batch, time, heads, size)
         both = torch.cat([near.flatten(2), far.flatten(2)], -1).to(weight.dtype)
+        if self.gate_rank:
+            both = linear(both, self.gates[f"{kind}_{above}_inner"])
         gate = torch.sigmoid(linear(both, weight, bias)).view(near.shape)
         return torch.lerp(far, near, gate.to(near.dtype))

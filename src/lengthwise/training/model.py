@@ -51,7 +51,7 @@ def build(recipe: Recipe, tokenizer_folder: Path | None = None) -> Built:
     if recipe.train.checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     if recipe.model.lora:
-        model = _with_lora(model, recipe.model.lora, tokenizer)
+        model = _with_lora(model, recipe.model.lora)
     if recipe.model.frozen:
         _freeze(model)
     config, attached = core_of(model).config, controls_of(model)
@@ -76,11 +76,9 @@ def _positions(config: Any) -> int | None:
 
 
 def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Control]) -> Layout:
-    separator = recipe.lengths.separator.strip()
     for control in controls:
-        if control.groups_sentences and recipe.lengths.several_sentences and separator not in control.tokens:
-            own = f"control {control.name!r} separates sentences by {control.tokens[0]!r}"
-            raise RecipeError(f"{own}, the recipe by {recipe.lengths.separator!r}; set lengths.separator to the same")
+        if control.groups_sentences and recipe.lengths.several_sentences:
+            _check_grouping(control, recipe.lengths.separator, maker.tokenizer)
     if recipe.batch.packing and any(control.edits_hidden for control in controls):
         raise RecipeError("batch.packing puts several lengths in a row; a countdown head takes only one; leave it out")
     if recipe.batch.packing and maker.encoder_decoder:
@@ -98,6 +96,18 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
         packing=recipe.data.max_tokens if recipe.batch.packing else 0,
         **({} if recipe.loss is None else recipe.loss.model_dump()),
     )
+
+
+def _check_grouping(control: Control, separator: str, tokenizer: Any) -> None:
+    """Raise an error if the text between sentences is not the token by which the control counts them."""
+    for side in ("text", "text_target"):
+        ids = tokenizer(**{side: separator}, add_special_tokens=False)["input_ids"]
+        if ids != list(control.token_ids):
+            tokens = " ".join(tokenizer.convert_ids_to_tokens(ids))
+            raise RecipeError(
+                f"control {control.name!r} separates sentences by {control.tokens[0]!r}, and lengths.separator "
+                f"{separator!r} is {tokens!r} in this model; give both the same token"
+            )
 
 
 def _separate_sentences(model: Any, tokenizer: Any, wanted: SentenceSeparator) -> None:
@@ -153,10 +163,16 @@ def _base(recipe: Recipe) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _with_lora(model: Any, lora: Lora, tokenizer: Any) -> Any:
+def _with_lora(model: Any, lora: Lora) -> Any:
     from peft import LoraConfig, get_peft_model
 
-    tokens = [tokenizer.convert_tokens_to_ids(t) for control in controls_of(model) for t in control.tokens]
+    tokens = [
+        token
+        for control in controls_of(model)
+        for token in control.token_ids
+        # A separator that the model has known before keeps its vector: PEFT's trained ones cannot be in a CUDA graph.
+        if not (control.groups_sentences and token < length_control(model).vocabulary)
+    ]
     # The module that embeds the source: an encoder may have one of its own, with the shared weights.
     embedding = (model.get_encoder() if model.config.is_encoder_decoder else model).get_input_embeddings()
     name = next(name for name, module in model.named_modules() if module is embedding)
