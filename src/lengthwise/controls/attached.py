@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..length.meter import Meter
+from ..length.meter import Integers, Meter
 from . import Control
 
 Model = Any  # a PreTrainedModel, or one inside a PeftModel
@@ -39,6 +39,16 @@ class LengthControl(nn.Module):
         for number in sorted(set(unit.tolist())):
             rows = unit == number
             counts[rows] = _counted(self.meter(self.units[number]), ids[rows], start[rows], live[rows])
+        return counts
+
+    def written(self, ids: Integers, start: Integers, unit: Integers | None = None) -> Integers:
+        """Return the units written after the last of these `ids` (batch, time): (batch,)."""
+        if len(self.units) == 1 or unit is None:
+            return self.meter(self.units[0]).running(ids, start)[:, -1]
+        counts = np.empty_like(start)
+        for number in np.unique(unit).tolist():
+            rows = unit == number
+            counts[rows] = self.meter(self.units[number]).running(ids[rows], start[rows])[:, -1]
         return counts
 
 

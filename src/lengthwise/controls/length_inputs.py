@@ -19,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 from threading import get_ident
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -108,15 +109,47 @@ def _prepare_inputs(model: Model, original: Callable[..., Any], input_ids: Tenso
     return inputs | {ids_key: None} | _controlled(model, ids, new_ids.shape[1], lengths, mask)
 
 
-def step_inputs(model: Model, ids: Tensor, mask: Tensor, given: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the arguments of a step that reads the last of these `ids` (batch, time).
+class StepInputs:
+    """The arguments of the steps of a batch of rows, each of which reads one token.
 
-    `mask`: of a decoder-only model. `given`: the arguments with one value per row, such as `decoder_length`. Without a
-    length, the argument is the id.
+    Lengths are counted on the CPU: for a few integers a GPU would need dozens of kernels. `ids` (batch, time): the
+    tokens so far. `given`: the arguments with one value per row, such as `decoder_length`. Without a length, the
+    argument of a step is the id.
     """
-    if (lengths := _popped(dict(given)))["length"] is None:
-        return {_keys(model)[0]: ids[:, -1:]}
-    return _controlled(model, ids, 1, lengths, None if model.config.is_encoder_decoder else mask)
+
+    def __init__(self, model: Model, ids: Tensor, given: dict[str, Tensor]) -> None:
+        self._model = model
+        self._lengths = _popped({name: value.to(ids.device) for name, value in given.items()})
+        start, unit = self._lengths.pop("start"), self._lengths["unit"]
+        self._counts = self._lengths["length"] is not None
+        if self._counts:
+            self._ids = ids.cpu().numpy()
+            self._start = np.ones(len(ids), np.int64) if start is None else start.cpu().numpy()
+            self._unit = None if unit is None else unit.cpu().numpy()
+
+    def read(self, tokens: Tensor) -> dict[str, Any]:
+        """Return the arguments of the step that reads these `tokens` (batch,)."""
+        ids_key, embeds_key, _ = _keys(self._model)
+        read = tokens[:, None]
+        if not self._counts:
+            return {ids_key: read}
+        self._ids = np.concatenate([self._ids, read.cpu().numpy()], 1)
+        column = self._ids.shape[1] - 1 - self._start
+        position = length_control(self._model).written(self._ids, self._start, self._unit)
+        counted = torch.from_numpy(np.stack([position, column])[:, :, None]).to(tokens.device)
+        live = torch.ones_like(read, dtype=torch.bool)
+        if self._model.config.is_encoder_decoder:
+            live = (read != self._model.config.pad_token_id) | (counted[1] < 0)
+        signal = Signal(position=counted[0], column=counted[1], live=live, **self._lengths)
+        return {embeds_key: embed(self._model, read, signal), "decoder_signal": signal}
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows in this order."""
+        self._lengths = {name: None if value is None else value[rows] for name, value in self._lengths.items()}
+        if self._counts:
+            numbers = rows.cpu().numpy()
+            self._ids, self._start = self._ids[numbers], self._start[numbers]
+            self._unit = None if self._unit is None else self._unit[numbers]
 
 
 def _controlled(model: Model, ids: Tensor, width: int, lengths: dict[str, Any], mask: Tensor | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from ..arrays import to_numpy
 from ..controls.attention import CONTROLLED_ATTENTION
 from ..controls.base import Signal
-from ..controls.length_inputs import PER_ROW, step_inputs
+from ..controls.length_inputs import PER_ROW, StepInputs
 from .cuda_graph import record
 from .fixed_cache import FixedCache, FixedSourceCache, fewer_kernels, lowest
 
@@ -42,39 +42,41 @@ class RecordedRows:
     def __init__(self, steps: "RecordedSteps", ids: Tensor, scores: Tensor, processors: Any, inputs: dict[str, Any]):
         self._steps, self._processors = steps, processors
         self.ids, self.scores = ids, scores
-        self._lengths = {name: value for name, value in inputs.items() if name in _LENGTHS}
+        lengths = {name: value for name, value in inputs.items() if name in _LENGTHS}
+        self._controlled, self._inputs = bool(lengths), StepInputs(steps.model, ids, lengths)
         self._origin = np.arange(len(ids))  # the row whose source each row has
         mask, cache = inputs["attention_mask"], inputs["past_key_values"]  # without padding, the mask may be None
         self._source = 0  # tokens of the longest source
         if steps.model.config.is_encoder_decoder:
             source = cache.cross_attention_cache.layers
             self._source = source[0].keys.shape[2]
-            self._mask = torch.ones_like(ids)
             self._step = self._taken(len(ids))
             self._step.read_sources(source, torch.ones(len(ids), self._source) if mask is None else mask)
-            cache = cache.self_attention_cache
+            cache, mask = cache.self_attention_cache, None
         else:
-            self._mask = torch.ones_like(ids) if mask is None else mask[:, : ids.shape[1]]
             self._step = self._taken(len(ids))
-        self._step.read_texts(cache.layers, self._mask)
+        mask = torch.ones_like(ids) if mask is None else mask[:, : ids.shape[1]]
+        self._position = mask.sum(1)  # of the next token
+        self._step.read_texts(cache.layers, mask)
 
     @torch.inference_mode()
     def step(self, tokens: Any) -> None:
-        self.ids = torch.cat([self.ids, tokens[:, None].to(self.ids)], dim=1)
-        self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=1)
+        tokens = tokens.to(self.ids)
+        arguments = self._inputs.read(tokens)
+        self.ids = torch.cat([self.ids, tokens[:, None]], dim=1)
         rows, columns = self.ids.shape
         if columns > self._step.size.columns:
             self._move(torch.arange(rows, device=self.ids.device))
-        arguments = step_inputs(self._steps.model, self.ids, self._mask, self._lengths)
-        logits = self._step.run(arguments, self._mask.sum(1) - 1, columns - 1)
+        logits = self._step.run(arguments, self._position, columns - 1)
+        self._position += 1
         self.scores = self._processors(self.ids, logits[:rows].to(copy=True, dtype=torch.float32))
 
     @torch.inference_mode()
     def select(self, rows: Any) -> None:
         before, self._origin = self._origin, self._origin[to_numpy(rows)]
         rows = torch.as_tensor(rows, device=self.ids.device)
-        self.ids, self.scores, self._mask = self.ids[rows], self.scores[rows], self._mask[rows]
-        self._lengths = {name: value[rows] for name, value in self._lengths.items()}
+        self.ids, self.scores, self._position = self.ids[rows], self.scores[rows], self._position[rows]
+        self._inputs.select(rows)
         most = self._step.size.rows
         if most // 2 < len(rows) <= most:  # the beams of a source stay with it in most steps of a search
             same = np.array_equal(self._origin, before[: len(rows)])
@@ -89,7 +91,7 @@ class RecordedRows:
             before.release()
 
     def _taken(self, rows: int) -> "_Step":
-        return self._steps.take(self, rows, self.ids.shape[1] + 1, self._source, bool(self._lengths))
+        return self._steps.take(self, rows, self.ids.shape[1] + 1, self._source, self._controlled)
 
 
 class _Size(NamedTuple):
