@@ -80,6 +80,21 @@ def test_the_best_texts_are_those_of_transformers(engine):
             assert score == pytest.approx(best, abs=1e-4)
 
 
+@pytest.mark.parametrize("beams", [1, 3])
+def test_sentences_without_a_prefix_are_searched_here_too(engine, beams):
+    sources, _ = windows(engine)
+    [end] = engine.eos
+    found = [
+        one.search(sources, max_new_tokens=64, beams=beams, scores=True)
+        for one in (TransformersEngine(engine.model, engine.tokenizer, fixed_cache=fixed) for fixed in (True, False))
+    ]
+    assert sum(end in ids[:-1] for ids in found[1].ids) > 1
+    for mine, other, score, best in zip(*(one.ids for one in found), *(one.scores for one in found), strict=True):
+        if end in other[:-1]:
+            assert ended(mine, end) == ended(other, end)
+            assert score == pytest.approx(best, abs=1e-4) if beams > 1 else score == 0
+
+
 def test_texts_do_not_depend_on_other_windows(engine):
     sources, prefixes = windows(engine)
     beams = DocumentBeams(engine.model)

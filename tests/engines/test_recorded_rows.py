@@ -3,7 +3,7 @@
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, CohereConfig, GPTNeoConfig
+from transformers import AutoModelForCausalLM, CohereConfig, GPTNeoConfig, GPTNeoXConfig, Qwen2Config, StableLmConfig
 
 from families import CONTROLS, DECODERS, ENCODER_DECODERS, FAMILIES, tiny
 from lengthwise import CountdownHead, Writer, attach
@@ -15,6 +15,7 @@ from lengthwise.engines.transformers import TransformersEngine
 TEXTS = ["The dog.", "A longer question: where is the fox, and why?", "x"]
 COUNTING = [("llama", name) for name in CONTROLS if name != "replace"] + [("marian", name) for name in CONTROLS]
 RECORDED = (*DECODERS, "marian", "bart")
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # with CUDA graphs only there
 
 
@@ -147,6 +148,9 @@ def test_what_cannot_be_recorded_is_decoded_as_usual(byte_bpe, sp_unigram):
     [
         (GPTNeoConfig(hidden_size=16, num_layers=1, num_heads=2, attention_types=[[["global"], 1]]), False),
         (CohereConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2), True),
+        (GPTNeoXConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2), True),
+        (StableLmConfig(hidden_size=32, intermediate_size=32, num_hidden_layers=2, **HEADS), True),
+        (Qwen2Config(hidden_size=16, intermediate_size=32, num_hidden_layers=2, **HEADS), True),
     ],
 )
 def test_models_with_an_attention_or_norms_of_their_own(config, recorded, byte_bpe):
