@@ -70,9 +70,10 @@ class ReverseModel:
 
     def log_probs(self, sources: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[int, Array]]:
         """Yield the row of each pair and log P of each token of its source, in the order of the batches."""
-        distinct = list(dict.fromkeys(sources))
+        distinct, given = (list(dict.fromkeys(some)) for some in (sources, outputs))
         targets = dict(zip(distinct, self._decoder_ids(distinct), strict=True))
-        inputs = self._encoder_ids(outputs)
+        encoded = dict(zip(given, self._encoder_ids(given), strict=True))
+        inputs = [encoded[output] for output in outputs]
         lengths = self.lengths(inputs) if self.lengths else None
         texts = [targets[source] for source in sources]
         for row, found in log_probs(self.engine, inputs, texts, lengths):

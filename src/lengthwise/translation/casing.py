@@ -5,6 +5,7 @@ English, fully or in part.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import regex
 
@@ -18,6 +19,7 @@ _WORD = regex.compile(r"(?<![\p{L}\d])\p{L}+(?![\p{L}\d])")  # neither MP3 nor t
 _FIRST_WORD = regex.compile(r"(?:<a\d+>|[^\p{L}\p{N}<{%$/\\])*+(\p{L}+)(?![\p{N}_.-]\S)")
 
 
+@lru_cache(maxsize=4096)  # sources and translations are asked for again and again
 def is_all_caps(text: str) -> bool:
     """Return whether the text outside placeholders is in capitals and not just an acronym.
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import combinations
 
+import numpy as np
+
 MIN_RUN, MAX_RUN = 2, 4  # words of the longest run that is tried: few where little must be saved
 MIN_WORDS = 4  # a sentence with fewer is not compressed
 LONG_SENTENCE = 60  # words; from this length on, not every run is tried
@@ -96,11 +98,23 @@ def combine_runs(
     saved = {run: length - shorter for run, (shorter, _) in tried.items() if shorter < length}
     cost = {run: score - tried[run][1] for run in saved}
     cheapest = sorted(saved, key=lambda run: cost[run] / saved[run])
-    found: dict[DroppedWords, float] = {}
+    dropped = np.array([[place in run for place in range(words)] for run in cheapest]).reshape(
+        -1, words
+    )  # (runs, words)
+    savings, costs = (np.array([values[run] for run in cheapest]) for values in (saved, cost))
+    found: list[tuple[float, list[int]]] = []
     for number in range(2, MAX_RUNS + 1):
-        for some in combinations(cheapest if number == 2 else cheapest[:RUNS_IN_TRIPLES], number):
-            dropped = frozenset().union(*some)
-            disjoint = len(dropped) == sum(map(len, some))
-            if disjoint and len(dropped) <= words // 2 and fits(length - sum(saved[run] for run in some)):
-                found[dropped] = min(found.get(dropped, float("inf")), sum(cost[run] for run in some))
-    return [dropped for dropped in sorted(found, key=lambda dropped: found[dropped]) if dropped not in tried][:limit]
+        among = len(cheapest) if number == 2 else min(len(cheapest), RUNS_IN_TRIPLES)
+        some = np.array(list(combinations(range(among), number)), np.int64).reshape(-1, number)
+        count = dropped[some].sum(1)  # (combinations, words): how many of the runs have each word
+        lengths = length - savings[some].sum(1)
+        fitting = [one for one in np.unique(lengths).tolist() if fits(one)]
+        good = (count.max(1, initial=0) == 1) & (count.sum(1) <= words // 2) & np.isin(lengths, fitting)
+        found += zip(costs[some].sum(1)[good].tolist(), some[good].tolist(), strict=True)
+    best: dict[DroppedWords, None] = {}
+    for _, places in sorted(found, key=lambda one: one[0]):
+        if len(best) == limit:
+            break
+        if (together := frozenset().union(*(cheapest[place] for place in places))) not in tried:
+            best[together] = None
+    return list(best)

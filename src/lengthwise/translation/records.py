@@ -5,6 +5,7 @@ capitals (text), noisy channel (score), compression (dropped), ranking (complete
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..generation.generator import Written
@@ -27,7 +28,7 @@ class Hypothesis:
     score: float | None = None  # nats per token, higher is better; None if no model has scored it
     dropped: DroppedWords = frozenset()  # places of source words that the model did not receive
 
-    @property
+    @cached_property
     def lost(self) -> list[str]:
         """The placeholders that occur more or less often than in the source, and the numbers that are missing."""
         return lost(self.source, self.text)
