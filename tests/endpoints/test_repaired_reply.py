@@ -73,13 +73,13 @@ def test_a_limit_of_the_caller_replaces_that_of_the_plan(name):
 
 
 def test_vllm_continues_under_the_hard_budget():
-    one, seen = client(completion("Ships pass it every night."))
+    one, seen = client(completion(" blue and the ships on it are white."))
     found = lengthwise.repair(
         one, PROMPT, completion(HALF, reason="length"), "50-120 chars", vllm=True, extra_body={"top_k": 5}
     )
-    assert found.text == "The sea is wide and it is blue. Ships pass it every night."
+    assert found.text == "The sea is wide and it is blue and the ships on it are white."
     [request] = seen
-    kept = "The sea is wide and it is blue."
+    kept = "The sea is wide and it is"  # 10 words of 6 characters before the middle of the budget
     assert request["messages"] == [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": kept}]
     assert request["extra_body"] == {
         "top_k": 5,
@@ -97,11 +97,11 @@ def test_a_forced_full_stop_is_replaced(end, calls):
     scored = [*FORCED[:-1], (".", end)]
     text = "".join(token for token, _ in scored)
     reply = completion(text, logprobs=tokens(*scored, ("<end>", 0.0)))
-    one, _ = client(completion(" The ships on it are small and slow."))
+    one, _ = client(completion(" The ships on it are small."))
     found = lengthwise.repair(one, PROMPT, reply, "55-150 chars", vllm=True)
     assert found.calls == calls
     assert found.text == (
-        text if not calls else "".join(["The sea is wide."] * 3) + " The ships on it are small and slow."
+        text if not calls else "The sea is wide.The sea is wide.The sea is The ships on it are small."
     )
     assert found.fits
     assert found.complete
@@ -116,15 +116,13 @@ def test_a_forced_end_token_is_no_end():
 
 def test_the_client_of_the_openai_library():
     openai = pytest.importorskip("openai")
-    with serving(
-        lambda body, number: chat("Ships pass in the night.") if number else chat(HALF, reason="length")
-    ) as at:
+    with serving(lambda body, number: chat(" cold in the night.") if number else chat(HALF, reason="length")) as at:
         with openai.OpenAI(base_url=at.url, api_key="none") as one:
             reply = one.chat.completions.create(model="toy", messages=[{"role": "user", "content": PROMPT}])
             found = lengthwise.repair(one, PROMPT, reply, "40-130 chars", model="toy", vllm=True)
-        assert found.text == "The sea is wide and it is blue. Ships pass in the night."
+        assert found.text == "The sea is wide and it is cold in the night."
         assert at.requests[1]["model"] == "toy"
-        assert at.requests[1]["vllm_xargs"]["length_prefix"] == "The sea is wide and it is blue."
+        assert at.requests[1]["vllm_xargs"]["length_prefix"] == "The sea is wide and it is"
 
 
 def test_calls_are_limited_and_the_nearest_text_is_kept():

@@ -16,7 +16,7 @@ from integrations.vllm_stand_in import BatchUpdate, Request, SamplingParams, V1S
 from length_cases import noise
 from lengthwise.constraint.mask import LengthConstraint
 from lengthwise.length.budget import Budget
-from lengthwise.length.meter import meter_of
+from lengthwise.length.meter import meter_of, most_tokens
 from lengthwise.length.units import measure
 
 BUDGETS = [
@@ -54,12 +54,15 @@ def alone(tokenizer, request, scores):
         return scores
     budget = Budget.parse(extra["length"])
     prefix = tokenizer(extra["length_prefix"])["input_ids"] if "length_prefix" in extra else []
+    most = request.parameters.max_tokens
+    if budget.high is not None:
+        most = min(most, most_tokens(budget.high, budget.unit))
     return LengthConstraint(
         meter_of(tokenizer, budget.unit),
         [budget.low],
         [budget.high],
         eos=sorted(request.parameters.all_stop_token_ids),
-        limit=[len(prefix) + request.parameters.max_tokens],
+        limit=[len(prefix) + most],
         written=[[*prefix, *request.output]],
     ).apply(scores)
 
@@ -142,6 +145,21 @@ def test_finished_texts_fit(integration, byte_bpe, v2):
         length = len(request.output) - 1 if budget.unit == "tokens" else measure(text, budget.unit)
         assert budget.fits(length), (budget, text)
         assert "\ufffd" not in text
+
+
+def test_a_word_that_does_not_end_is_ended(integration, byte_bpe):
+    """A longer word costs nothing in words, so only the number of tokens ends it."""
+    processor = integration.LengthProcessor(config("toy", len(byte_bpe)), torch.device("cpu"), False)
+    request = request_of(byte_bpe, "at most 3 words", max_tokens=None)
+    processor.update_state(BatchUpdate(1, [], [(0, request.parameters, request.prompt, request.output)], []))
+    letter = byte_bpe("x")["input_ids"][0]
+    for _ in range(most_tokens(3, "words")):
+        scores = torch.full((1, len(byte_bpe)), -30.0)
+        scores[0, letter] = 0.0
+        request.output.append(int(processor.apply(scores).argmax()))
+    scores = processor.apply(scores)
+    assert set(request.output) == {letter}
+    assert int(scores.argmax()) == 2
 
 
 def test_a_batch_without_budgets_is_the_same_tensor_and_loads_no_tokenizer(integration):

@@ -9,6 +9,7 @@ integers per row. Only the masks are as wide as the vocabulary. In most steps ev
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ _LAST_UNITS = 16  # with more units left, a row is not closed by a single token 
 _LEAST_USED = 2 / 3  # of the maximum, where code is closed before the model closes it
 LIKELY_END = math.log(0.1)  # an end is allowed if it has at least this share of the likeliest token's probability
 _LIKELY_PIECE = math.log(0.5)  # the same for a token that continues the last word that fits
+_FULL_STOP = re.compile(r"[.!?…]")
 
 
 class LengthConstraint:
@@ -222,11 +224,14 @@ class LengthConstraint:
     def _enough(self, units_left: Integers, stopped: Booleans) -> Booleans:
         """Return which of the rows that have `stopped` are finished texts without space for another sentence: (rows,).
 
-        A row without a maximum ends at its first finished sentence after the minimum.
+        A row without a maximum ends at its first finished sentence after the minimum. A row whose last word has two
+        full stops ends as well, or a word such as "a.b.c.d" would not end: a longer word costs nothing.
         """
         enough = stopped & ((units_left < self._shortest) | (self.high == UNLIMITED))
         for row in enough.nonzero()[0].tolist():  # once per sentence
-            enough[row] = finished(self._text(row))
+            text = self._text(row)
+            endless = units_left[row] == 0 and len(_FULL_STOP.findall(text.split()[-1])) > 1
+            enough[row] = endless or finished(text)
         return enough
 
     def _ban_too_late(self, kept: Array, tables: "_Tables", left: Integers, over: Booleans) -> None:

@@ -45,12 +45,14 @@ class EndpointError(RuntimeError):
 class Reply:
     """A text that the model wrote. `ended`: the model ended it; it was not cut.
 
-    `forced`: offsets, in ranges, where an end of the text would not be the model's own (`forced.py`).
+    `forced`: offsets, in ranges, where an end of the text would not be the model's own (`forced.py`). `space`: white
+    space before the text.
     """
 
     text: str
     ended: bool
     forced: tuple[range, ...] = ()
+    space: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ def read_answer(found: Mapping[str, Any], max_tokens: int | None = None) -> Answ
         text = _content(choice)
         forced, end_forced = forced_ends(choice, text)
         ended = choice.get("finish_reason") in ("stop", None) and not used_up and not end_forced
-        replies.append(Reply(text, ended, forced))
+        replies.append(Reply(text, ended, forced, _space_before(choice)))
     return Answer(replies, tokens)
 
 
@@ -222,6 +224,12 @@ def _content(choice: dict[str, Any]) -> str:
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
     return _THINKING.sub("", content, count=1).strip() if _THINKING.match(content) else str(content).strip()
+
+
+def _space_before(choice: dict[str, Any]) -> str:
+    """Return the white space with which a choice begins."""
+    content = choice["message"].get("content")
+    return content[: len(content) - len(content.lstrip())] if isinstance(content, str) else ""
 
 
 def _merged(stream: str) -> dict[str, Any]:

@@ -92,12 +92,10 @@ class Fitting:
     def step(self, kept: str) -> None:
         """Make one call: ask for the text after `kept`, and measure what comes."""
         aim, first = self._aim(kept), not self.found
+        replies = self.ask(self._messages(kept, aim), self._replies(kept), self._max_tokens(aim))
         self.tried[kept] += 1
-        replies = self.ask(
-            self._messages(kept, aim), max(self.candidates, ENDINGS) if kept else self.candidates, self._max_tokens(aim)
-        )
         for reply in replies:
-            rest = _rest(_bare(reply.text), kept)
+            rest = self._rest(reply, kept)
             if not rest:
                 self.net = self.net and reply.ended  # a reasoning model may use up max_tokens before its text begins
                 continue
@@ -111,33 +109,60 @@ class Fitting:
 
     def add(self, reply: Reply) -> None:
         """Add a text that was received before. Its end is asked for again if it is not good."""
-        if rest := _bare(reply.text):
+        if rest := bare(reply.text):
             self.drafts.append(self._measure("", rest, reply))
 
     # ---- measuring
 
     def _measure(self, kept: str, rest: str, reply: Reply) -> Found:
         """Add the text `kept` + `rest` and its finished beginnings to what was found, and return the best of them."""
-        text = kept + self.beginnings[kept] + rest if kept else rest
+        text = kept + self._space(kept, reply) + rest if kept else rest
         moved = reply.text.find(rest) - (len(text) - len(rest))  # from offsets of the text to those of the reply
-        free = not any(len(text) + moved in some for some in reply.forced)
-        complete = free and (finished(text) or (reply.ended and not kept))
+
+        def free(end: int) -> bool:
+            return end > len(kept) and not any(end + moved in some for some in reply.forced)
+
+        complete = free(len(text)) and self._is_complete(text, kept, reply)
         seen = [self._found(text, complete, whole=reply.ended)]
-        for end in finished_ends(text):
-            if end <= len(kept) or any(end + moved in some for some in reply.forced):
-                continue
+        for end in filter(free, self._ends(text)):
             if end < len(text):
                 seen.append(self._found(text[:end], complete=True, whole=False))
+        self.found += seen
+        best = max(seen, key=lambda one: one.quality(self.budget))
+        self._add_beginnings(text, free, best)
+        return best
+
+    def _is_complete(self, text: str, kept: str, reply: Reply) -> bool:
+        """Return whether a text that was not forced to end here is complete."""
+        return finished(text) or (reply.ended and not kept)
+
+    def _ends(self, text: str) -> list[int]:
+        """Return the offsets where the text may be cut."""
+        return finished_ends(text)
+
+    def _add_beginnings(self, text: str, free: Callable[[int], bool], best: Found) -> None:
+        """Note the beginnings of `text` that another end may be written for; `best`: its best ending."""
+        for end in filter(free, finished_ends(text)):
             after = text[end : len(text) - len(text[end:].lstrip())]
             self.beginnings.setdefault(text[:end], after or _space_after(text[:end]))
-        self.found += seen
-        return max(seen, key=lambda one: one.quality(self.budget))
+
+    def _space(self, kept: str, reply: Reply) -> str:
+        """Return the white space between `kept` and its new end."""
+        return self.beginnings[kept]
+
+    def _rest(self, reply: Reply, kept: str) -> str:
+        """Return the text of a reply that comes after `kept`."""
+        return _rest(bare(reply.text), kept)
 
     def _found(self, text: str, complete: bool, whole: bool) -> Found:
         length = self.unit.measure(text)
         return Found(text, length, 0, self.budget.fits(length), complete, whole)
 
     # ---- the plan
+
+    def _replies(self, kept: str) -> int:
+        """Return how many replies to ask for."""
+        return max(self.candidates, ENDINGS) if kept else self.candidates
 
     def _next_beginning(self) -> str:
         """Return the beginning to continue: the one tried least that leaves the least room, but room for a sentence."""
@@ -183,7 +208,7 @@ class Fitting:
         ]
 
 
-def _bare(reply: str) -> str:
+def bare(reply: str) -> str:
     """Return the reply without what some models put around a text: an announcement, quotation marks, a word count."""
     text = _COUNT.sub("", _PREAMBLE.sub("", reply.strip(), count=1)).strip()
     quoted = _QUOTED.fullmatch(text)

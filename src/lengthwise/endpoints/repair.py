@@ -1,7 +1,7 @@
 """`repair`: ask a server again for the last stretch of a reply that does not fit or is not complete.
 
 The requests go through the caller's own client, that of the openai library: its keys, retries and errors stay as they
-are. The search is that of `fitting.py`, which begins with the reply.
+are. The search begins with the reply; it is that of `continuing.py` for vLLM, and of `fitting.py` for other servers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Any
 from ..generation.options import TEXT_SEED_STEP
 from ..length.budget import Budget
 from .client import Reply, read_answer
+from .continuing import Continuing
 from .fitting import Fitting, Messages
 from .writer import EndpointText, check_row, text_record
 
@@ -46,7 +47,7 @@ def repair(
     if not (model := model or received.get("model")):
         raise ValueError("the reply does not name its model; give `model`")
     calls = _Calls(client, model, asked[:-1], budget if vllm else None, options)
-    fitting = Fitting(asked[-1]["content"], budget, None, calls.ask)
+    fitting = (Continuing if vllm else Fitting)(asked[-1]["content"], budget, None, calls.ask)
     for one in read_answer(received).replies:
         fitting.add(one)
     fitting.run(lambda: calls.made < max_calls)
@@ -77,11 +78,9 @@ class _Calls:
         if options.get("seed") is not None:
             options["seed"] += TEXT_SEED_STEP * self.made  # the same seed would give the same reply again
         if self.budget is not None:
-            kept = next((one["content"] for one in messages if one["role"] == "assistant"), "")
             extra: dict[str, Any] = {"vllm_xargs": {"length": str(self.budget)}}
-            if kept:  # the model continues its own message, and is not asked to
-                messages = messages[:-1]
-                extra["vllm_xargs"]["length_prefix"] = kept
+            if messages[-1]["role"] == "assistant":
+                extra["vllm_xargs"]["length_prefix"] = messages[-1]["content"]
                 extra |= {"add_generation_prompt": False, "continue_final_message": True}
             options |= {"logprobs": True, "top_logprobs": 2, "extra_body": (options.get("extra_body") or {}) | extra}
         self.made += 1

@@ -12,15 +12,12 @@ import numpy as np
 from ..constraint.mask import UNLIMITED
 from ..engines.base import Engine, LengthInputs
 from ..length.budget import Budget, as_budget
-from ..length.meter import Meter, meter_of
+from ..length.meter import Meter, meter_of, most_tokens
 from .endings import EMPTY, Draft
 
 # The most tokens that the rows of a batch read together. They bound its KV cache: 46 KB a token for SmolLM2-135M in
 # float32, 1.5 GB in all.
 BATCH_TOKENS = 32_768
-# Upper estimate of the tokens per unit: a word has several pieces, a character up to four bytes, a grapheme several
-# characters. The hard budget ends nearly all rows long before this limit.
-_TOKENS_PER_UNIT = {"tokens": 1, "bytes": 1, "words": 8, "words-cjk": 8, "graphemes": 8}
 
 
 class Listener(Protocol):
@@ -140,7 +137,7 @@ class Requests:
                 f"and the model's window of {window} leaves {window - taken - 1}"
             )
         longest = budget.high if budget.high is not None else 2 * budget.low + 200
-        return int(min(_TOKENS_PER_UNIT.get(budget.unit, 4) * longest + 16, window - taken - 1))
+        return min(most_tokens(int(longest), budget.unit), window - taken - 1)
 
     def fewest_tokens(self, budget: Budget) -> int:
         """Return an estimate of the fewest tokens that reach the minimum, from the 95th percentile of token costs."""

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ..arrays import converter
+from ..length.meter import most_tokens
 from ..protocols import Tokenizer
 from .batch_budgets import BatchBudgets, BudgetedText
 from .request_budget import check_request, request_budget, request_prefix
@@ -180,6 +181,8 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
         limit = model.max_model_len - prompt_length
         if parameters.max_tokens is not None:
             limit = min(limit, parameters.max_tokens)
+        if budget.high is not None:
+            limit = min(limit, most_tokens(int(budget.high), budget.unit))
         return BudgetedText(budget, limit, tuple(sorted(ids, key=lambda id: (id != first, id))), output)
 
     def _prefix(self, text: BudgetedText, prefix: str, prompt: list[int]) -> list[int]:

@@ -258,3 +258,13 @@ def meter_of(tokenizer: Any, unit: str) -> Meter:
 def _meter(tokenizer: Any, unit: str, size: int) -> Meter:
     """Return the meter. `size` changes if tokens are added."""
     return Meter(tokenizer, unit)
+
+
+# Upper estimate of the tokens per unit: a word has several pieces, a character up to four bytes, a grapheme several
+# characters.
+_TOKENS_PER_UNIT = {"tokens": 1, "bytes": 1, "words": 8, "words-cjk": 8, "graphemes": 8}
+
+
+def most_tokens(length: int, unit: str) -> int:
+    """Return an upper estimate of the tokens of a text. It ends a text whose last word does not end."""
+    return _TOKENS_PER_UNIT.get(unit, 4) * length + 16

@@ -130,7 +130,7 @@ def serve_replicas(
             plan = Plan(make, place.device, max(1, threads() // count), list(keys), reports)
             try:
                 handle = _deploy(serve, plan, place, host, port)
-            except RuntimeError as error:
+            except (RuntimeError, ray.exceptions.RayError) as error:
                 raise failures[0] if failures else OSError(f"the replicas did not start: {error}") from error
             [models, *_] = handle.broadcast("models").results(timeout_s=_REPLY)
             stop.serving = True
@@ -144,6 +144,8 @@ def serve_replicas(
 
 def ray_serve() -> tuple[Any, Any]:
     """Return the modules `ray` and `ray.serve`; if they are not installed, raise an `ImportError` that says how."""
+    # Ray Serve kills its HTTP proxy if it is not ready in 5 s, which is too short on a busy machine. Read on import.
+    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
     try:
         ray = quiet_ray()
         from ray import serve
