@@ -88,7 +88,7 @@ def test_explain_writes_nothing(cli):
     assert code == 0
     assert out == (
         "at most 9 words: below the 5th percentile of what toy writes for such a source "
-        "(22 to 58 words, 40 texts measured)\n"
+        "(22 to 58 words, 40 texts measured); the shortest found is 20\n"
     )
     found = json.loads(cli(*args, "--json")[1])
     assert (found["texts"], found["usual"], found["share"]) == (40, [22, 58], 0)
