@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..generation.unconstrained import UnconstrainedWriter
-from ..shortening.shortener import Shortened
+from ..shortening.records import Shortened
 
 if TYPE_CHECKING:
     from ..generation.generator import Writer

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lengthwise.shortening.shortener import Shortened, Shortener
+from lengthwise.shortening.records import Shortened
+from lengthwise.shortening.shortener import Shortener
 
 
 @pytest.fixture(autouse=True)
