@@ -36,7 +36,7 @@ def commands() -> list[list[str]]:
         for name, child in getattr(command, "commands", {}).items():
             visit(child, [*path, name])
 
-    visit(typer.main.get_command(app), [])
+    visit(typer.main.get_command(app()), [])
     return found
 
 

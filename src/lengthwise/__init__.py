@@ -29,7 +29,10 @@ _NAMES = {
     "endpoints.load": ["load"],
     "endpoints.repair": ["repair"],
     "generation.generator": ["Writer", "Written"],
-    "shortening.shortener": ["Shortened", "Shortener", "shorten"],
+    "shortening.endpoint": ["EndpointShortener"],
+    "shortening.records": ["Shortened"],
+    "shortening.shortener": ["Shortener", "shorten"],
+    "translation.endpoint": ["EndpointTranslator"],
     "translation.records": ["Translation"],
     "translation.translator": ["Translator"],
 }
@@ -56,7 +59,10 @@ if TYPE_CHECKING:
     from .length.budget import Budget, about, at_least, at_most, between, exactly, ratio
     from .length.units import UNITS, measure
     from .models.checkpoint import save
-    from .shortening.shortener import Shortened, Shortener, shorten
+    from .shortening.endpoint import EndpointShortener
+    from .shortening.records import Shortened
+    from .shortening.shortener import Shortener, shorten
+    from .translation.endpoint import EndpointTranslator
     from .translation.records import Translation
     from .translation.translator import Translator
 

@@ -165,4 +165,15 @@ def test_starts_without_slow_imports():
     done = subprocess.run(run, capture_output=True, text=True)
     imported = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
     assert (done.returncode, "lengthwise.formats.check" in imported) == (0, True)
-    assert not imported & {"torch", "transformers", "numpy", "rich", "yaml", "xml", "lengthwise.formats.xliff"}
+    assert not imported & {
+        "torch",
+        "transformers",
+        "numpy",
+        "rich",
+        "yaml",
+        "xml",
+        "regex",
+        "wcwidth",
+        "lengthwise.cli.write",
+        "lengthwise.formats.xliff",
+    }

@@ -76,9 +76,9 @@ def test_bad_usage(cli, args, message):
 
 
 def test_other_commands_need_a_model_that_runs_here(cli):
-    code, _, err = cli("shorten", "A long text.", "--length", 5, "--model", "openai:m@http://localhost:1/v1")
+    code, _, err = cli("serve", "--model", "openai:m@http://localhost:1/v1")
     assert code == 2
-    assert "only `lengthwise write`" in err
+    assert "only write, translate and shorten can use a model behind an API" in err
 
 
 def test_explain_writes_nothing(cli):
@@ -88,7 +88,7 @@ def test_explain_writes_nothing(cli):
     assert code == 0
     assert out == (
         "at most 9 words: below the 5th percentile of what toy writes for such a source "
-        "(22 to 58 words, 40 texts measured)\n"
+        "(22 to 58 words, 40 texts measured); the shortest found is 20\n"
     )
     found = json.loads(cli(*args, "--json")[1])
     assert (found["texts"], found["usual"], found["share"]) == (40, [22, 58], 0)

@@ -6,8 +6,7 @@ import pytest
 
 import lengthwise
 from endpoint_server import KEY, Raw, chat, serving
-from lengthwise.endpoints import client
-from lengthwise.endpoints import writer as writer_module
+from lengthwise.endpoints import calls, client
 
 ROWS = [f"Describe number {n}." for n in range(6)]
 
@@ -17,7 +16,7 @@ def no_waiting(monkeypatch):
     """Retries happen at once; the seconds that were waited are recorded."""
     waited = []
     monkeypatch.setattr(client, "BACKOFF", 0.5)
-    monkeypatch.setattr(writer_module.time, "sleep", waited.append)
+    monkeypatch.setattr(calls.time, "sleep", waited.append)
     monkeypatch.setenv("LENGTHWISE_API_KEY", KEY)
     return waited
 
@@ -135,7 +134,7 @@ def test_retries_are_bounded_and_counted(header, no_waiting):
     [one], server = write(lambda body, number: Raw(503, b"down", **header))
     assert no_waiting == [0.5, 1.0]
     assert "503" in one.error
-    assert one.calls == len(server.requests) == writer_module.RETRIES
+    assert one.calls == len(server.requests) == calls.RETRIES
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])

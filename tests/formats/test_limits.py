@@ -78,6 +78,7 @@ from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
         ("Title of the search page, max 30 characters", 30, "chars", "max 30 characters"),
         ("File name (max 8 characters)", 8, "chars", "max 8 characters"),
         ('See "Save". At most 20 characters', 20, "chars", "At most 20 characters"),
+        ("v1.5: 20 chars max", 20, "chars", "20 chars max"),
         ("You have 3 new files\nMax 20 characters", 20, "chars", "Max 20 characters"),
     ],
 )
@@ -160,6 +161,12 @@ def test_a_condition_ends_with_its_line(first, end):
         "Maximum length: 12 months",
         "Length limit: 2 to 3 rows",
         "Length limit: 2 or 3 rows",
+        # parts of numbers
+        "1.5 words max",
+        "1,5 words or less",
+        "2-2.5 words max",
+        "1 500 characters max",
+        "1’500 characters max",
     ],
 )
 def test_these_are_no_limits(comment):

@@ -70,7 +70,9 @@ def test_sources_of_other_lengths_do_not_count(measured):
 def test_the_lengths_of_answers_do_not_depend_on_the_prompt():
     add("toy", "write", "free", [("a prompt", text(100 + n)) for n in range(40)])
     found = verdict("at most 50 chars", "another and much longer prompt " * 9, "write")
-    assert (found.texts, found.usual, found.shortest) == (40, (102, 138), None)
+    assert (found.texts, found.usual, found.shortest) == (40, (102, 138), 100)
+    add("toy", "write", "shortest", [("a prompt", text(12))])
+    assert str(verdict("at most 9 chars", "a prompt", "write")).endswith("; the shortest found is 12")
 
 
 def test_units_that_were_not_measured_are_named(measured):
@@ -91,7 +93,7 @@ def test_lengths_ship_with_smollm2(task, budget, source):
     found = explain("smollm2", task, Budget.parse(budget), source)
     assert ("below the 5th percentile" if task == "write" else "this budget is below that") in str(found)
     assert found.texts == 60 if task == "write" else found.texts >= 20
-    assert (found.shortest is None) == (task == "write")
+    assert found.shortest <= found.usual[0]
 
 
 def test_shorter_texts_are_compared_with_the_shortest():

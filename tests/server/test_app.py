@@ -17,7 +17,7 @@ from lengthwise import measure
 from lengthwise.server import writing
 from lengthwise.server.app import make_app
 from lengthwise.server.openai_shapes import ChatRequest, CompletionRequest
-from lengthwise.shortening.shortener import Shortened
+from lengthwise.shortening.records import Shortened
 from lengthwise.translation import Translation
 
 TEXT = "The dog is quick. It jumps over the fox. The day was cold."

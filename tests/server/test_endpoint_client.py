@@ -4,7 +4,10 @@ import pytest
 
 from lengthwise.endpoints.client import Endpoint, EndpointError
 from lengthwise.endpoints.writer import EndpointWriter
+from lengthwise.shortening.endpoint import EndpointShortener
+from lengthwise.translation.endpoint import EndpointTranslator
 
+KEPT = "Keep {name} as in the text. Write only the text."
 HELLO = [{"role": "user", "content": "The dog is quick."}]
 
 
@@ -41,3 +44,15 @@ def test_a_text_within_a_length(endpoint):
     assert one.error is None
     assert "The dog is quick." in one.text  # the model says all that it was asked, the plan included
     assert (one.fits, one.calls) == (True, 1)
+
+
+def test_a_translation_of_any_length(endpoint):
+    """The model says all that it was asked, in several lines; of a text in one line, the first line is taken."""
+    [one] = EndpointTranslator(EndpointWriter(endpoint(), max_calls=2), "en", "it").translate("The dog is {name}.")
+    assert (one.error, one.calls, one.text) == (None, 1, "Translate this text from English to Italian. " + KEPT)
+
+
+def test_a_shorter_text_that_is_not_found(endpoint):
+    [one] = EndpointShortener(EndpointWriter(endpoint(), max_calls=3)).shorten("The dog is quick.", "at most 5 chars")
+    assert (one.error, one.fits, one.calls) == (None, False, 3)
+    assert one.length == len(one.text) > 5

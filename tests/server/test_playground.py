@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lengthwise.length.units import UNITS
-from lengthwise.shortening.shortener import Shortened
+from lengthwise.shortening.records import Shortened
 
 sync = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -1,7 +1,7 @@
 """The command line: parse, call, print.
 
-Each command is a function in a file of the same name. Commands import torch and transformers only where they need
-them, because these imports take seconds.
+Each command is a function in a file of the same name. Only the command that runs is imported, and commands import torch
+and transformers only where they need them, because these imports take seconds.
 Exit codes: 0 all fits, 1 `check` found a text outside its limit, 2 bad usage, 3 some text does not fit or could not be
 written, 130 Ctrl-C, 141 closed pipe.
 """
@@ -10,33 +10,20 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from ..errors import ModelNotFound, without_torch
 from ..version import __version__
-from . import (
-    bench,
-    check,
-    contrast,
-    data,
-    demo,
-    evaluate,
-    export,
-    measure,
-    models,
-    score,
-    serve,
-    shorten,
-    train,
-    translate,
-    write,
-)
 from .options import flag
 from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_message, usage_message
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+COMMANDS = (
+    *("write", "translate", "shorten", "check", "serve", "demo", "measure", "models"),
+    *("export", "train", "evaluate", "score", "contrast", "bench", "data"),
+)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -44,10 +31,11 @@ def main(args: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # the default depends on the locale
+    given = list(sys.argv[1:] if args is None else args)
     try:
         # Not `app()`, which prints errors in several lines and handles interrupts and closed pipes itself.
-        command = typer.main.get_command(app)
-        with command.make_context("lengthwise", list(sys.argv[1:] if args is None else args)) as context:
+        command = typer.main.get_command(app(given[:1] if given[:1] and given[0] in COMMANDS else COMMANDS))
+        with command.make_context("lengthwise", given) as context:
             command.invoke(context)
         sys.stdout.flush()  # raises BrokenPipeError here, where it is handled
     except typer.Exit as end:
@@ -78,7 +66,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def lengthwise(
     context: typer.Context,
     version: Annotated[bool, flag("--version", "Show the version.", callback=_show_version, is_eager=True)] = False,
@@ -96,10 +83,14 @@ def lengthwise(
         print(context.get_help())
 
 
-COMMANDS = (
-    *(write, translate, shorten, check, serve, demo, measure, models),
-    *(export, train, evaluate, score, contrast, bench),
-)
-for module in COMMANDS:
-    app.command()(getattr(module, module.__name__.rpartition(".")[2]))  # the function of the same name
-app.add_typer(data.app, name="data")
+def app(names: Sequence[str] = COMMANDS) -> typer.Typer:
+    """Return the program with the commands of these names."""
+    found = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    found.callback(invoke_without_command=True)(lengthwise)
+    for name in names:
+        module = import_module(f".{name}", __name__)
+        if name == "data":
+            found.add_typer(module.app, name=name)
+        else:
+            found.command()(getattr(module, name))  # the function of the same name
+    return found

@@ -49,7 +49,7 @@ def prepare(name: str, device: str | None, *, dtype: str | None = None, engine: 
     from ..generation.load import ENGINES, default_engine
 
     if is_endpoint(name):
-        raise UsageError(f"only `lengthwise write` can use a model behind an API; got --model {name}")
+        raise UsageError(f"only write, translate and shorten can use a model behind an API; got --model {name}")
     if dtype not in (None, *options.DTYPES):
         raise UsageError(f"--dtype must be {' or '.join(options.DTYPES)}; got {dtype!r}")
     engine = engine or default_engine(name, device, **({"dtype": dtype} if dtype else {}))
@@ -74,6 +74,14 @@ def load_endpoint(name: str, max_calls: int | None) -> "EndpointWriter":
     from ..endpoints.writer import MAX_CALLS, EndpointWriter
 
     return EndpointWriter(Endpoint.named(name), max_calls=max_calls or MAX_CALLS)
+
+
+def check_options(remote: bool, local_only: dict[str, Any], remote_only: dict[str, Any]) -> None:
+    """Raise if an option is given that the kind of model does not have."""
+    for name, value in (local_only if remote else remote_only).items():
+        if value:
+            kind = "runs here" if remote else "is behind an API (--model openai:NAME@URL)"
+            raise UsageError(f"{name} is for a model that {kind}")
 
 
 def folder(name: str) -> Path:

@@ -26,6 +26,7 @@ def integer(help: str, minimum: int = 1) -> Any:
 
 MODEL_HELP = "A name from `lengthwise models`, a folder or a hub id."
 WRITER_HELP = "A name from `lengthwise models`, a folder, a GGUF file or a hub id."
+ENDPOINT_HELP = "Behind an API: openai:NAME@URL."
 DTYPES = ("float32", "bfloat16", "float16")
 
 Json = Annotated[bool, flag("--json", "Print JSON.")]
@@ -50,6 +51,7 @@ InPlace = Annotated[bool, flag("--in-place", "String files: write to FILE itself
 Encoding = Annotated[str, option("The encoding of string files that are not UTF-8 and do not name one.", "NAME")]
 Beams = Annotated[int, integer("Beam size.")]
 Explain = Annotated[bool, flag("--explain", "Only say where the length lies among the model's usual ones.")]
+MaxCalls = Annotated[int | None, integer("Calls of an API for one text at most. [default: 8]")]
 Candidates = Annotated[int, integer("Generate N candidates and keep the best one.")]
 Seed = Annotated[int, integer("Seed for sampling.", 0)]
 System = Annotated[str | None, option("System prompt: instructions before the prompt.")]

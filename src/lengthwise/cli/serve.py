@@ -102,6 +102,9 @@ def _service(
     device: str | None,
 ) -> "Service":
     """Return the models, loaded; `translators`: their target languages and names."""
+    from ..server.heap import return_freed_memory
+
+    return_freed_memory()
     writer = load(model, device, engine=engine)
     loaded = {(source, target): load(name, device, fitted=True, engine=None) for target, name in translators}
 

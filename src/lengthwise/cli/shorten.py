@@ -10,16 +10,19 @@ import typer
 
 from . import bulk, localise, options, terminal
 from .input_lines import FileLines, StdinLines, WholeFiles
-from .loading import load
+from .loading import check_options, load, load_endpoint
 from .options import argument, flag, integer, option
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
     from ..localisation.plan import Task
-    from ..shortening.shortener import Shortened, Shortener
+    from ..shortening.endpoint import EndpointShortener
+    from ..shortening.records import Shortened
+    from ..shortening.shortener import Shortener
     from ..translation.line_input import InputLine, LineParser
 
+    _Shortener = Shortener | EndpointShortener
     # From batches of lines to each batch with its shortened texts.
     _Shorten = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Shortened]]]]
 
@@ -40,7 +43,9 @@ def shorten(
     whole: Annotated[
         bool, flag("--whole", "A file is one text, such as an article; of a folder, each .txt and .md file.")
     ] = False,
-    model: Annotated[str, option(f"{options.MODEL_HELP} [default: shorten, and headlines for --as headline]")] = "",
+    model: Annotated[
+        str, option(f"{options.MODEL_HELP} {options.ENDPOINT_HELP} [default: shorten, headlines for --as headline]")
+    ] = "",
     out: Annotated[Path | None, option("String files: the file to write.", "FILE")] = None,
     in_place: options.InPlace = False,
     source: Annotated[
@@ -57,6 +62,7 @@ def shorten(
     workers: options.Workers = None,
     journal: options.Journal = None,
     explain: options.Explain = False,
+    max_calls: options.MaxCalls = None,
     as_json: options.Json = False,
 ) -> None:
     """Say the same in less room.
@@ -77,11 +83,13 @@ def shorten(
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
     of lengthwise.toml, or --length. It goes to OUT, or with --in-place to FILE itself. Subtitles have the limits of
     --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml.
+    A model behind an API rewrites texts: it is asked, measured and asked again for the part that does not fit.
     With --explain, nothing is shortened: for each length, one sentence compares it with the shortest texts the model
     has found for such sources.
     Exit code 3: a text does not fit, is not complete, lost a placeholder, or could not be shortened; the shortest one
     found is printed.
     """
+    from ..endpoints.client import is_endpoint
     from ..shortening.forms import FORMS, LANGUAGE_MODEL
 
     if form not in FORMS:
@@ -111,6 +119,11 @@ def shorten(
     if explain:
         _explain(text, file is None and text != "-" and not strings, parsers, model or LANGUAGE_MODEL, as_json)
         return
+    check_options(
+        is_endpoint(model),
+        {"--faithful": faithful, "--device": device, "--engine": engine},
+        {"--max-calls": max_calls},
+    )
     in_lines = (text == "-" or file is not None or whole) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
@@ -123,19 +136,20 @@ def shorten(
         if style or source:
             need_subtitles(found, "--preset, --cps, --line, --lines and --from")
         task = Task(None, source or "en", localise.length_rule(parsers[0].budget), localise.file_rules(), style)
-        _shorten_files(_shortener(model, form, device, engine), found, task, settings, encoding, as_json)
+        _shorten_files(_shortener(model, form, device, engine, max_calls), found, task, settings, encoding, as_json)
         return
     articles = WholeFiles(text) if whole else None
     if articles and not articles.files:
         raise terminal.UsageError(f"the folder {text!r} has no .txt and no .md file")
     stdin = StdinLines() if text == "-" and not whole else None  # stdin is read while the model loads
     if cluster:
-        from ..shortening.shortener import Shortened
+        from ..shortening.records import Shortened
 
         make = partial(_line_shortener, model=model, **settings)
         shortened: _Shorten = partial(cluster.run, make, size=BATCH_SIZE * len(parsers), kind=Shortened)
     else:
-        shortened = partial(bulk.in_turn, _line_shortener(device, model=model, engine=engine, **settings))
+        make_here = partial(_line_shortener, model=model, engine=engine, max_calls=max_calls)
+        shortened = partial(bulk.in_turn, make_here(device, **settings))
     printer = _Printer(as_json)
     if given := articles or (FileLines(file) if file else stdin):
         with terminal.report_interrupt(lambda: given.progress(printer.done // len(parsers), "shortened")):
@@ -171,24 +185,31 @@ def _explain(text: str, is_text: bool, parsers: "list[LineParser]", model: str, 
         terminal.print_explanation(model, "shorten", budget, text, as_json)
 
 
-def _shortener(model: str, form: str, device: str | None, engine: str | None) -> "Shortener":
+def _shortener(model: str, form: str, device: str | None, engine: str | None, max_calls: int | None) -> "_Shortener":
+    from ..endpoints.client import is_endpoint
     from ..shortening.shortener import load_shortener
 
+    if is_endpoint(model):
+        from ..shortening.endpoint import EndpointShortener
+
+        return EndpointShortener(load_endpoint(model, max_calls))
     return load_shortener(model, form, load=partial(load, engine=engine), device=device)
 
 
 def _line_shortener(
-    device: str | None, *, model: str, engine: str | None, **settings: Any
+    device: str | None, *, model: str, engine: str | None, max_calls: int | None = None, **settings: Any
 ) -> "bulk.Work[InputLine, Shortened]":
     """Load the models and return what shortens a batch of lines with them."""
-    return partial(_shorten_batch, _shortener(model, settings["form"], device, engine), settings)
+    return partial(_shorten_batch, _shortener(model, settings["form"], device, engine, max_calls), settings)
 
 
-def _shorten_batch(shortener: "Shortener", settings: dict[str, Any], lines: "Sequence[InputLine]") -> "list[Shortened]":
+def _shorten_batch(
+    shortener: "_Shortener", settings: dict[str, Any], lines: "Sequence[InputLine]"
+) -> "list[Shortened]":
     """Return a result for each line; an empty line, and a header, stays as it is."""
     from dataclasses import replace
 
-    from ..shortening.shortener import Shortened
+    from ..shortening.records import Shortened
 
     results = []
     for line in lines:
@@ -222,7 +243,7 @@ class _Printer:
 
 
 def _shorten_files(
-    shortener: "Shortener",
+    shortener: "_Shortener",
     found: "list[localise.Pair]",
     task: "Task",
     settings: dict[str, Any],

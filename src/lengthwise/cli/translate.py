@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
 
 from . import bulk, localise, options, terminal
 from .input_lines import FileLines, StdinLines
-from .loading import folder, load
+from .loading import check_options, folder, load, load_endpoint
 from .options import argument, flag, integer, option
 from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
 from .translate_document import check_document, translate_document
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from ..length.budget import Budget
     from ..localisation.plan import Task
     from ..translation import Translation, Translator
+    from ..translation.endpoint import EndpointTranslator
     from ..translation.line_input import InputLine, LineParser
 
+    _Translator = Translator | EndpointTranslator
     # From batches of lines to each batch with its translations.
     _Translate = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Translation]]]]
 
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
+BEAMS = 5
 BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
 _FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
@@ -42,10 +45,12 @@ def translate(
     length: Annotated[str, option("'1.0x' the length of the source, 'at most 42 chars', ... [default: no limit]")] = "",
     unit: Annotated[str, option("Read a bare number N as 'at most N' of this unit.", "UNIT")] = "",
     min_limit: Annotated[int, integer("A ratio such as 1.0x gives a limit of at least N units.", 0)] = 0,
-    model: Annotated[str, option(f"{options.MODEL_HELP} [default: FROM-TO, such as en-it]")] = "",
+    model: Annotated[
+        str, option(f"{options.MODEL_HELP} {options.ENDPOINT_HELP} [default: FROM-TO, such as en-it]")
+    ] = "",
     no_control: Annotated[bool, flag("--no-control", "Use the translator without length control.")] = False,
     candidates: Annotated[int, integer("Search for N candidates; the JSON lists them.")] = 1,
-    beams: options.Beams = 5,
+    beams: options.Beams = BEAMS,
     reverse: Annotated[str, option("Target-to-source model, to rank translations that fit.", "MODEL")] = "",
     document: Annotated[Path | None, option("Translate this text or Markdown file as a whole.", "FILE")] = None,
     per_sentence: Annotated[bool, flag("--per-sentence", "--length is for each sentence of the document.")] = False,
@@ -70,6 +75,7 @@ def translate(
     workers: options.Workers = None,
     journal: options.Journal = None,
     explain: options.Explain = False,
+    max_calls: options.MaxCalls = None,
     as_json: options.Json = False,
 ) -> None:
     """Translate within a length.
@@ -86,6 +92,8 @@ def translate(
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length" or "limit"; --length applies to lines without one.
     If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
+    A model behind an API is asked, measured and asked again for the part that does not fit; its key is read from
+    LENGTHWISE_API_KEY or, without @URL, OPENAI_API_KEY.
     A --document, or a FILE that ends in .md, has paragraphs; --length applies to all of it, or with --per-sentence to
     each sentence. Code, addresses and markup of Markdown are copied. --context needs a model that was trained on
     documents. With --out, the document goes to OUT and the JSON of its sentences to stdout; the same command resumes an
@@ -101,6 +109,7 @@ def translate(
     Exit code 3: a line does not fit, is not complete, lost a placeholder, or could not be translated.
     """
     from ..atomic import partial_file, partial_path
+    from ..endpoints.client import is_endpoint
     from ..length.speech import with_language
     from ..models.registry import good_for
     from ..translation.line_input import LineParser
@@ -150,11 +159,24 @@ def translate(
         return
     if not model and (not strings or any(map(is_subtitle, found))) and (purpose := good_for(name)):
         terminal.print_message(f"{name} is for {purpose}")
+    check_options(
+        is_endpoint(name),
+        {"--no-control": no_control, "--beams": beams != BEAMS, "--reverse": reverse, "--document": document}
+        | {"--device": device, "--engine": engine},
+        {"--max-calls": max_calls},
+    )
     in_lines = (text == "-" or file is not None) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
     asked: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
-    asked |= {"name": name, "reverse": reverse, "fitted": not no_control, "source": source, "target": to}
+    asked |= {
+        "name": name,
+        "max_calls": max_calls,
+        "reverse": reverse,
+        "fitted": not no_control,
+        "source": source,
+        "target": to,
+    }
     if cluster:
         from ..translation import Translation
 
@@ -170,7 +192,9 @@ def translate(
             _translate_files(translator, found, task, encoding, as_json)
             return
         if document:
-            translate_document(translator, document, parser.budget, out, per_sentence, context, as_json)
+            translate_document(
+                cast("Translator", translator), document, parser.budget, out, per_sentence, context, as_json
+            )
             return
         translated = partial(bulk.in_turn, partial(_translate_batch, translator))
     with partial_file(out) if out else nullcontext(sys.stdout) as stream:
@@ -204,15 +228,29 @@ def _line_translator(device: str | None, **asked: Any) -> "bulk.Work[InputLine, 
     return partial(_translate_batch, _translator(device, **asked))
 
 
-def _translate_batch(translator: "Translator", lines: "Sequence[InputLine]") -> "list[Translation]":
+def _translate_batch(translator: "_Translator", lines: "Sequence[InputLine]") -> "list[Translation]":
     from ..translation.line_input import translate_lines
 
     return list(translate_lines(translator, lines))
 
 
 def _translator(
-    device: str | None, *, name: str, reverse: str, engine: str | None, fitted: bool, **options: Any
-) -> "Translator":
+    device: str | None,
+    *,
+    name: str,
+    max_calls: int | None,
+    reverse: str,
+    engine: str | None,
+    fitted: bool,
+    **options: Any,
+) -> "_Translator":
+    from ..endpoints.client import is_endpoint
+
+    if is_endpoint(name):
+        from ..translation.endpoint import EndpointTranslator
+
+        del options["beams"]
+        return EndpointTranslator(load_endpoint(name, max_calls), **options)
     if not fitted:
         folder(name)  # raises if there is no such model
         from ..models.description import base_name, has_controls
@@ -298,7 +336,7 @@ def _translate_lines(
 
 
 def _translate_files(
-    translator: "Translator",
+    translator: "_Translator",
     found: "list[localise.Pair]",
     task: "Task",
     encoding: str,

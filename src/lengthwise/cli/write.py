@@ -13,8 +13,8 @@ import typer
 from ..generation.options import is_sampling
 from . import bulk, options, terminal
 from .input_lines import StdinLines
-from .loading import load, load_endpoint
-from .options import argument, integer, option
+from .loading import check_options, load, load_endpoint
+from .options import argument, option
 
 if TYPE_CHECKING:
     from ..endpoints.writer import EndpointWriter
@@ -28,7 +28,7 @@ Row = tuple[int, str, str | None]  # the number of a line, its prompt, and the r
 def write(
     prompt: Annotated[str, argument("The prompt; - reads prompts from stdin, one per line.")],
     length: Annotated[str, option("Required: 'at most 280 chars', '40-60 words', 'exactly 50 words', ...")] = "",
-    model: Annotated[str, option(f"{options.WRITER_HELP} Behind an API: openai:NAME@URL.")] = "smollm2",
+    model: Annotated[str, option(f"{options.WRITER_HELP} {options.ENDPOINT_HELP}")] = "smollm2",
     candidates: options.Candidates = 1,
     temperature: Annotated[float | None, option("Sampling temperature; 0 decodes greedily.", "T", min=0)] = None,
     seed: options.Seed = 0,
@@ -38,7 +38,7 @@ def write(
     device: options.Device = None,
     dtype: options.Dtype = None,
     explain: options.Explain = False,
-    max_calls: Annotated[int | None, integer("Calls of an API for one text at most. [default: 8]")] = None,
+    max_calls: options.MaxCalls = None,
     ray_address: options.RayAddress = None,
     workers: options.Workers = None,
     journal: options.Journal = None,
@@ -79,7 +79,7 @@ def write(
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}
     remote = is_endpoint(model)
-    _check_options(
+    check_options(
         remote,
         {"--beams": beams > 1, "--device": device, "--dtype": dtype, "--engine": engine},
         {"--max-calls": max_calls},
@@ -111,14 +111,6 @@ def write(
             all_fit = _write_lines(lines, size, partial(bulk.in_turn, partial(_write_batch, call, seed)))
     if not all_fit:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
-
-
-def _check_options(remote: bool, local_only: dict[str, Any], remote_only: dict[str, Any]) -> None:
-    """Raise if an option is given that the kind of model does not have."""
-    for name, value in (local_only if remote else remote_only).items():
-        if value:
-            kind = "runs here" if remote else "is behind an API (--model openai:NAME@URL)"
-            raise terminal.UsageError(f"{name} is for a model that {kind}")
 
 
 def _warn_of_window(writer: "Writer", budget: "Budget") -> None:

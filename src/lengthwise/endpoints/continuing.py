@@ -10,8 +10,9 @@ from typing import Any
 
 from ..length.blocks import block_ends, breaks_off, in_code
 from ..length.sentences import finished, finished_ends
+from .calls import Messages
 from .client import Reply
-from .fitting import ENDINGS, MIN_END, Fitting, Found, Messages, bare
+from .fitting import ENDINGS, MIN_END, Fitting, Found, bare
 
 ROUNDS = ((10, 4), (16, 6), (40, 8))  # words before the target that are written again, and samples
 _WORD_END = re.compile(r"(?<=\S)(?=\s)|(?<=[\u3040-\u30ff\u3400-\u9fff])(?=\w)")

@@ -18,6 +18,7 @@ from ..generation.endings import Ending
 from ..length.budget import Budget
 from ..length.sentences import finished, finished_ends
 from ..length.units import unit_named
+from .calls import Ask, Messages
 from .client import Reply
 
 ENDINGS = 4  # replies of a call for another end: the prompt is paid once, and the ends are short
@@ -26,20 +27,17 @@ MIN_END = 8  # words: the shortest end that is asked for
 SENTENCE = 15  # words
 MARGIN = 0.85  # of a maximum is asked for: models count badly
 CHARS_PER_WORD, CHARS_PER_CJK_WORD = 6.0, 2.0  # with a space
-_UNIT_NAMES = {"chars": "characters", "chars-nospace": "characters without spaces", "cells": "columns"}
-_UNIT_NAMES |= {"graphemes": "characters", "tweet": "characters", "bytes": "bytes", "words": "words"}
-_UNIT_NAMES |= {"words-cjk": "words"}
+UNIT_NAMES = {"chars": "characters", "chars-nospace": "characters without spaces", "cells": "columns"}
+UNIT_NAMES |= {"graphemes": "characters", "tweet": "characters", "bytes": "bytes", "words": "words"}
+UNIT_NAMES |= {"words-cjk": "words"}
 _PREAMBLE = re.compile(
     r"\A(?:sure|certainly|of course|okay|ok|here(?:'s| is| are))\b"
-    r"[^\n]{0,80}\b(?:words?|characters|sentences?|text|answer|response|version|ending|continuation)\b[^\n]{0,80}:\s*\n+",
+    r"[^\n]{0,80}\b(?:words?|characters|sentences?|text|answer|response|version|translation|ending|continuation)\b[^\n]{0,80}:\s*\n+",
     re.IGNORECASE,
 )
 _COUNT = re.compile(r"\s*[(\[](?:word count:? *|length:? *)?\d+ (?:words?|characters?|chars?)[)\]]\s*\Z", re.IGNORECASE)
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”')
-
-Messages = list[dict[str, str]]
-Ask = Callable[[Messages, int, int | None], list[Reply]]  # (messages, replies, max_tokens) -> replies
 
 
 @dataclass(frozen=True)
@@ -64,8 +62,7 @@ class Fitting:
     def __init__(self, prompt: str, budget: Budget, system: str | None, ask: Ask, candidates: int = 1) -> None:
         self.prompt, self.budget, self.system, self.ask, self.candidates = prompt, budget, system, ask, candidates
         self.unit = unit_named(budget.unit)
-        in_chars = CHARS_PER_CJK_WORD if _CJK.search(prompt) else CHARS_PER_WORD
-        self.per_word = 1.0 if budget.unit in ("words", "words-cjk") else in_chars  # units
+        self.per_word = per_word(budget.unit, prompt)
         self.found: list[Found] = []
         self.drafts: list[Found] = []
         self.beginnings: dict[str, str] = {"": ""}  # finished beginnings, each with the white space after it
@@ -187,7 +184,7 @@ class Fitting:
         words = max(1, round(aim / self.per_word))
         sentences = max(1, round(words / SENTENCE))
         counted = f"{sentences} sentence{'s' * (sentences > 1)}"
-        unit = _UNIT_NAMES[self.budget.unit]
+        unit = UNIT_NAMES[self.budget.unit]
         exact = "exactly" if self.budget.low == self.budget.high else "about"
         in_words = "" if unit == "words" else f", that is about {words} words"
         limit = str(self.budget).replace(self.budget.unit, unit).replace("~", "about ")
@@ -206,6 +203,13 @@ class Fitting:
             {"role": "assistant", "content": kept},
             {"role": "user", "content": ask},
         ]
+
+
+def per_word(unit: str, text: str) -> float:
+    """Return how many units a word has, in the script of `text`."""
+    if unit in ("words", "words-cjk"):
+        return 1.0
+    return CHARS_PER_CJK_WORD if _CJK.search(text) else CHARS_PER_WORD
 
 
 def bare(reply: str) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 from ..generation.options import TEXT_SEED_STEP
 from ..length.budget import Budget
+from .calls import Messages
 from .client import Reply, read_answer
 from .continuing import Continuing
-from .fitting import Fitting, Messages
+from .fitting import Fitting
 from .writer import EndpointText, check_row, text_record
 
 MAX_CALLS = 4

@@ -3,24 +3,19 @@
 An error in one row does not affect the others, unless it would be the same for all: a refused key, an unknown model.
 """
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from functools import partial
 from typing import Any
 
 from ..generation.generator import Written
-from ..generation.options import TEXT_SEED_STEP
 from ..length.budget import Budget, as_budget, with_budgets
-from .client import Answer, Endpoint, EndpointError, Reply
-from .fitting import Fitting, Found, Messages
+from .calls import Ask, S, Searched, search_all
+from .client import Endpoint
+from .fitting import Fitting, Found
 
 MAX_CALLS = 8  # of one text
 CONCURRENCY = 8  # texts at once
-MAX_WAIT = 60.0  # seconds: what Retry-After may ask for
-RETRIES = 3  # failed calls in a row, before a text is given up
 _RESERVED = ("model", "messages", "n", "stream", "max_tokens", "max_completion_tokens", "num_beams")
 
 
@@ -76,44 +71,30 @@ class EndpointWriter:
         if taken := [name for name in _RESERVED if name in generation]:
             raise ValueError(f"{taken[0]} is set by the budget, or does not exist behind an API; it cannot be given")
         prompts, asked = with_budgets(texts, budgets)
-        broken: list[str] = []  # errors that are the same for all rows
 
-        def one(place: int) -> EndpointText:
-            calls = _Calls(
-                self.endpoint, self.max_calls, {**generation, "seed": None if seed is None else seed + place}
-            )
-            return self._write(prompts[place], asked[place], system, candidates, calls, broken)
+        def begin(text: str, budget: str | Budget, ask: Ask) -> Fitting:
+            return Fitting(text, check_row(text, budget), system, ask, candidates)
 
-        results: dict[int, EndpointText] = {}
-        for place, written in _in_threads(one, len(prompts), self.concurrency):
-            results[place] = written
-            if progress:
-                progress(1)
-        return [results[place] for place in range(len(prompts))]
+        found = self.search(
+            [partial(begin, text, budget) for text, budget in zip(prompts, asked, strict=True)],
+            progress=progress,
+            seed=seed,
+            **generation,
+        )
+        return [self._text(one, budget) for one, budget in zip(found, asked, strict=True)]
 
-    def _write(
-        self, text: str, budget: str | Budget, system: str | None, candidates: int, calls: "_Calls", broken: list[str]
-    ) -> EndpointText:
+    def search(
+        self, begin: Sequence[Callable[[Ask], S]], progress: Callable[[int], None] | None = None, **options: Any
+    ) -> list[Searched[S]]:
+        """Run searches with this model, several at once; `options` go to the endpoint."""
+        limits = {"max_calls": self.max_calls, "concurrency": self.concurrency}
+        return search_all(self.endpoint, begin, **limits, options=options, progress=progress)
+
+    def _text(self, one: Searched[Fitting], budget: str | Budget) -> EndpointText:
+        if one.search is not None:
+            return text_record(one.search, self.name, one.calls, one.tokens, one.note)
         unit = budget.unit if isinstance(budget, Budget) else ""
-        note, error = None, None
-        fitting: Fitting | None = None
-        try:
-            known = check_row(text, budget)
-            unit, budget = known.unit, known
-            if broken:
-                raise EndpointError(broken[0])
-            fitting = Fitting(text, known, system, calls.ask, candidates)
-            fitting.run(lambda: calls.left > 0)
-        except EndpointError as fault:
-            note = str(fault)
-            if fault.fatal:
-                broken.append(note)
-        except (ValueError, TypeError) as fault:
-            error = str(fault)
-        if fitting is None:
-            error = error or note
-            return EndpointText("", 0, unit, str(budget), False, False, self.name, 0, calls=calls.made, error=error)
-        return text_record(fitting, self.name, calls.made, calls.tokens, note or error)
+        return EndpointText("", 0, unit, str(budget), False, False, self.name, 0, calls=one.calls, error=one.note)
 
 
 def text_record(fitting: Fitting, model: str, calls: int, tokens: int, note: str | None = None) -> EndpointText:
@@ -144,69 +125,3 @@ def check_row(text: str, budget: str | Budget) -> Budget:
 
 def _fields(found: Found) -> dict[str, Any]:
     return {name: getattr(found, name) for name in ("text", "length", "tokens", "fits", "complete")}
-
-
-class _Calls:
-    """The calls of one text: made, counted, and repeated where that can help."""
-
-    def __init__(self, endpoint: Endpoint, limit: int, options: dict[str, Any]) -> None:
-        self.endpoint, self.limit, self.options = endpoint, limit, options
-        self.made = self.tokens = 0
-
-    @property
-    def left(self) -> int:
-        return self.limit - self.made
-
-    def ask(self, messages: Messages, n: int, max_tokens: int | None) -> list[Reply]:
-        """Return the replies to `messages`. A failed call is repeated while calls are left."""
-        # Greedy replies are all equal. Each call has a seed of its own, or a repeated one would repeat its reply.
-        n = 1 if self.options.get("temperature") == 0 else n
-        options = self.options | {"n": n if n > 1 else None, "max_tokens": max_tokens}
-        failed = 0
-        while True:
-            if options["seed"] is not None:
-                options["seed"] = self.options["seed"] + TEXT_SEED_STEP * self.made
-            self.made += 1
-            try:
-                answer: Answer = self.endpoint.ask(messages, **options)
-            except EndpointError as error:
-                failed += not error.changed
-                if error.wait is None or error.wait > MAX_WAIT or not self.left or failed == RETRIES:
-                    raise
-                time.sleep(min(error.wait * 2 ** (failed - 1), MAX_WAIT))
-                continue
-            self.tokens += answer.tokens
-            return answer.replies
-
-
-def _in_threads(work: Callable[[int], EndpointText], count: int, threads: int) -> Iterator[tuple[int, EndpointText]]:
-    """Yield each number below `count` with its result, as soon as it is there.
-
-    Daemon threads, not a pool of `concurrent.futures`: after Ctrl-C that would wait for the calls that are under way.
-    """
-    places: SimpleQueue[int] = SimpleQueue()
-    done: SimpleQueue[tuple[int, EndpointText | BaseException]] = SimpleQueue()
-    for place in range(count):
-        places.put(place)
-
-    def run() -> None:
-        with suppress(Empty):
-            while True:
-                place = places.get_nowait()
-                try:
-                    done.put((place, work(place)))
-                except BaseException as error:  # raised in the caller's thread
-                    done.put((place, error))
-
-    for _ in range(min(threads, count)):
-        threading.Thread(target=run, daemon=True).start()
-    try:
-        for _ in range(count):
-            place, result = done.get()
-            if isinstance(result, BaseException):
-                raise result
-            yield place, result
-    finally:  # no further row begins
-        with suppress(Empty):
-            while True:
-                places.get_nowait()

@@ -100,8 +100,8 @@ class SlotCache(KVCache):
         """Make room for so many rows and tokens, or less room if a long row or many rows have left."""
         layers, slots, heads, capacity, size = self._slots.shape
         longest = max(tokens, int(self.used.max(initial=0)))
-        enough = rows <= slots <= 3 * (rows + _SPARE)
-        if enough and longest <= capacity <= 4 * (longest + _GROWTH):
+        enough = rows <= slots <= rows + 3 * _SPARE
+        if enough and longest <= capacity <= 2 * (longest + _GROWTH):
             return
         old, shape = self._slots, (layers, slots if enough else rows + _SPARE, heads, longest + _GROWTH, size)
         self._slots = np.zeros(shape, np.float32)  # pages that are not written take no memory

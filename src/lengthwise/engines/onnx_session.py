@@ -43,6 +43,7 @@ def _open(graph: Path) -> Any:
     # The search for buffers that can be reused takes as long as the rest of the start: its time grows with the square
     # of the nodes. Without it, steps are as fast and peak memory is the same.
     options.enable_mem_reuse = False
+    options.enable_mem_pattern = False  # it keeps a plan for each shape of the inputs, and a server has endlessly many
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # it slows down busy machines
     # Models that were converted on such a CPU have unsigned weights already. onnxruntime would change signed ones on
     # every x86 CPU, also on those with VNNI, where products of unsigned weights take more than twice as long.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..generation.unconstrained import UnconstrainedWriter
-from ..shortening.shortener import Shortened
+from ..shortening.records import Shortened
 
 if TYPE_CHECKING:
     from ..generation.generator import Writer
@@ -15,17 +15,24 @@ Pairs = list[tuple[str, str]]  # (source, text)
 SHORTEST = "at most 0.5x"  # a length that few translations reach, so that the shortest is searched for
 SHORT = "at most 0.6x"  # a length at which most shortened texts keep half of the information
 MIN_COVERAGE = 0.5  # of the source's information; a single word of it would be shorter, and of no use
+SHORT_ANSWERS = (10, 20, 40, 80)  # characters, one after the other: the first that gives a complete answer counts
 MAX_TOKENS = 512
 
 
-def answers(writer: "Writer", prompts: Sequence[str]) -> Pairs:
-    """Return the model's own answers to the prompts; of one that does not end within 512 tokens, as much.
+def answers(writer: "Writer", prompts: Sequence[str]) -> tuple[Pairs, Pairs]:
+    """Return the model's own answers to the prompts, and the shortest complete ones that are found.
 
-    Without the long ones, usual lengths would seem to be shorter than they are.
+    Of an answer that does not end within 512 tokens, as much is returned: without the long ones, usual lengths would
+    seem to be shorter than they are.
     """
     free = UnconstrainedWriter(writer, receives_length=False, token_limit=lambda request: MAX_TOKENS)
-    found = free.write(prompts, f"at most {MAX_TOKENS} tokens")
-    return [(prompt, one.text) for prompt, one in zip(prompts, found, strict=True) if not one.error]
+    own = free.write(prompts, f"at most {MAX_TOKENS} tokens")
+    left, shortest = list(prompts), []
+    for limit in SHORT_ANSWERS:
+        found = writer.write(left, f"at most {limit} chars") if left else []
+        shortest += [(prompt, one.text) for prompt, one in zip(left, found, strict=True) if one.complete]
+        left = [prompt for prompt, one in zip(left, found, strict=True) if not one.complete]
+    return [(prompt, one.text) for prompt, one in zip(prompts, own, strict=True) if not one.error], shortest
 
 
 def translations(translator: "Translator", sources: Sequence[str]) -> tuple[Pairs, Pairs]:

@@ -21,8 +21,8 @@ _NO_OTHER = rf"(?![ \t]*(?:%|[-–/][ \t]*\d)|(?:[ \t]+|-)?(?!{_GOES_ON})[^\W\d_
 _UNIT_OR_NONE = rf"(?:[ \t-]{{0,2}}(?:(?:ascii|latin|unicode|utf-?8) )?{_UNIT}|{_NO_OTHER})"
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _DIGITS = r"\d+(?:,\d{3})*"
-# Of "15-20" the second. A match takes all of a number: neither 1 of "1.5" nor 2 of "2-3".
-_NUMBER = rf"(?>(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}))(?![.,]?\d)"
+# Of "15-20" the second. A match takes all of a number: neither 1 nor 5 of "1.5", nor 2 of "2-3", nor 500 of "1 500".
+_NUMBER = rf"(?<!\d[.,'’\u00a0\u202f])(?<!\d[ ](?=\d{{3}}\b))(?>(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}))(?![.,]?\d)"
 _NUMBER_OR_WORD = rf"(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}|{'|'.join(_NUMBER_WORDS)})"
 _UNIT_NAMES = {"char": "chars", "lett": "chars", "colu": "cells", "col": "cells", "cols": "cells", "cell": "cells"}
 _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixels"}

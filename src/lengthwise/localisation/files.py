@@ -62,7 +62,7 @@ def translate_file(
 
     def ask(requests: list[Request]) -> list[Answer]:
         found = translator.translate([one.text for one in requests], [one.budget for one in requests])
-        return [Answer(one.text, one.complete, one.note, one.error) for one in found]
+        return _answers(found)
 
     return _localise(path, out, ask, translator.settings, task, encoding, progress)
 
@@ -83,10 +83,17 @@ def shorten_file(
     def ask(requests: list[Request]) -> list[Answer]:
         budgets = [one.budget for one in requests if one.budget is not None]
         found = shortener.shorten([one.text for one in requests], budgets, **given)
-        return [Answer(one.text, one.complete, one.note, one.error) for one in found]
+        return _answers(found)
 
     settings = {"model": shortener.model.name, "writer": shortener.writer.name, **given}
     return _localise(path, out, ask, settings, task, encoding, progress)
+
+
+def _answers(found: Sequence[Any]) -> list[Answer]:
+    """Return the results of a model as answers. If a model behind an API answers nothing, no file is written."""
+    if found and all(one.error and getattr(one, "calls", None) is not None for one in found):
+        raise ConnectionError(f"{found[0].error}; nothing is written, and the same command resumes")
+    return [Answer(one.text, one.complete, one.note, one.error) for one in found]
 
 
 def plan_file(file: StringFile, task: Task, out: Path, encoding: str | None = None) -> Plan:

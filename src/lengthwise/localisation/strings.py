@@ -72,7 +72,7 @@ def _finish(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: i
     notes = [f"{kept:,} translations that were there before were kept"] if kept else []
     reported = [one for one, draft in zip(new, best, strict=True) if draft.requests or one.is_new]
     edits = [*new_file.edits, *_states(file, task, new)]
-    if task.target and (reported or kept):
+    if task.target and (kept or any(not one.built.error for one in reported)):
         edits += file.format.label(file.document, task.source, task.target)
     return Outcome(new_file.texts, [one.row() for one in reported], edits, [*notes, *strings.notes])
 

@@ -67,7 +67,7 @@ def explain(model: str, task: Task, budget: Budget, source: str) -> Verdict:
     length = measure(source, budget.unit) if task != "write" else None
     # A shortener without a budget changes nothing, so its usual lengths are the shortest that were found.
     free = _lengths(rows["shortest" if task == "shorten" else "free"][budget.unit], length)
-    shortest = min(_lengths(rows["shortest"][budget.unit], length), default=None)
+    shortest = min([*_lengths(rows["shortest"][budget.unit], length), *free], default=None)
     if len(free) < FEWEST:
         verdict = f"{len(free)} texts of {model} for such a source were measured, too few to say; see `data lengths`"
         return Verdict(str(budget), model, budget.unit, len(free), shortest=shortest, verdict=verdict)

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 import regex
 
 from ..length.addresses import WINDOWS_PATH
+from ..translation.placeholders import changed_placeholders
 from . import words
 from .pieces import Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
+
+MAX_NAMED = 8  # words in a note
 
 _SUFFIX = regex.compile(
     r"(?:ational|ations?|ators?|ated|ates?|ating|ities|ity|ments?|ness|ions?|ings?|ives?|ically|ical|ally|al|ers?|ors?"
@@ -170,3 +173,14 @@ def salience(number: int, sentence: Sequence[Piece]) -> float:
     lower = {piece.lower for piece in sentence}
     announces = bool(lower & words.PRESENTS) and bool(lower & {"we", "this", "paper", "i"})
     return ANNOUNCES if announces else FIRST if number == 0 else 1.0
+
+
+def notes_on(source: str, text: str) -> str | None:
+    """Return what a shortened text lacks and what it has added, in words; None if neither."""
+    gone = [*changed_placeholders(source, text), *dropped(source, text)]
+    notes = [("left out", gone), ("not in the source", invented(source, text))]
+    return "; ".join(f"{what}: {_listed(some)}" for what, some in notes if some) or None
+
+
+def _listed(found: list[str]) -> str:
+    return ", ".join(found[:MAX_NAMED]) + (", …" if len(found) > MAX_NAMED else "")

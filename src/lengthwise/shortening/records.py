@@ -1,8 +1,10 @@
-"""Two records: `Source`, a text that must become shorter, and `Candidate`, a possible result."""
+"""Records: `Source`, a text that must become shorter, `Candidate`, a possible result, and `Shortened`, the result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from ..generation.generator import Written
 from ..length.budget import Budget
 from .pieces import Piece
 
@@ -43,3 +45,30 @@ class Candidate:
     score: float = 0.0
     coverage: float = 0.0
     likelihood: float = 0.0
+
+
+@dataclass(frozen=True)
+class Shortened(Written):
+    """A shortened text. `route`: "unchanged", "left out" or "rewritten".
+
+    `intact`: it has the placeholders of the source, without addresses. `note`: names, numbers, negations and
+    placeholders of the source that it lacks, and words that the source lacks. `score`, `coverage`: see `choosing.py`.
+    `calls`: of a model behind an API.
+    """
+
+    source: str = ""
+    route: str = ""
+    intact: bool = True
+    note: str | None = None
+    score: float | None = None
+    coverage: float | None = None
+    calls: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are not None as plain values. Candidates do not repeat the fields of their text."""
+        fields = super().as_json()
+        fields["candidates"] = [
+            {name: value for name, value in other.items() if value is not None and name != "source"}
+            for other in fields["candidates"]
+        ]
+        return {name: value for name, value in fields.items() if value is not None}

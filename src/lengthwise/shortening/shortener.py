@@ -9,10 +9,12 @@ likely. A sound headline of a model that was trained for headlines is taken with
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..endpoints.client import Endpoint, is_endpoint
+from ..endpoints.writer import EndpointWriter
 from ..generation.generator import Writer, Written
 from ..generation.load import load
 from ..length.budget import Budget, as_budget
@@ -20,42 +22,19 @@ from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
 from .choosing import LIKELY, Judge, information, with_likelihood
-from .content import claims_more, dropped, invented, is_format, stems
+from .content import claims_more, invented, is_format, notes_on, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
-from .records import Candidate, Source
+from .records import Candidate, Shortened, Source
 from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
-MAX_NAMED = 8  # words in a note
+if TYPE_CHECKING:
+    from .endpoint import EndpointShortener
+
 MAX_INVENTED = 1 / 3  # of the content words of a rewritten text; with more, it is about something else
 
 _Route = Callable[[list[Source], Form], list[list[Candidate]]]  # returns the candidates of each source
-
-
-@dataclass(frozen=True)
-class Shortened(Written):
-    """A shortened text. `route`: "unchanged", "left out" or "rewritten".
-
-    `intact`: it has the placeholders of the source, without addresses. `note`: names, numbers, negations and
-    placeholders of the source that it lacks, and words that the source lacks. `score`, `coverage`: see `choosing.py`.
-    """
-
-    source: str = ""
-    route: str = ""
-    intact: bool = True
-    note: str | None = None
-    score: float | None = None
-    coverage: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields that are not None as plain values. Candidates do not repeat the fields of their text."""
-        fields = super().as_json()
-        fields["candidates"] = [
-            {name: value for name, value in other.items() if value is not None and name != "source"}
-            for other in fields["candidates"]
-        ]
-        return {name: value for name, value in fields.items() if value is not None}
 
 
 class Shortener:
@@ -185,9 +164,6 @@ class Shortener:
 
     def _result(self, source: Source, one: Candidate) -> Shortened:
         length = source.length(one.text)
-        placeholders = changed_placeholders(source.text, one.text)
-        gone = [*placeholders, *dropped(source.text, one.text)]
-        notes = [("left out", gone), ("not in the source", invented(source.text, one.text))]
         return Shortened(
             one.text,
             length,
@@ -199,8 +175,8 @@ class Shortener:
             one.tokens,
             source=source.text,
             route=one.route,
-            intact=not any(map(is_format, placeholders)),
-            note="; ".join(f"{what}: {_listed(some)}" for what, some in notes if some) or None,
+            intact=not any(map(is_format, changed_placeholders(source.text, one.text))),
+            note=notes_on(source.text, one.text),
             score=None if one.route == "unchanged" else one.score,
             coverage=one.coverage,
         )
@@ -218,8 +194,8 @@ def shorten(
 ) -> Shortened:
     """Return the text within the budget: the same language, the same meaning, less room.
 
-    `model`: a name, a folder or a hub id, for a language model or a summariser. It is loaded in each call; to shorten
-    several texts, make a `Shortener`.
+    `model`: a name, a folder or a hub id, for a language model or a summariser, or openai:NAME@URL. It is loaded in
+    each call; to shorten several texts, make a `Shortener`.
     """
     return load_shortener(model, form, device=device).shorten(
         text, budget, form=form, candidates=candidates, faithful=faithful
@@ -228,12 +204,17 @@ def shorten(
 
 def load_shortener(
     model: str = "", form: str = "text", *, load: Callable[..., Writer] = load, device: Any = None
-) -> Shortener:
+) -> "Shortener | EndpointShortener":
     """Return a shortener with this model, or with the one that `WRITERS` names for the form.
 
-    A model that was trained to rewrite does only that; words are then left out by `LANGUAGE_MODEL`.
+    A model that was trained to rewrite does only that; words are then left out by `LANGUAGE_MODEL`. A name such as
+    openai:NAME@URL is that of a model behind an API.
     """
     name = model or WRITERS[form]
+    if is_endpoint(name):
+        from .endpoint import EndpointShortener
+
+        return EndpointShortener(EndpointWriter(Endpoint.named(name)))
     writer = load(name, device=device)
     if only_rewrites(writer.engine, form):
         return Shortener(load(LANGUAGE_MODEL, device=device), writer)
@@ -274,7 +255,3 @@ def _styled(one: Candidate, form: Form) -> Candidate:
     if form == "headline" and finished(text) and text.endswith("."):
         text, kept = text.removesuffix("."), kept[:-1] if kept and kept[-1][0].text == "." else ()
     return replace(one, text=text, kept=kept)
-
-
-def _listed(found: list[str]) -> str:
-    return ", ".join(found[:MAX_NAMED]) + (", …" if len(found) > MAX_NAMED else "")

@@ -8,6 +8,7 @@ from ..length.budget import Budget, as_budget
 from ..length.units import unit_named
 
 if TYPE_CHECKING:
+    from .endpoint import EndpointTranslator
     from .records import Translation
     from .translator import Translator
 
@@ -65,7 +66,9 @@ class LineParser:
         return f"at most {length} {self.unit}"
 
 
-def translate_lines(translator: "Translator", lines: Sequence[InputLine]) -> "Iterator[Translation]":
+def translate_lines(
+    translator: "Translator | EndpointTranslator", lines: Sequence[InputLine]
+) -> "Iterator[Translation]":
     """Yield one translation per line. Headers and lines with an error are translated as empty lines."""
     texts = ["" if line.error or line.is_header else line.text for line in lines]
     budgets = [None if line.error else line.budget for line in lines]

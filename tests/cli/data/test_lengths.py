@@ -5,26 +5,29 @@ from dataclasses import replace
 
 import pytest
 
-from lengthwise.shortening.shortener import Shortened, Shortener
+from lengthwise.shortening.records import Shortened
+from lengthwise.shortening.shortener import Shortener
 
 
 @pytest.fixture(autouse=True)
 def answers(tmp_path, monkeypatch):
-    """Answers that are twice as long as their prompts, in place of a model's."""
+    """Answers that are twice as long as their prompts, or half as long at the shortest, in place of a model's."""
     monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("lengthwise.cli.data.lengths.load", lambda *args, **options: None)
-    twice = lambda writer, prompts: [(prompt, prompt * 2) for prompt in prompts]  # noqa: E731
-    monkeypatch.setattr("lengthwise.evaluation.free_lengths.answers", twice)
+    monkeypatch.setattr(
+        "lengthwise.evaluation.free_lengths.answers",
+        lambda writer, prompts: ([(one, one * 2) for one in prompts], [(one, one[::2]) for one in prompts]),
+    )
 
 
 def test_lengths_are_measured_for_explain(cli, tmp_path):
     prompts = tmp_path / "prompts.txt"
     prompts.write_text("".join(f"The fox number {n}.\n" for n in range(10, 34)) + "\n")
     code, out, _ = cli("data", "lengths", prompts, "--model", "toy", "--json")
-    assert (code, json.loads(out)) == (0, {"model": "toy", "texts": 24, "free": 24, "shortest": 0})
+    assert (code, json.loads(out)) == (0, {"model": "toy", "texts": 24, "free": 24, "shortest": 24})
     code, out, _ = cli("write", "The fox", "--length", "at most 20 chars", "--model", "toy", "--explain")
     below = "below the 5th percentile of what toy writes for such a source (36 to 36 chars, 24 texts measured)"
-    assert (code, below in out) == (0, True)
+    assert (code, f"{below}; the shortest found is 9" in out) == (0, True)
 
 
 def test_lengths_can_be_kept_beside_a_model(cli, tmp_path):

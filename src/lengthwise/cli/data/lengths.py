@@ -38,9 +38,9 @@ def lengths(
     lengthwise data lengths sentences.txt --model en-it --to it
     lengthwise data lengths sentences.txt --shorten
 
-    Each prompt is answered without a budget. Each text is translated without a budget, and as short as possible, or
-    with --shorten only made as short as possible. Only lengths are kept, not texts. An answer that does not end within
-    512 tokens counts with the length that it has by then.
+    Each prompt is answered, or each text translated, without a budget and as short as possible. With --shorten, texts
+    are only made as short as possible. Only lengths are kept, not texts. An answer that does not end within 512 tokens
+    counts with the length that it has by then.
     """
     if shorten and to:
         raise UsageError("--shorten and --to are two tasks; give one of them")
@@ -66,7 +66,7 @@ def lengths(
         print_json({"model": model, "texts": len(texts), **counts})
     else:
         measured = [] if shorten else [f"{counts['free']} texts without a budget"]
-        measured += [f"{counts['shortest']} texts as short as possible"] if to or shorten else []
+        measured += [f"{counts['shortest']} texts as short as possible"]
         print(f"{model}: lengths of {', '.join(measured)}, from {len(texts)} lines")
 
 
@@ -84,4 +84,4 @@ def _task(model: str, source: str, to: str, shorten: bool, device: str | None) -
 
         shortener = Shortener(writer)
         return "shorten", lambda part: ([], shortened(shortener, part))
-    return "write", lambda part: (answers(writer, part), [])
+    return "write", partial(answers, writer)

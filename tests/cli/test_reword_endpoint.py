@@ -1,0 +1,170 @@
+"""`lengthwise translate` and `shorten` with `--model openai:NAME@URL`: texts, lines and files."""
+
+import json
+
+import pytest
+
+import lengthwise
+from endpoint_server import KEY, Raw, chat, serving
+
+ITALIAN = {"Save": "Salva", "Delete {name}?": "Eliminare {name}?", "Cancel": "Annulla", "Print %d pages": "Stampa"}
+PO = """msgid ""
+msgstr "Content-Type: text/plain; charset=UTF-8\\n"
+
+#. max-length:6
+msgid "Save"
+msgstr ""
+
+#. max-length:5
+msgid "Cancel"
+msgstr ""
+
+msgid "Delete {name}?"
+msgstr ""
+
+msgid "Print %d pages"
+msgstr ""
+"""
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("LENGTHWISE_API_KEY", KEY)
+    monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path))
+    monkeypatch.setattr("lengthwise.endpoints.client.BACKOFF", 0.0)
+
+
+def italian(body, number):
+    """Translates what is after the instruction; `Cancel` is always too long, and `Print %d pages` loses its %d."""
+    source = body["messages"][0]["content"].partition("\n\n")[2]
+    return chat(*[ITALIAN.get(source, f"{source}!")] * body.get("n", 1))
+
+
+def test_translate_one_text(cli):
+    with serving(italian) as server:
+        code, out, err = cli("translate", "Save", "--to", "it", "--length", "at most 8 chars", "--model", server.name)
+    assert (code, out) == (0, "Salva\n")
+    assert "from English to Italian" in server.requests[0]["messages"][0]["content"]
+    assert KEY not in out + err
+
+
+def test_translate_lines(cli):
+    with serving(italian) as server:
+        options = ("--to", "it", "--model", server.name, "--max-calls", 2, "--length", "at most 20 chars", "--json")
+        code, out, _ = cli("translate", "-", *options, stdin="Save\n\n%d\nPrint %d pages\n")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [(row["text"], row["intact"], row.get("calls")) for row in rows] == [
+        ("Salva", True, 1),
+        ("", True, None),
+        ("%d", True, None),
+        ("Stampa", False, 2),
+    ]
+    assert (code, rows[3]["note"], len(server.requests)) == (3, "not as in the source: %d", 3)
+
+
+def test_translate_a_file(cli, tmp_path):
+    (tmp_path / "it.po").write_text(PO)
+    with serving(italian) as server:
+        args = ("--to", "it", "--in-place", "--model", server.name, "--max-calls", 3)
+        code, _, err = cli("translate", tmp_path / "it.po", *args)
+    new = (tmp_path / "it.po").read_text()
+    assert code == 3
+    assert 'msgid "Save"\nmsgstr "Salva"' in new
+    assert 'msgid "Delete {name}?"\nmsgstr "Eliminare {name}?"' in new
+    assert '#, fuzzy\nmsgid "Cancel"\nmsgstr "Annulla"' in new  # too long: the shortest is kept and flagged
+    assert 'msgid "Print %d pages"\nmsgstr ""' in new  # unusable
+    assert "placeholders were lost, doubled or misplaced: %d" in err
+    assert len(server.requests) <= 4 * 3
+
+
+def test_an_endpoint_that_refuses_leaves_the_file_alone(cli, tmp_path):
+    (tmp_path / "it.po").write_text(PO)
+    with serving(lambda body, number: Raw(401, b"no")) as server:
+        code, _, err = cli("translate", tmp_path / "it.po", "--to", "it", "--in-place", "--model", server.name)
+    assert (code, (tmp_path / "it.po").read_text()) == (2, PO)
+    assert "the key was refused" in err
+    assert [path.name for path in tmp_path.glob("*.po*")] == ["it.po"]
+
+
+def test_unusable_replies_leave_the_file_alone(cli, tmp_path):
+    text = PO[: PO.index("#. max")] + PO[PO.index('msgid "Print') :]
+    (tmp_path / "it.po").write_text(text)
+    with serving(italian) as server:
+        args = ("--to", "it", "--in-place", "--model", server.name, "--max-calls", 1)
+        assert cli("translate", tmp_path / "it.po", *args)[0] == 3
+    assert (tmp_path / "it.po").read_text() == text
+
+
+def short(body, number):
+    again = len(body["messages"]) > 1
+    return chat(*["The disk is full." if again else "It was not completed, as the disk is full."] * body.get("n", 1))
+
+
+SENTENCE = "The operation could not be completed because the disk is full."
+
+
+def test_shorten_one_text(cli):
+    with serving(short) as server:
+        code, out, _ = cli("shorten", SENTENCE, "--length", 20, "--model", server.name, "--json")
+    row = json.loads(out)
+    assert (code, row["text"], row["fits"], row["route"]) == (0, "The disk is full.", True, "rewritten")
+    assert (row["calls"], len(server.requests), row["note"]) == (2, 2, "left out: not")
+
+
+def test_a_text_that_fits_makes_no_call(cli):
+    with serving(short) as server:
+        code, out, _ = cli("shorten", SENTENCE, "--length", 80, "--model", server.name)
+    assert (code, out, server.requests) == (0, f"{SENTENCE}\n", [])
+
+
+def test_shorten_a_file(cli, tmp_path):
+    (tmp_path / "en.json").write_text(json.dumps({"a": SENTENCE, "b": "OK"}, indent=4))
+    with serving(short) as server:
+        args = ("--length", "at most 20 chars", "--out", tmp_path / "short.json", "--model", server.name)
+        code, _, _ = cli("shorten", tmp_path / "en.json", *args)
+    assert code == 0
+    assert (tmp_path / "short.json").read_text() == json.dumps({"a": "The disk is full.", "b": "OK"}, indent=4)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("shorten", SENTENCE, "--length", 20, "--faithful"), "--faithful is for a model that runs here"),
+        (("translate", "Save", "--to", "it", "--beams", 2), "--beams is for a model that runs here"),
+        (("translate", "Save", "--to", "it", "--reverse", "x"), "--reverse is for a model that runs here"),
+    ],
+)
+def test_options_of_models_that_run_here(cli, args, said):
+    code, _, err = cli(*args, "--model", "openai:m@http://localhost:1/v1")
+    assert (code, said in err) == (2, True)
+
+
+def test_max_calls_is_for_an_api(cli):
+    code, _, err = cli("shorten", SENTENCE, "--length", 20, "--max-calls", 3)
+    assert (code, "--max-calls is for a model that is behind an API" in err) == (2, True)
+
+
+def test_in_python():
+    with serving(italian) as server:
+        translator = lengthwise.EndpointTranslator(lengthwise.load(server.name, max_calls=2), "en", "it")
+        [one, two, bad] = translator.translate(
+            [" Save ", "Cancel", "Save"], ["at most 6 chars", None, "at most 3 tokens"]
+        )
+    assert (one.text, one.fits, two.text, two.budget) == (" Salva ", True, "Annulla", "")
+    assert "tokens cannot be counted here" in bad.error
+    with serving(short) as server:
+        assert lengthwise.shorten(SENTENCE, "at most 20 chars", model=server.name).text == "The disk is full."
+        headline = lengthwise.shorten(SENTENCE, "at most 20 chars", model=server.name, form="headline")
+    assert headline.text == "The disk is full"
+
+
+def test_a_misbehaving_endpoint_keeps_the_best_text():
+    def answer(body, number):
+        return chat("Annulla adesso.") if number == 0 else Raw(500, b"<html>no</html>")
+
+    with serving(answer) as server:
+        translator = lengthwise.EndpointTranslator(lengthwise.load(server.name, max_calls=3), "en", "it")
+        [one] = translator.translate("Cancel", "at most 5 chars")
+    assert (one.text, one.fits, one.calls, len(server.requests)) == ("Annulla adesso.", False, 3, 3)
+    assert one.note.startswith("no complete translation that fits was found; ")
+    assert "answered 500" in one.note
