@@ -172,6 +172,7 @@ def curves(results: dict[str, list[dict[str, Any]]]) -> dict[str, plots.Curve]:
     for model, cells in results.items():
         for method in dict.fromkeys(cell["method"] for cell in cells):
             some = [cell for cell in cells if cell["method"] == method and cell["length"] > 1 and "scores" in cell]
+            some.sort(key=lambda cell: cell["length"])
             values = [cell["scores"]["d-bleu"] for cell in some]
             scores = [Score("d-BLEU", v["value"], v["signature"], tuple(v["interval"]), None, 0) for v in values]
             if len(some) > 1:

@@ -80,3 +80,11 @@ def test_shuffled_documents_keep_their_sizes_and_lengths() -> None:
     assert max(abs(before - after) for before, after in pairs) < 20
     stayed = sum(a == b for one, other in zip(documents, found, strict=True) for a, b in zip(one, other, strict=True))
     assert stayed < len(pairs) / 5
+
+
+def test_a_curve_goes_from_short_to_long() -> None:
+    score = {"value": 1.0, "interval": (0.0, 2.0), "signature": ""}
+    cells = [{"method": "whole", "length": n, "scores": {"d-bleu": score | {"value": n}}} for n in (128, 1, 512, 64)]
+    [(lengths, scores)] = run_path(str(BENCH / "documents.py"))["curves"]({"runs/one/model": cells}).values()
+    assert lengths == [64, 128, 512]
+    assert [one.value for one in scores] == lengths
