@@ -7,7 +7,7 @@ import pytest
 
 from endpoint_server import KEY, Raw, chat, serving
 from lengthwise.endpoints import client
-from lengthwise.endpoints.client import Endpoint, EndpointError
+from lengthwise.endpoints.client import Endpoint, EndpointError, read_answer
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -90,6 +90,12 @@ def test_a_call_sends_the_options_that_are_given():
 )
 def test_the_text_is_what_the_reader_should_see(content, text):
     assert texts(chat(content)) == [(text, True)]
+
+
+@pytest.mark.parametrize("content", [" and more.", "<think>Hm.</think> and more."])
+def test_the_space_before_a_text_is_kept_apart(content):
+    [reply] = read_answer(chat(content)).replies
+    assert (reply.space, reply.text) == (" ", "and more.")
 
 
 @pytest.mark.parametrize(

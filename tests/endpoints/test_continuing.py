@@ -32,6 +32,15 @@ def test_each_round_removes_more_words_and_the_last_ones_keep_none():
     assert [kept for kept, _ in seen[3:]] == ["", ""]
 
 
+def test_a_better_text_of_an_early_round_is_cut_as_far_back_as_the_first_one():
+    def reply(kept):  # 50 words that end with a comma
+        return [Reply(" ".join(f"x{n}" for n in range(kept + 1, 50)) + " so,", True, (), " ")]
+
+    first = Reply(TEXT.removesuffix("."), False)  # cut by the server, so worse than what follows
+    _, seen = search("exactly 50 words", first, *(reply(50 - words) for words, _ in ROUNDS), calls=3)
+    assert [(50 - len(kept.split()), n) for kept, n in seen] == [*ROUNDS]
+
+
 @pytest.mark.parametrize(("space", "joined"), [(" ", "w40 and"), ("", "w40and"), ("\n\n", "w40\n\nand")])
 def test_white_space_is_that_of_the_server(space, joined):
     rest = "and" + " x" * 8 + " end."
@@ -51,7 +60,7 @@ def test_a_cut_is_not_made_behind_a_forced_token():
 TABLE = "| a | b |\n|---|---|\n| one | two |\n| three"
 
 
-def test_a_table_is_cut_after_a_row_and_continued_as_a_table():
+def test_a_table_is_cut_after_a_row_and_costs_no_call():
     found, seen = search("at most 60 chars", Reply(TABLE, False))
     assert (found.best.text, found.best.complete) == (TABLE[: TABLE.rindex("\n")], True)
     assert seen == []

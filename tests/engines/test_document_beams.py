@@ -118,3 +118,30 @@ def test_which_models_it_supports(sp_unigram):
     assert DocumentBeams.supports(attach(tiny("marian", sp_unigram), SentenceSeparator("<sep>", 64), sp_unigram))
     assert not DocumentBeams.supports(attach(tiny("marian", sp_unigram), EncodingControl(scale=1.0), sp_unigram))
     assert not DocumentBeams.supports(tiny("bart", sp_unigram))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"suppress_tokens": [8]},
+        {"bad_words_ids": [[8, 9]]},
+        {"eos_token_id": [2, 31]},
+        {"decoder_start_token_id": 7},
+        {"sequence_bias": [[[8], -5.0]]},
+        {"encoder_repetition_penalty": 1.2},
+        {"length_penalty": 0.5},
+    ],
+)
+def test_settings_that_change_a_search_are_left_to_transformers(settings, sp_unigram):
+    model = tiny("marian", sp_unigram)
+    assert DocumentBeams.supports(model)
+    model.generation_config.update(**settings)
+    assert not DocumentBeams.supports(model)
+
+
+def test_a_text_ends_at_the_last_position(sp_unigram):
+    model = tiny("marian", sp_unigram).to(DEVICE)
+    model.final_logits_bias[0, model.config.eos_token_id] = -1e4  # none ends
+    most = model.config.max_position_embeddings
+    found = DocumentBeams(model).search([[9, 10, 2]], [[11, 12]], 2 * most, 2, 1)
+    assert len(found.ids[0]) == most - 2

@@ -56,7 +56,7 @@ def alone(tokenizer, request, scores):
     prefix = tokenizer(extra["length_prefix"])["input_ids"] if "length_prefix" in extra else []
     most = request.parameters.max_tokens
     if budget.high is not None:
-        most = min(most, most_tokens(budget.high, budget.unit))
+        most = min(most, 2 * most_tokens(budget.high, budget.unit))
     return LengthConstraint(
         meter_of(tokenizer, budget.unit),
         [budget.low],
@@ -153,7 +153,7 @@ def test_a_word_that_does_not_end_is_ended(integration, byte_bpe):
     request = request_of(byte_bpe, "at most 3 words", max_tokens=None)
     processor.update_state(BatchUpdate(1, [], [(0, request.parameters, request.prompt, request.output)], []))
     letter = byte_bpe("x")["input_ids"][0]
-    for _ in range(most_tokens(3, "words")):
+    for _ in range(2 * most_tokens(3, "words")):
         scores = torch.full((1, len(byte_bpe)), -30.0)
         scores[0, letter] = 0.0
         request.output.append(int(processor.apply(scores).argmax()))

@@ -188,10 +188,11 @@ def read_answer(found: Mapping[str, Any], max_tokens: int | None = None) -> Answ
     used_up = max_tokens is not None and len(found["choices"]) == 1 and tokens >= max_tokens
     replies = []
     for choice in found["choices"]:
-        text = _content(choice)
+        content = _content(choice)
+        text, space = content.strip(), content[: len(content) - len(content.lstrip())]
         forced, end_forced = forced_ends(choice, text)
         ended = choice.get("finish_reason") in ("stop", None) and not used_up and not end_forced
-        replies.append(Reply(text, ended, forced, _space_before(choice)))
+        replies.append(Reply(text, ended, forced, space))
     return Answer(replies, tokens)
 
 
@@ -219,17 +220,11 @@ def _refused(text: str, body: Mapping[str, Any]) -> str | None:
 
 
 def _content(choice: dict[str, Any]) -> str:
-    """Return the text of a choice without reasoning, which some endpoints send in front of it."""
+    """Return the text of a choice without reasoning, which some endpoints send in front of it; with its white space."""
     content = choice["message"].get("content") or ""
     if isinstance(content, list):
         content = "".join(part.get("text") or "" for part in content)
-    return _THINKING.sub("", content, count=1).strip() if _THINKING.match(content) else str(content).strip()
-
-
-def _space_before(choice: dict[str, Any]) -> str:
-    """Return the white space with which a choice begins."""
-    content = choice["message"].get("content")
-    return content[: len(content) - len(content.lstrip())] if isinstance(content, str) else ""
+    return _THINKING.sub("", content, count=1) if _THINKING.match(content) else str(content)
 
 
 def _merged(stream: str) -> dict[str, Any]:

@@ -38,8 +38,11 @@ class Continuing(Fitting):
         return sorted({*finished_ends(text), *block_ends(text)})
 
     def _add_beginnings(self, text: str, free: Callable[[int], bool], best: Found) -> None:
-        ends = [found.start() for found in _WORD_END.finditer(text)]
-        self.cuts.append((best, text, list(filter(free, ends))))
+        ends = {found.start() for found in _WORD_END.finditer(text)}
+        kept = {
+            end for _, other, some in self.cuts for end in some if text[:end] == other[:end]
+        }  # in what it continues
+        self.cuts.append((best, text, sorted(kept.union(filter(free, ends)))))
 
     # ---- the plan
 

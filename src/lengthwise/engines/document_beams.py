@@ -26,6 +26,15 @@ from .rows import SearchResult
 _KNOWN = (Alibi, GroupedAttention, LengthAwareAttention, SentenceSeparator)
 _WIDTH = 32  # the smallest number of columns
 _CACHE_BYTES = 4 << 30  # of the keys and values of a search
+_SHAPES = 48  # of batches that are kept, each with its graph: those that were used last
+# Generation settings that do not change this search, and those that do not if they are 1.
+_HARMLESS = {
+    *("max_length", "max_new_tokens", "num_beams", "num_return_sequences", "renormalize_logits", "use_cache"),
+    *("pad_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id", "decoder_start_token_id", "bad_words_ids"),
+    *("temperature", "top_k", "top_p", "do_sample", "transformers_version"),
+    *("output_scores", "output_logits", "output_attentions", "output_hidden_states", "return_dict_in_generate"),
+}
+_NEUTRAL_AT_1 = {"length_penalty", "repetition_penalty", "encoder_repetition_penalty", "num_beam_groups"}
 
 
 class DocumentBeams:
@@ -40,11 +49,8 @@ class DocumentBeams:
     def supports(model: Any) -> bool:
         """Return whether this is a Marian model with no other controls than those on attention, and usual settings."""
         core = core_of(model)
-        settings = core.generation_config
-        usual = settings.length_penalty in (None, 1.0) and not settings.early_stopping
-        usual = usual and not settings.no_repeat_ngram_size and settings.repetition_penalty in (None, 1.0)
         known = all(isinstance(control, _KNOWN) for control in controls_of(model))
-        return type(core) is MarianMTModel and usual and known
+        return type(core) is MarianMTModel and known and _has_usual_settings(core)
 
     @torch.inference_mode()
     def search(
@@ -55,14 +61,18 @@ class DocumentBeams:
             self._searches[beams] = MarianBeams(self.core, beams)
         search = self._searches[beams]
         width, before = (self._columns(max(map(len, some))) for some in (prompts, prefixes))
+        if not any(isinstance(control, Alibi) for control in controls_of(self.core)):  # else positions are not limited
+            limit = min(limit, self.core.config.max_position_embeddings - max(map(len, prefixes)))
         steps = rounded(limit, _WIDTH)
         rows = min(len(prompts), self._most_rows(before + steps * beams))
         found: list[tuple[list[int], float]] = []
         for first in range(0, len(prompts), rows):
             some = slice(first, first + rows)
             shape = (rounded(len(prompts[some]), 1), width, steps, before)
-            batch = self._batches.get((beams, *shape)) or _Windows(search, *shape)
-            self._batches[(beams, *shape)] = batch
+            batch = self._batches.pop((beams, *shape), None) or _Windows(search, *shape)
+            self._batches[(beams, *shape)] = batch  # the last
+            for old in list(self._batches)[:-_SHAPES]:
+                del self._batches[old]
             batch.begin_windows(prompts[some], prefixes[some])
             for hypotheses in batch.run_windows(len(prompts[some]), limit):
                 found += (hypotheses * count)[:count]
@@ -79,6 +89,18 @@ class DocumentBeams:
         config = self.core.config
         bytes_ = columns * 2 * config.d_model * config.decoder_layers * self.core.dtype.itemsize
         return max(1, _CACHE_BYTES // bytes_)
+
+
+def _has_usual_settings(core: Any) -> bool:
+    """Return whether no generation setting asks for more than single tokens that are never written."""
+    settings, config = core.generation_config, core.config
+    for name, value in vars(settings).items():
+        neutral = not value or (value == 1 and name in _NEUTRAL_AT_1)
+        if not (neutral or name.startswith("_") or name in _HARMLESS):
+            return False
+    usual = all(len(ids) == 1 for ids in settings.bad_words_ids or ())
+    tokens = ("eos_token_id", "decoder_start_token_id")
+    return usual and all(getattr(settings, name) in (None, getattr(config, name)) for name in tokens)
 
 
 class _Windows(_Batch):

@@ -249,7 +249,8 @@ class TransformersEngine(Engine):
 
     def _search_recorded(self, prompts: Sequence[Ids], prefixes: Sequence[Ids], *sizes: int) -> SearchResult | None:
         """Return the result of the search that stays on the GPU; None if there is none for this model."""
-        if not self._fixed_cache or self._cannot_record or not DocumentBeams.supports(self.model):
+        possible = self._fixed_cache and not self._cannot_record and not self._prompt_adapter
+        if not possible or not DocumentBeams.supports(self.model):
             return None
         state = recorded_state(core_of(self.model))
         if self._recorded_beams is None or self._recorded_beams[0] != state:

@@ -182,7 +182,7 @@ class LengthProcessor(V1Interface, V2Interface):  # type: ignore[misc]
         if parameters.max_tokens is not None:
             limit = min(limit, parameters.max_tokens)
         if budget.high is not None:
-            limit = min(limit, most_tokens(int(budget.high), budget.unit))
+            limit = min(limit, 2 * most_tokens(int(budget.high), budget.unit))  # words of some scripts have 16 tokens
         return BudgetedText(budget, limit, tuple(sorted(ids, key=lambda id: (id != first, id))), output)
 
     def _prefix(self, text: BudgetedText, prefix: str, prompt: list[int]) -> list[int]:

@@ -98,9 +98,9 @@ def combine_runs(
     saved = {run: length - shorter for run, (shorter, _) in tried.items() if shorter < length}
     cost = {run: score - tried[run][1] for run in saved}
     cheapest = sorted(saved, key=lambda run: cost[run] / saved[run])
-    dropped = np.array([[place in run for place in range(words)] for run in cheapest]).reshape(
-        -1, words
-    )  # (runs, words)
+    dropped = np.zeros((len(cheapest), words), np.bool_)
+    for row, run in enumerate(cheapest):
+        dropped[row, list(run)] = True
     savings, costs = (np.array([values[run] for run in cheapest]) for values in (saved, cost))
     found: list[tuple[float, list[int]]] = []
     for number in range(2, MAX_RUNS + 1):
