@@ -7,7 +7,7 @@ import pytest
 
 from endpoint_server import KEY, Raw, chat, serving
 from lengthwise.endpoints import client
-from lengthwise.endpoints.client import Endpoint, EndpointError, read_answer
+from lengthwise.endpoints.client import Endpoint, EndpointError
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -94,7 +94,7 @@ def test_the_text_is_what_the_reader_should_see(content, text):
 
 @pytest.mark.parametrize("content", [" and more.", "<think>Hm.</think> and more."])
 def test_the_space_before_a_text_is_kept_apart(content):
-    [reply] = read_answer(chat(content)).replies
+    [reply] = ask(chat(content))[0].replies
     assert (reply.space, reply.text) == (" ", "and more.")
 
 
