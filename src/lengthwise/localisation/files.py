@@ -90,9 +90,10 @@ def shorten_file(
 
 
 def _answers(found: Sequence[Any]) -> list[Answer]:
-    """Return the results of a model as answers. If a model behind an API answers nothing, no file is written."""
-    if found and all(one.error and getattr(one, "calls", None) is not None for one in found):
-        raise ConnectionError(f"{found[0].error}; nothing is written, and the same command resumes")
+    """Return the results of a model as answers. If a model behind an API cannot be used, no file is written."""
+    down = next((one.error for one in found if getattr(one, "down", None)), None)
+    if down and all(one.error for one in found):
+        raise ConnectionError(f"{down}; nothing is written, and the same command resumes")
     return [Answer(one.text, one.complete, one.note, one.error) for one in found]
 
 

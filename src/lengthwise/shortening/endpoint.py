@@ -62,7 +62,7 @@ class EndpointShortener:
             error = one.note or f"{name} sent no text in {one.calls} calls"
             unit = budget.unit if isinstance(budget, Budget) else ""
             failed = Shortened("", 0, unit, str(budget), False, False, name, 0, error=error, source=text)
-            return replace(failed, intact=False, calls=one.calls)
+            return replace(failed, intact=False, calls=one.calls, down=one.down or None)
         search = one.search
         known: dict[str, Any] = {"unit": search.unit.name, "budget": str(search.budget), "model": name, "source": text}
         if search.unchanged:
