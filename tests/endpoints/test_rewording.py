@@ -54,6 +54,31 @@ def test_only_the_sentence_that_is_off_is_asked_for_again():
     assert "Write only another sentence in place of “Elimina alcuni file grandi" in asked[1][2]["content"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        # all of the text
+        ("Il disco è pieno. {long}", "Il disco è pieno. Elimina file.", "Il disco è pieno. Elimina file."),
+        ("{long} Grazie mille.", "Elimina file. Grazie mille.", "Elimina file. Grazie mille."),
+        ("Aiuto. {long} Grazie mille.", "Aiuto. Elimina file. Grazie.", "Aiuto. Elimina file. Grazie."),
+        # the part, and what is on one side of it
+        ("Aiuto. {long} Grazie mille.", "Aiuto. Elimina file.", "Aiuto. Elimina file. Grazie mille."),
+        ("Aiuto. {long} Grazie mille.", "Elimina file. Grazie mille.", "Aiuto. Elimina file. Grazie mille."),
+    ],
+)
+def test_sentences_around_the_one_asked_for_are_not_doubled(first, second, text):
+    long = "Elimina alcuni file grandi dal disco e poi riprova ancora una volta."
+    made, asked = search("Help. Delete files. Thank you.", "at most 60 chars", [first.format(long=long), second], 2)
+    assert f"in place of “{long}”" in asked[1][2]["content"]
+    assert (made.best.text, made.best.fits) == (text, True)
+
+
+def test_a_reply_without_the_sentence_asked_for_is_no_text():
+    long = "Il disco è pieno. Elimina alcuni file grandi dal disco e poi riprova ancora una volta."
+    made, _ = search("The disk is full. Delete files.", "at most 60 chars", [long, "Il disco è pieno."], 2)
+    assert [one.text for one in made.ranked] == [long]
+
+
 def test_placeholders_that_were_lost_are_named():
     made, asked = search("Delete {name}?", "at most 30 chars", ["Eliminare il file?", "Eliminare {name}?"])
     assert (made.best.text, made.best.good) == ("Eliminare {name}?", True)

@@ -88,17 +88,18 @@ class Rewording:
         self.tried[old.text if old else ""] += 1
         part = self._part(old) if old else (0, 0)
         head, tail = (old.text[: part[0]], old.text[part[1] :]) if old else ("", "")
-        aim = self._aim(self.unit.measure(head) + self.unit.measure(tail), old is not None)
+        around = self.unit.measure(head) + self.unit.measure(tail)
+        aim = self._aim(around, old is not None)
         messages = self._again(old, part, aim) if old else self._first(aim)
         for reply in self.ask(messages, self.candidates if first else ENDINGS, self._max_tokens(aim)):
-            text = self._clean(reply.text)
+            text = _joined(head, self._clean(reply.text), tail)
             if not text:
                 self.net = self.net and reply.ended  # a reasoning model may use up max_tokens before its text begins
                 continue
             if aim and reply.ended:
-                self.gains[old is not None].append(math.log(max(self.unit.measure(text), 1) / aim))
-            self.net = self.net and (reply.ended or len(text) > 2 * len(self.source))
-            self.found.append(self._measured(head + text + tail, reply.ended))
+                self.gains[old is not None].append(math.log(max(self.unit.measure(text) - around, 1) / aim))
+            self.net = self.net and (reply.ended or len(reply.text) > 2 * len(self.source))
+            self.found.append(self._measured(text, reply.ended))
 
     # ---- measuring
 
@@ -190,3 +191,14 @@ class Rewording:
     def _words(self, aim: float) -> str:
         words = max(1, round(aim / self.per_word))
         return "" if self._unit == "words" else f", that is about {words} word{'s' * (words > 1)}"
+
+
+def _joined(head: str, part: str, tail: str) -> str:
+    """Return the whole text, or nothing if the part is missing. Some models repeat the sentences around the part."""
+    before, after = head.strip(), tail.strip()
+    if (before and part.startswith(before)) or (after and part.endswith(after)):
+        around = len([*finished_ends(before)]) + len([*finished_ends(after)])
+        if len([*finished_ends(part)]) > around:
+            return part
+        part = part.removeprefix(before).removesuffix(after).strip()
+    return head + part + tail if part else ""
