@@ -124,6 +124,18 @@ def test_quotation_marks_of_the_source_stay():
     assert search('"Save."', None, ['"Salva."'])[0].best.text == '"Salva."'
 
 
+@pytest.mark.parametrize(
+    ("source", "reply"),
+    [
+        ("Inserisci una password (8 caratteri)", "Enter a password (8 characters)"),
+        ("Titolo [massimo 20]:", "Title [20 chars]"),
+        ("密码（8个字符）", "Password (8 characters)"),
+    ],
+)
+def test_a_count_of_the_source_stays(source, reply):
+    assert search(source, None, [reply])[0].best.text == reply
+
+
 def test_lines_of_the_source_stay():
     assert search("One.\nTwo.", None, ["Uno.\nDue."])[0].best.text == "Uno.\nDue."
 

@@ -111,7 +111,7 @@ class Rewording:
 
     def _clean(self, reply: str) -> str:
         """Return a reply without what is around the text: of a source in one line, the first line with a text."""
-        text = reply.strip() if self.source[:1] in '"“' else bare(reply)
+        text = bare(reply, self.source)
         if "\n" in self.source:
             return text
         lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
