@@ -113,11 +113,27 @@ def test_the_text_is_asked_for_anew_if_other_words_do_not_help():
         "Sure! Here's the text in Italian:\nSalva.\n\nNote: it is an imperative.",
         "Traduzione:\nSalva.",
         "  Salva. (6 characters)",
+        "Here is the translation: Salva.",
+        'Sure! Here\'s the Italian translation of the text: "Salva."',
+        "Italian translation: Salva.",
     ],
 )
 def test_what_models_put_around_a_text_is_removed(reply):
     made, _ = search("Save.", None, [reply])
     assert made.best.text == "Salva."
+
+
+@pytest.mark.parametrize(
+    ("source", "reply"),
+    [
+        ("Traduzione: salva.", "Translation: save."),
+        ("翻译：保存", "Translation: save"),
+        ("Ecco la nuova versione, la 2.0", "Here is the new version: 2.0"),
+        ("Attenzione, il disco è pieno", "Warning: the disk is full"),
+    ],
+)
+def test_a_colon_of_the_text_stays(source, reply):
+    assert search(source, None, [reply])[0].best.text == reply
 
 
 def test_quotation_marks_of_the_source_stay():

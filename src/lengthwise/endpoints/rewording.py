@@ -23,6 +23,13 @@ from .fitting import ENDINGS, MARGIN, TRIES, UNIT_NAMES, bare, per_word
 MIN_SHARE = 0.4  # of its length, to which a sentence is shortened alone; else the whole text is asked for again
 RUNAWAY = 3.0  # times the source's length, and some characters: more is no translation, but a talk about it
 _LABEL = re.compile(r"[^\n]{0,60}:")
+# In the line of the text: "Here is the translation: ", "Shortened text: "
+_SAME_LINE_LABEL = re.compile(
+    r"\s*(?:(?:sure|certainly|of course|okay|ok|here(?:['’]s| is| are))\b[^\n:]{0,80}\b|(?:\w+[ ]){0,2})"
+    r"(?:translation|translated|shorter|shortened|rewritten|reworded)\b[^\n:]{0,40}:[ \t]+(?=\S)",
+    re.IGNORECASE,
+)
+_COLON = re.compile(r":\s|：")
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,8 @@ class Rewording:
 
     def _clean(self, reply: str) -> str:
         """Return a reply without what is around the text: of a source in one line, the first line with a text."""
-        text = bare(reply, self.source)
+        label = None if _COLON.search(self.source) else _SAME_LINE_LABEL.match(reply)
+        text = bare(reply[label.end() :] if label else reply, self.source)
         if "\n" in self.source:
             return text
         lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
