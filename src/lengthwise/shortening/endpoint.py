@@ -35,7 +35,7 @@ class EndpointShortener:
         budgets: str | Budget | Sequence[str | Budget],
         *,
         form: Form = "text",
-        candidates: int = 1,
+        candidates: int = 4,
         faithful: bool = False,
     ) -> list[Shortened]:
         """Return each text within its budget; see `Shortener.shorten`. `candidates`: replies to the first call."""
