@@ -1,6 +1,7 @@
 """`lengthwise translate` and `shorten` with `--model openai:NAME@URL`: texts, lines and files."""
 
 import json
+from inspect import signature
 
 import httpx2
 import pytest
@@ -204,8 +205,10 @@ def test_options_of_models_that_run_here(cli, args, said):
     assert (code, said in err) == (2, True)
 
 
-def test_max_calls_is_for_an_api(cli):
-    code, _, err = cli("shorten", SENTENCE, "--length", 20, "--max-calls", 3)
+@pytest.mark.parametrize("more", [(), ("--explain",)])
+@pytest.mark.parametrize("command", [("shorten", SENTENCE), ("translate", SENTENCE, "--to", "it")])
+def test_max_calls_is_for_an_api(cli, command, more):
+    code, _, err = cli(*command, "--length", "at most 20 chars", "--max-calls", 3, *more)
     assert (code, "--max-calls is for a model that is behind an API" in err) == (2, True)
 
 
@@ -221,6 +224,12 @@ def test_in_python():
         assert lengthwise.shorten(SENTENCE, "at most 20 chars", model=server.name).text == "The disk is full."
         headline = lengthwise.shorten(SENTENCE, "at most 20 chars", model=server.name, form="headline")
     assert headline.text == "The disk is full"
+
+
+def test_the_options_of_a_shortener_that_runs_here():
+    here, remote = (signature(one.shorten) for one in (lengthwise.Shortener, lengthwise.EndpointShortener))
+    defaults = [{name: one.default for name, one in found.parameters.items()} for found in (here, remote)]
+    assert defaults[1].items() <= defaults[0].items()
 
 
 def test_a_misbehaving_endpoint_keeps_the_best_text():
