@@ -166,6 +166,17 @@ def test_empty_replies():
     assert (made.best, len(asked)) == (None, 3)
 
 
+def test_the_tokens_of_a_script_with_a_token_for_each_byte():
+    source, seen = "கோப்பைச் சேமிக்கவும் " * 20, []
+
+    def ask(messages, n, max_tokens):
+        seen.append(max_tokens)
+        return [Reply("Save.", ended=True)]
+
+    Rewording("Translate.", source, None, ask, lost=lambda text: [], keep=[]).run(lambda: not seen)
+    assert seen[0] >= len(source.strip().encode())
+
+
 def test_the_best_of_several_replies():
     made, asked = search("Save.", "at most 8 chars", [["Salvare ora.", "Salva.", "S."]], candidates=3)
     assert ([one.text for one in made.ranked][:2], len(asked)) == (["Salva.", "S."], 1)

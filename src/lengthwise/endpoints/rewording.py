@@ -157,9 +157,9 @@ class Rewording:
         return max(target, 1.0) / math.exp(min(max(gain, -0.7), 0.7))  # at most doubled or halved
 
     def _max_tokens(self, aim: float | None) -> int | None:
-        """Return more tokens than any script needs, so that a model that does not end costs no more."""
+        """Return at how many tokens a reply is cut, so that a model that does not end costs no more."""
         chars = max(len(self.source), 0 if aim is None else 6 * aim / self.per_word)
-        return 48 + math.ceil(1.5 * chars) if self.net else None
+        return 48 + math.ceil(3 * chars) if self.net else None  # a token has a byte or more, few characters more than 3
 
     def _first(self, aim: float | None) -> Messages:
         parts = [self.task]
