@@ -111,8 +111,9 @@ def test_a_text_that_is_refused_does_not_block_its_file(cli, tmp_path):
     assert [path.name for path in tmp_path.glob("*.po*")] == ["it.po"]
 
 
-def test_a_file_is_resumed_after_a_lost_connection(cli, tmp_path):
-    (tmp_path / "it.po").write_text(text := many(32, "Cancel"))
+@pytest.mark.parametrize("count", [12, 32])  # a part of a batch fails, or all of it
+def test_a_file_is_resumed_after_a_lost_connection(cli, tmp_path, count):
+    (tmp_path / "it.po").write_text(text := many(count, "Cancel"))
     with serving(italian) as server:
         args = ("translate", tmp_path / "it.po", "--to", "it", "--in-place", "--max-calls", 1, "--model", server.name)
         with pytest.MonkeyPatch.context() as patch:
@@ -125,10 +126,10 @@ def test_a_file_is_resumed_after_a_lost_connection(cli, tmp_path):
 
             patch.setattr(lengthwise.endpoints.client.Endpoint, "_post", post)
             code, _, err = cli(*args)
-        assert (code, (tmp_path / "it.po").read_text(), len(server.requests)) == (2, text, 32)
+        assert (code, (tmp_path / "it.po").read_text(), len(server.requests)) == (2, text, count)
         assert "nothing is written, and the same command resumes" in err
         assert cli(*args)[0] == 0
-    assert len(server.requests) == 33
+    assert len(server.requests) == count + 1
 
 
 def test_no_connection_leaves_the_file_alone(cli, tmp_path):
