@@ -1,11 +1,15 @@
 """`lengthwise translate` and `shorten` with `--model openai:NAME@URL`: texts, lines and files."""
 
 import json
+from inspect import signature
 
+import httpx2
 import pytest
 
 import lengthwise
 from endpoint_server import KEY, Raw, chat, serving
+from lengthwise.localisation.files import translate_file
+from lengthwise.localisation.plan import Task
 
 ITALIAN = {"Save": "Salva", "Delete {name}?": "Eliminare {name}?", "Cancel": "Annulla", "Print %d pages": "Stampa"}
 PO = """msgid ""
@@ -86,6 +90,69 @@ def test_an_endpoint_that_refuses_leaves_the_file_alone(cli, tmp_path):
     assert [path.name for path in tmp_path.glob("*.po*")] == ["it.po"]
 
 
+def many(count, last):
+    sources = [*(f"Save file {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(count)), last]
+    return PO[: PO.index("#. max")] + "\n".join(f'msgid "{source}"\nmsgstr ""\n' for source in sources)
+
+
+def test_a_text_that_is_refused_does_not_block_its_file(cli, tmp_path):
+    def answer(body, number):
+        refused = "Kill" in body["messages"][0]["content"]
+        return Raw(400, {"error": {"message": "content_filter"}}) if refused else italian(body, number)
+
+    (tmp_path / "it.po").write_text(many(32, "Kill the process"))  # alone in the second batch
+    with serving(answer) as server:
+        code, _, err = cli("translate", tmp_path / "it.po", "--to", "it", "--in-place", "--model", server.name)
+    new = (tmp_path / "it.po").read_text()
+    assert (code, new.count('msgstr "Save file')) == (3, 32)
+    assert 'msgid "Kill the process"\nmsgstr ""' in new
+    assert "content_filter" in err
+    assert "resumes" not in err
+    assert [path.name for path in tmp_path.glob("*.po*")] == ["it.po"]
+
+
+@pytest.mark.parametrize("count", [12, 32])  # a part of a batch fails, or all of it
+def test_a_file_is_resumed_after_a_lost_connection(cli, tmp_path, count):
+    (tmp_path / "it.po").write_text(text := many(count, "Cancel"))
+    with serving(italian) as server:
+        args = ("translate", tmp_path / "it.po", "--to", "it", "--in-place", "--max-calls", 1, "--model", server.name)
+        with pytest.MonkeyPatch.context() as patch:
+            ask = lengthwise.endpoints.client.Endpoint._post
+
+            def post(self, body):
+                if "Cancel" in body["messages"][0]["content"]:
+                    raise httpx2.ConnectError("refused")
+                return ask(self, body)
+
+            patch.setattr(lengthwise.endpoints.client.Endpoint, "_post", post)
+            code, _, err = cli(*args)
+        assert (code, (tmp_path / "it.po").read_text(), len(server.requests)) == (2, text, count)
+        assert "nothing is written, and the same command resumes" in err
+        assert cli(*args)[0] == 0
+    assert len(server.requests) == count + 1
+
+
+def test_no_connection_leaves_the_file_alone(cli, tmp_path):
+    (tmp_path / "it.po").write_text(PO)
+    model = "openai:m@http://127.0.0.1:1/v1"
+    code, _, err = cli("translate", tmp_path / "it.po", "--to", "it", "--in-place", "--model", model)
+    assert (code, (tmp_path / "it.po").read_text()) == (2, PO)
+    assert "the same command resumes" in err
+
+
+def test_an_error_without_a_call_is_that_of_its_text(tmp_path):
+    class InTokens(lengthwise.EndpointTranslator):
+        def translate(self, texts, budgets=None):
+            return super().translate(texts, "at most 3 tokens")
+
+    (tmp_path / "it.po").write_text(text := many(0, "Save"))
+    with serving(italian) as server:
+        translator = InTokens(lengthwise.load(server.name), "en", "it")
+        done = translate_file(tmp_path / "it.po", tmp_path / "new.po", translator, Task("it", "en", None, []))
+    assert ["tokens cannot be counted here" in row.note for row in done.outcome.rows] == [True]
+    assert ((tmp_path / "new.po").read_text(), server.requests) == (text, [])
+
+
 def test_unusable_replies_leave_the_file_alone(cli, tmp_path):
     text = PO[: PO.index("#. max")] + PO[PO.index('msgid "Print') :]
     (tmp_path / "it.po").write_text(text)
@@ -139,8 +206,10 @@ def test_options_of_models_that_run_here(cli, args, said):
     assert (code, said in err) == (2, True)
 
 
-def test_max_calls_is_for_an_api(cli):
-    code, _, err = cli("shorten", SENTENCE, "--length", 20, "--max-calls", 3)
+@pytest.mark.parametrize("more", [(), ("--explain",)])
+@pytest.mark.parametrize("command", [("shorten", SENTENCE), ("translate", SENTENCE, "--to", "it")])
+def test_max_calls_is_for_an_api(cli, command, more):
+    code, _, err = cli(*command, "--length", "at most 20 chars", "--max-calls", 3, *more)
     assert (code, "--max-calls is for a model that is behind an API" in err) == (2, True)
 
 
@@ -156,6 +225,12 @@ def test_in_python():
         assert lengthwise.shorten(SENTENCE, "at most 20 chars", model=server.name).text == "The disk is full."
         headline = lengthwise.shorten(SENTENCE, "at most 20 chars", model=server.name, form="headline")
     assert headline.text == "The disk is full"
+
+
+def test_the_options_of_a_shortener_that_runs_here():
+    here, remote = (signature(one.shorten) for one in (lengthwise.Shortener, lengthwise.EndpointShortener))
+    defaults = [{name: one.default for name, one in found.parameters.items()} for found in (here, remote)]
+    assert defaults[1].items() <= defaults[0].items()
 
 
 def test_a_misbehaving_endpoint_keeps_the_best_text():

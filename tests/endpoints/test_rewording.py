@@ -54,6 +54,31 @@ def test_only_the_sentence_that_is_off_is_asked_for_again():
     assert "Write only another sentence in place of “Elimina alcuni file grandi" in asked[1][2]["content"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        # all of the text
+        ("Il disco è pieno. {long}", "Il disco è pieno. Elimina file.", "Il disco è pieno. Elimina file."),
+        ("{long} Grazie mille.", "Elimina file. Grazie mille.", "Elimina file. Grazie mille."),
+        ("Aiuto. {long} Grazie mille.", "Aiuto. Elimina file. Grazie.", "Aiuto. Elimina file. Grazie."),
+        # the part, and what is on one side of it
+        ("Aiuto. {long} Grazie mille.", "Aiuto. Elimina file.", "Aiuto. Elimina file. Grazie mille."),
+        ("Aiuto. {long} Grazie mille.", "Elimina file. Grazie mille.", "Aiuto. Elimina file. Grazie mille."),
+    ],
+)
+def test_sentences_around_the_one_asked_for_are_not_doubled(first, second, text):
+    long = "Elimina alcuni file grandi dal disco e poi riprova ancora una volta."
+    made, asked = search("Help. Delete files. Thank you.", "at most 60 chars", [first.format(long=long), second], 2)
+    assert f"in place of “{long}”" in asked[1][2]["content"]
+    assert (made.best.text, made.best.fits) == (text, True)
+
+
+def test_a_reply_without_the_sentence_asked_for_is_no_text():
+    long = "Il disco è pieno. Elimina alcuni file grandi dal disco e poi riprova ancora una volta."
+    made, _ = search("The disk is full. Delete files.", "at most 60 chars", [long, "Il disco è pieno."], 2)
+    assert [one.text for one in made.ranked] == [long]
+
+
 def test_placeholders_that_were_lost_are_named():
     made, asked = search("Delete {name}?", "at most 30 chars", ["Eliminare il file?", "Eliminare {name}?"])
     assert (made.best.text, made.best.good) == ("Eliminare {name}?", True)
@@ -88,6 +113,9 @@ def test_the_text_is_asked_for_anew_if_other_words_do_not_help():
         "Sure! Here's the text in Italian:\nSalva.\n\nNote: it is an imperative.",
         "Traduzione:\nSalva.",
         "  Salva. (6 characters)",
+        "Here is the translation: Salva.",
+        'Sure! Here\'s the Italian translation of the text: "Salva."',
+        "Italian translation: Salva.",
     ],
 )
 def test_what_models_put_around_a_text_is_removed(reply):
@@ -95,8 +123,33 @@ def test_what_models_put_around_a_text_is_removed(reply):
     assert made.best.text == "Salva."
 
 
+@pytest.mark.parametrize(
+    ("source", "reply"),
+    [
+        ("Traduzione: salva.", "Translation: save."),
+        ("翻译：保存", "Translation: save"),
+        ("Ecco la nuova versione, la 2.0", "Here is the new version: 2.0"),
+        ("Attenzione, il disco è pieno", "Warning: the disk is full"),
+    ],
+)
+def test_a_colon_of_the_text_stays(source, reply):
+    assert search(source, None, [reply])[0].best.text == reply
+
+
 def test_quotation_marks_of_the_source_stay():
     assert search('"Save."', None, ['"Salva."'])[0].best.text == '"Salva."'
+
+
+@pytest.mark.parametrize(
+    ("source", "reply"),
+    [
+        ("Inserisci una password (8 caratteri)", "Enter a password (8 characters)"),
+        ("Titolo [massimo 20]:", "Title [20 chars]"),
+        ("密码（8个字符）", "Password (8 characters)"),
+    ],
+)
+def test_a_count_of_the_source_stays(source, reply):
+    assert search(source, None, [reply])[0].best.text == reply
 
 
 def test_lines_of_the_source_stay():
@@ -111,6 +164,17 @@ def test_a_talk_is_not_complete():
 def test_empty_replies():
     made, asked = search("Save.", None, [""] * 8, 3)
     assert (made.best, len(asked)) == (None, 3)
+
+
+def test_the_tokens_of_a_script_with_a_token_for_each_byte():
+    source, seen = "கோப்பைச் சேமிக்கவும் " * 20, []
+
+    def ask(messages, n, max_tokens):
+        seen.append(max_tokens)
+        return [Reply("Save.", ended=True)]
+
+    Rewording("Translate.", source, None, ask, lost=lambda text: [], keep=[]).run(lambda: not seen)
+    assert seen[0] >= len(source.strip().encode())
 
 
 def test_the_best_of_several_replies():

@@ -80,6 +80,12 @@ from lengthwise.formats.subtitles import PRESETS, Style, cue_limits
         ('See "Save". At most 20 characters', 20, "chars", "At most 20 characters"),
         ("v1.5: 20 chars max", 20, "chars", "20 chars max"),
         ("You have 3 new files\nMax 20 characters", 20, "chars", "Max 20 characters"),
+        # a number before the limit
+        ("Windows 11 100 chars max", 100, "chars", "100 chars max"),
+        ("iOS 17 160 characters or less", 160, "chars", "160 characters or less"),
+        ("Label 4 100 characters max", 100, "chars", "100 characters max"),
+        ("Error 404 120 characters max", 120, "chars", "120 characters max"),
+        ("Office 2019 100 chars max", 100, "chars", "100 chars max"),
     ],
 )
 def test_words(comment, number, unit, said):
@@ -167,6 +173,13 @@ def test_a_condition_ends_with_its_line(first, end):
         "2-2.5 words max",
         "1 500 characters max",
         "1’500 characters max",
+        "Max length 1’500 characters",
+        "Max length 1\u202f500 characters",
+        "Max length 1 500 characters",
+        "Maximum length: 1 500",
+        "max 1 500 characters",
+        "Keep it to 1 500 characters or less",
+        "The text is 12 500 characters max",
     ],
 )
 def test_these_are_no_limits(comment):

@@ -116,14 +116,14 @@ def shorten(
     if (style or source) and not strings:
         raise terminal.UsageError("--preset, --cps, --line, --lines and --from are for subtitles: .srt, .vtt, .ass")
     parsers = _parsers(length, unit, in_columns)
-    if explain:
-        _explain(text, file is None and text != "-" and not strings, parsers, model or LANGUAGE_MODEL, as_json)
-        return
     check_options(
         is_endpoint(model),
         {"--faithful": faithful, "--device": device, "--engine": engine},
         {"--max-calls": max_calls},
     )
+    if explain:
+        _explain(text, file is None and text != "-" and not strings, parsers, model or LANGUAGE_MODEL, as_json)
+        return
     in_lines = (text == "-" or file is not None or whole) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}

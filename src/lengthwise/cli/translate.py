@@ -152,6 +152,12 @@ def translate(
         if not document:
             partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
     name = model or _default_model(source, to)
+    check_options(
+        is_endpoint(name),
+        {"--no-control": no_control, "--beams": beams != BEAMS, "--reverse": reverse, "--document": document}
+        | {"--device": device, "--engine": engine},
+        {"--max-calls": max_calls},
+    )
     if explain:
         if file or strings or document or text == "-" or parser.budget is None:
             raise terminal.UsageError("--explain is for one text and a --length")
@@ -159,12 +165,6 @@ def translate(
         return
     if not model and (not strings or any(map(is_subtitle, found))) and (purpose := good_for(name)):
         terminal.print_message(f"{name} is for {purpose}")
-    check_options(
-        is_endpoint(name),
-        {"--no-control": no_control, "--beams": beams != BEAMS, "--reverse": reverse, "--document": document}
-        | {"--device": device, "--engine": engine},
-        {"--max-calls": max_calls},
-    )
     in_lines = (text == "-" or file is not None) and not strings
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
     stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads

@@ -30,12 +30,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Searched(Generic[S]):
-    """A search that has ended. `search` is None if it could not begin. `note`: the fault that ended it."""
+    """A search that has ended. `search` is None if it could not begin. `note`: the fault that ended it.
+
+    `down`: this fault is the same for all texts, such as a refused key or no connection.
+    """
 
     search: S | None
     calls: int
     tokens: int
     note: str | None
+    down: bool = False
 
 
 def search_all(
@@ -56,19 +60,19 @@ def search_all(
     def one(place: int) -> Searched[S]:
         seed = options.get("seed")
         calls = _Calls(endpoint, max_calls, {**options, "seed": None if seed is None else seed + place})
-        search, note = None, None
+        search, note, down = None, None, False
         try:
             search = begin[place](calls.ask)
             if broken:
-                raise EndpointError(broken[0])
+                raise EndpointError(broken[0], fatal=True)
             search.run(lambda: calls.left > 0)
         except EndpointError as fault:
-            note = str(fault)
+            note, down = str(fault), fault.fatal or _no_connection(fault)
             if fault.fatal:
                 broken.append(note)
         except (ValueError, TypeError) as fault:
             note = str(fault)
-        return Searched(search, calls.made, calls.tokens, note)
+        return Searched(search, calls.made, calls.tokens, note, down)
 
     results: dict[int, Searched[S]] = {}
     for place, found in _in_threads(one, len(begin), concurrency):
@@ -76,6 +80,13 @@ def search_all(
         if progress:
             progress(1)
     return [results[place] for place in range(len(begin))]
+
+
+def _no_connection(fault: EndpointError) -> bool:
+    """Return whether a call failed before the endpoint had its text."""
+    import httpx2
+
+    return isinstance(fault.__context__, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 class _Calls:

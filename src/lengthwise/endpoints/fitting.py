@@ -36,6 +36,7 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 _COUNT = re.compile(r"\s*[(\[](?:word count:? *|length:? *)?\d+ (?:words?|characters?|chars?)[)\]]\s*\Z", re.IGNORECASE)
+_ENDS_IN_NUMBER = re.compile(r"[(\[（][^()\[\]（）]*\d[^()\[\]（）]*[)\]）]\W*\Z")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”')
 
@@ -212,10 +213,14 @@ def per_word(unit: str, text: str) -> float:
     return CHARS_PER_CJK_WORD if _CJK.search(text) else CHARS_PER_WORD
 
 
-def bare(reply: str) -> str:
-    """Return the reply without what some models put around a text: an announcement, quotation marks, a word count."""
-    text = _COUNT.sub("", _PREAMBLE.sub("", reply.strip(), count=1)).strip()
-    quoted = _QUOTED.fullmatch(text)
+def bare(reply: str, source: str = "") -> str:
+    """Return the reply without what some models put around a text: an announcement, quotation marks, a word count.
+
+    Quotation marks and a number in brackets stay where the text that was reworded, `source`, has them.
+    """
+    text = _PREAMBLE.sub("", reply.strip(), count=1)
+    text = text if _ENDS_IN_NUMBER.search(source) else _COUNT.sub("", text).strip()
+    quoted = None if source.startswith(('"', "“")) else _QUOTED.fullmatch(text)
     return (quoted[1] or quoted[2]).strip() if quoted else text
 
 

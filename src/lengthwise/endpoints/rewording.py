@@ -23,6 +23,13 @@ from .fitting import ENDINGS, MARGIN, TRIES, UNIT_NAMES, bare, per_word
 MIN_SHARE = 0.4  # of its length, to which a sentence is shortened alone; else the whole text is asked for again
 RUNAWAY = 3.0  # times the source's length, and some characters: more is no translation, but a talk about it
 _LABEL = re.compile(r"[^\n]{0,60}:")
+# In the line of the text: "Here is the translation: ", "Shortened text: "
+_SAME_LINE_LABEL = re.compile(
+    r"\s*(?:(?:sure|certainly|of course|okay|ok|here(?:['’]s| is| are))\b[^\n:]{0,80}\b|(?:\w+[ ]){0,2})"
+    r"(?:translation|translated|shorter|shortened|rewritten|reworded)\b[^\n:]{0,40}:[ \t]+(?=\S)",
+    re.IGNORECASE,
+)
+_COLON = re.compile(r":\s|：")
 
 
 @dataclass(frozen=True)
@@ -88,17 +95,18 @@ class Rewording:
         self.tried[old.text if old else ""] += 1
         part = self._part(old) if old else (0, 0)
         head, tail = (old.text[: part[0]], old.text[part[1] :]) if old else ("", "")
-        aim = self._aim(self.unit.measure(head) + self.unit.measure(tail), old is not None)
+        around = self.unit.measure(head) + self.unit.measure(tail)
+        aim = self._aim(around, old is not None)
         messages = self._again(old, part, aim) if old else self._first(aim)
         for reply in self.ask(messages, self.candidates if first else ENDINGS, self._max_tokens(aim)):
-            text = self._clean(reply.text)
+            text = _joined(head, self._clean(reply.text), tail)
             if not text:
                 self.net = self.net and reply.ended  # a reasoning model may use up max_tokens before its text begins
                 continue
             if aim and reply.ended:
-                self.gains[old is not None].append(math.log(max(self.unit.measure(text), 1) / aim))
-            self.net = self.net and (reply.ended or len(text) > 2 * len(self.source))
-            self.found.append(self._measured(head + text + tail, reply.ended))
+                self.gains[old is not None].append(math.log(max(self.unit.measure(text) - around, 1) / aim))
+            self.net = self.net and (reply.ended or len(reply.text) > 2 * len(self.source))
+            self.found.append(self._measured(text, reply.ended))
 
     # ---- measuring
 
@@ -110,7 +118,8 @@ class Rewording:
 
     def _clean(self, reply: str) -> str:
         """Return a reply without what is around the text: of a source in one line, the first line with a text."""
-        text = reply.strip() if self.source[:1] in '"“' else bare(reply)
+        label = None if _COLON.search(self.source) else _SAME_LINE_LABEL.match(reply)
+        text = bare(reply[label.end() :] if label else reply, self.source)
         if "\n" in self.source:
             return text
         lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
@@ -148,9 +157,9 @@ class Rewording:
         return max(target, 1.0) / math.exp(min(max(gain, -0.7), 0.7))  # at most doubled or halved
 
     def _max_tokens(self, aim: float | None) -> int | None:
-        """Return more tokens than any script needs, so that a model that does not end costs no more."""
+        """Return at how many tokens a reply is cut, so that a model that does not end costs no more."""
         chars = max(len(self.source), 0 if aim is None else 6 * aim / self.per_word)
-        return 48 + math.ceil(1.5 * chars) if self.net else None
+        return 48 + math.ceil(3 * chars) if self.net else None  # a token has a byte or more, few characters more than 3
 
     def _first(self, aim: float | None) -> Messages:
         parts = [self.task]
@@ -190,3 +199,14 @@ class Rewording:
     def _words(self, aim: float) -> str:
         words = max(1, round(aim / self.per_word))
         return "" if self._unit == "words" else f", that is about {words} word{'s' * (words > 1)}"
+
+
+def _joined(head: str, part: str, tail: str) -> str:
+    """Return the whole text, or nothing if the part is missing. Some models repeat the sentences around the part."""
+    before, after = head.strip(), tail.strip()
+    if (before and part.startswith(before)) or (after and part.endswith(after)):
+        around = len([*finished_ends(before)]) + len([*finished_ends(after)])
+        if len([*finished_ends(part)]) > around:
+            return part
+        part = part.removeprefix(before).removesuffix(after).strip()
+    return head + part + tail if part else ""

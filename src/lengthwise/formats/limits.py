@@ -22,7 +22,16 @@ _UNIT_OR_NONE = rf"(?:[ \t-]{{0,2}}(?:(?:ascii|latin|unicode|utf-?8) )?{_UNIT}|{
 _NUMBER_WORDS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _DIGITS = r"\d+(?:,\d{3})*"
 # Of "15-20" the second. A match takes all of a number: neither 1 nor 5 of "1.5", nor 2 of "2-3", nor 500 of "1 500".
-_NUMBER = rf"(?<!\d[.,'’\u00a0\u202f])(?<!\d[ ](?=\d{{3}}\b))(?>(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}))(?![.,]?\d)"
+# In "Windows 11 100 chars" and "Office 2019 100 chars" the first number is another one; not so after these words.
+_NO_NAMES = ("to", "is", "be", "of", "in", "are", "max", "most", "than", "keep", "below", "under", "limit", "maximum")
+_OTHER_BEFORE = "|".join(
+    rf"(?<=[^\W\d_][ ]{digits}[ ])" + "".join(rf"(?<!\b{word}[ ]{digits}[ ])" for word in _NO_NAMES)
+    for digits in (r"\d", r"\d\d", r"\d\d\d")
+)
+_NUMBER = (
+    rf"(?<!\d[.,'’\u00a0\u202f])(?:(?<!\d[ ])|(?!\d{{3}}\b)|(?<=\d{{4}}[ ])|{_OTHER_BEFORE})"
+    rf"(?>(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}))(?![.,'’\u00a0\u202f]?\d|[ ]\d{{3}}\b)"
+)
 _NUMBER_OR_WORD = rf"(?:{_DIGITS}[-–])?(?P<number>{_DIGITS}|{'|'.join(_NUMBER_WORDS)})"
 _UNIT_NAMES = {"char": "chars", "lett": "chars", "colu": "cells", "col": "cells", "cols": "cells", "cell": "cells"}
 _UNIT_NAMES |= {"byte": "bytes", "word": "words", "pixe": "pixels", "px": "pixels"}

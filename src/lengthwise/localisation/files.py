@@ -90,10 +90,8 @@ def shorten_file(
 
 
 def _answers(found: Sequence[Any]) -> list[Answer]:
-    """Return the results of a model as answers. If a model behind an API answers nothing, no file is written."""
-    if found and all(one.error and getattr(one, "calls", None) is not None for one in found):
-        raise ConnectionError(f"{found[0].error}; nothing is written, and the same command resumes")
-    return [Answer(one.text, one.complete, one.note, one.error) for one in found]
+    """Return the results of a model as answers."""
+    return [Answer(one.text, one.complete, one.note, one.error, bool(getattr(one, "down", None))) for one in found]
 
 
 def plan_file(file: StringFile, task: Task, out: Path, encoding: str | None = None) -> Plan:
@@ -151,16 +149,19 @@ class _Answers:
             self._rows += 1
 
     def collect(self, requests: Sequence[Request], progress: Progress) -> None:
-        """Ask for what is not known yet."""
+        """Ask for what is not known yet. If a model behind an API cannot be used, raise; what it answered is kept."""
         open_ = [request for request in requests if request not in self.known]
         total = len(self.known) + len(open_)
         progress(len(self.known), total)
         for start in range(0, len(open_), BATCH_SIZE):
             batch = open_[start : start + BATCH_SIZE]
-            found = dict(zip(batch, self._ask(batch), strict=True))
-            self._write(found)
+            answers = dict(zip(batch, self._ask(batch), strict=True))
+            if found := {request: answer for request, answer in answers.items() if not answer.down}:
+                self._write(found)
             self.known |= found
             progress(len(self.known), total)
+            if down := next((answer.error for answer in answers.values() if answer.down), None):
+                raise ConnectionError(f"{down}; nothing is written, and the same command resumes")
 
     def _write(self, found: dict[Request, Answer]) -> None:
         if self._journal is None:

@@ -42,12 +42,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result for a request; if nothing complete fits, its text is longer. With an `error` it is empty."""
+    """The result for a request; if nothing complete fits, its text is longer. With an `error` it is empty.
+
+    `down`: the model behind an API could not be used; another run may get an answer.
+    """
 
     text: str
     complete: bool = True
     note: str | None = None
     error: str | None = None
+    down: bool = False
 
 
 Answers = Mapping[Request, Answer]

@@ -35,7 +35,7 @@ class EndpointShortener:
         budgets: str | Budget | Sequence[str | Budget],
         *,
         form: Form = "text",
-        candidates: int = 1,
+        candidates: int = 4,
         faithful: bool = False,
     ) -> list[Shortened]:
         """Return each text within its budget; see `Shortener.shorten`. `candidates`: replies to the first call."""
@@ -62,7 +62,7 @@ class EndpointShortener:
             error = one.note or f"{name} sent no text in {one.calls} calls"
             unit = budget.unit if isinstance(budget, Budget) else ""
             failed = Shortened("", 0, unit, str(budget), False, False, name, 0, error=error, source=text)
-            return replace(failed, intact=False, calls=one.calls)
+            return replace(failed, intact=False, calls=one.calls, down=one.down or None)
         search = one.search
         known: dict[str, Any] = {"unit": search.unit.name, "budget": str(search.budget), "model": name, "source": text}
         if search.unchanged:

@@ -53,7 +53,7 @@ class Shortened(Written):
 
     `intact`: it has the placeholders of the source, without addresses. `note`: names, numbers, negations and
     placeholders of the source that it lacks, and words that the source lacks. `score`, `coverage`: see `choosing.py`.
-    `calls`: of a model behind an API.
+    `calls`: of a model behind an API. `down`: its error is the same for all texts.
     """
 
     source: str = ""
@@ -63,6 +63,7 @@ class Shortened(Written):
     score: float | None = None
     coverage: float | None = None
     calls: int | None = None
+    down: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are not None as plain values. Candidates do not repeat the fields of their text."""

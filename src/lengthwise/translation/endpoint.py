@@ -76,7 +76,7 @@ class EndpointTranslator:
             error = one.note or f"{self.name} sent no text in {one.calls} calls"
             unit = budget.unit if isinstance(budget, Budget) else ""
             failed = Translation("", 0, unit, str(budget or ""), False, False, self.name, 0, source=text, error=error)
-            return replace(failed, intact=False, calls=one.calls)
+            return replace(failed, intact=False, calls=one.calls, down=one.down or None)
         best, *others = [self._translation(text, one.search, found) for found in one.search.ranked]
         note = "; ".join(filter(None, [best.note, one.note])) or None
         alternatives: list[Written] = list(others[: self.candidates - 1])

@@ -44,7 +44,7 @@ class Translation(Written):
 
     `intact`: the placeholders and numbers are those of the source. `note`: what is wrong, and which source words were
     dropped. `score`: the mean of the sentences' scores. `runaway`: only in candidates of the free search.
-    `calls`: of a model behind an API.
+    `calls`: of a model behind an API. `down`: its error is the same for all texts.
     """
 
     source: str = ""
@@ -53,6 +53,7 @@ class Translation(Written):
     score: float | None = None
     runaway: bool | None = None
     calls: int | None = None
+    down: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are not None as plain values. Candidates do not repeat the fields of their line."""
