@@ -168,7 +168,13 @@ def test_a_redirect_is_not_followed_with_the_key():
 def test_a_busy_endpoint_says_when_to_come_back(header, wait):
     error = fault(Raw(429, {"error": {"message": "slow down"}}, **header))
     assert error.wait == wait
-    assert not error.fatal
+    assert (error.fatal, error.down) == (False, True)  # no other text would get through now
+
+
+@pytest.mark.parametrize(("status", "fatal", "down"), [(402, True, True), (400, False, False), (500, False, False)])
+def test_which_faults_are_not_of_the_text(status, fatal, down):
+    error = fault(Raw(status, b"no"))
+    assert (error.fatal, error.down) == (fatal, down)
 
 
 def test_retry_after_may_be_a_date():

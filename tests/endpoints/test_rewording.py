@@ -86,6 +86,16 @@ def test_placeholders_that_were_lost_are_named():
     assert "does not have {name} as the source has it" in asked[1][2]["content"]
 
 
+@pytest.mark.parametrize(
+    "echo", ["This has 41 characters.", "It does not have %d as the source has it. Write it again."]
+)
+def test_a_reply_that_repeats_the_request_is_no_text(echo):
+    long = "Tutti i file sono stati salvati adesso: eccoli."
+    made, _ = search("%d files were saved.", "at most 30 chars", [long, echo, "%d file salvati."])
+    assert echo not in [one.text for one in made.found]
+    assert made.best.text == "%d file salvati."
+
+
 def test_a_text_with_its_placeholders_is_better_than_one_that_fits():
     made, _ = search("Delete {name}?", "at most 9 chars", ["Eliminare {name}?", "Elimina?"] * 4)
     assert (made.best.text, made.best.fits) == ("Eliminare {name}?", False)

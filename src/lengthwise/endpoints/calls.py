@@ -67,7 +67,7 @@ def search_all(
                 raise EndpointError(broken[0], fatal=True)
             search.run(lambda: calls.left > 0)
         except EndpointError as fault:
-            note, down = str(fault), fault.fatal or _no_connection(fault)
+            note, down = str(fault), fault.down
             if fault.fatal:
                 broken.append(note)
         except (ValueError, TypeError) as fault:
@@ -80,13 +80,6 @@ def search_all(
         if progress:
             progress(1)
     return [results[place] for place in range(len(begin))]
-
-
-def _no_connection(fault: EndpointError) -> bool:
-    """Return whether a call failed before the endpoint had its text."""
-    import httpx2
-
-    return isinstance(fault.__context__, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 class _Calls:

@@ -34,11 +34,20 @@ class EndpointError(RuntimeError):
     """A call that failed. `wait`: seconds after which it may succeed, or None. `fatal`: all other calls will fail.
 
     `changed`: the next call differs from this one, because it leaves out or renames a parameter that was refused.
+    `down`: it did not fail because of its text, but would fail now with any, such as without a connection.
     """
 
-    def __init__(self, message: str, *, wait: float | None = None, fatal: bool = False, changed: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        wait: float | None = None,
+        fatal: bool = False,
+        changed: bool = False,
+        down: bool = False,
+    ) -> None:
         super().__init__(message)
-        self.wait, self.fatal, self.changed = wait, fatal, changed
+        self.wait, self.fatal, self.changed, self.down = wait, fatal, changed, down or fatal
 
 
 @dataclass(frozen=True)
@@ -117,10 +126,12 @@ class Endpoint:
         timed_out, failed = self._errors
         try:
             status, headers, text = self._post(body)
-        except timed_out:
-            raise EndpointError(f"{self.url} did not answer within {self.timeout:g} s", wait=BACKOFF) from None
+        except timed_out as error:
+            what = f"{self.url} did not answer within {self.timeout:g} s"
+            raise EndpointError(what, wait=BACKOFF, down=_not_connected(error)) from None
         except failed as error:
-            raise EndpointError(f"cannot reach {self.url}: {self._clean(str(error))}", wait=BACKOFF) from None
+            what = f"cannot reach {self.url}: {self._clean(str(error))}"
+            raise EndpointError(what, wait=BACKOFF, down=_not_connected(error)) from None
         if status != 200:
             raise self._refusal(status, headers, text, body)
         return self._answer(text, body)
@@ -149,6 +160,8 @@ class Endpoint:
         if status in (401, 403):
             have = "the key was refused" if self._key else f"no key is set for this URL; put it into {KEYS[0]}"
             return EndpointError(f"{what} ({have})", fatal=True)
+        if status == 402:  # no money
+            return EndpointError(what, fatal=True)
         if status in (404, 405) or 300 <= status < 400:
             base = self.url if self.url.endswith("/v1") else f"{self.url}/v1"
             return EndpointError(f"{what} (is there a model {self.model!r}, and is the URL {base}?)", fatal=True)
@@ -159,7 +172,8 @@ class Endpoint:
                 return EndpointError(what, wait=0.0, changed=True)
         if status in (408, 409, 425, 429) or status >= 500:
             wait = _retry_after(headers)
-            return EndpointError(what + (f"; it asks to wait {wait:g} s" if wait > BACKOFF else ""), wait=wait)
+            asks = f"; it asks to wait {wait:g} s" if wait > BACKOFF else ""
+            return EndpointError(what + asks, wait=wait, down=status == 429)
         return EndpointError(what)
 
     # ---- answers
@@ -204,6 +218,13 @@ def _key_for(url: str) -> str:
     """Return the key that the environment has for `url`."""
     own = url in (DEFAULT_URL, _base(os.environ.get("OPENAI_BASE_URL", "")))
     return next(filter(None, map(os.environ.get, KEYS if own else KEYS[:1])), "")
+
+
+def _not_connected(error: Exception) -> bool:
+    """Return whether a call failed before the endpoint had its text."""
+    import httpx2
+
+    return isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
 
 
 def _refused(text: str, body: Mapping[str, Any]) -> str | None:

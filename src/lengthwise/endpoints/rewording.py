@@ -23,6 +23,7 @@ from .fitting import ENDINGS, MARGIN, TRIES, UNIT_NAMES, bare, per_word
 MIN_SHARE = 0.4  # of its length, to which a sentence is shortened alone; else the whole text is asked for again
 RUNAWAY = 3.0  # times the source's length, and some characters: more is no translation, but a talk about it
 _LABEL = re.compile(r"[^\n]{0,60}:")
+_DIGITS = re.compile(r"\d+")
 # In the line of the text: "Here is the translation: ", "Shortened text: "
 _SAME_LINE_LABEL = re.compile(
     r"\s*(?:(?:sure|certainly|of course|okay|ok|here(?:['’]s| is| are))\b[^\n:]{0,80}\b|(?:\w+[ ]){0,2})"
@@ -99,7 +100,8 @@ class Rewording:
         aim = self._aim(around, old is not None)
         messages = self._again(old, part, aim) if old else self._first(aim)
         for reply in self.ask(messages, self.candidates if first else ENDINGS, self._max_tokens(aim)):
-            text = _joined(head, self._clean(reply.text), tail)
+            new = self._clean(reply.text)
+            text = "" if self._repeats(messages[-1]["content"], new) else _joined(head, new, tail)
             if not text:
                 self.net = self.net and reply.ended  # a reasoning model may use up max_tokens before its text begins
                 continue
@@ -125,6 +127,16 @@ class Rewording:
         lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
         announces = len(lines) > 1 and _LABEL.fullmatch(lines[0]) and not self.source.endswith(":")
         return lines[1] if announces else lines[0]
+
+    def _repeats(self, request: str, reply: str) -> bool:
+        """Return whether a sentence of the reply is one of the request, as weak models write ("This has 41 chars.")."""
+        request, source = (_DIGITS.sub("0", text) for text in (request.removesuffix(self.source), self.source))
+        text, start = _DIGITS.sub("0", reply), 0
+        for end in [*finished_ends(text), len(text)]:
+            sentence, start = text[start:end].strip(), end
+            if len(sentence.split()) > 2 and sentence in request and sentence not in source:
+                return True
+        return False
 
     # ---- the plan
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from filelock import FileLock
 
 from .. import atomic
-from ..length.budget import Budget
+from ..length.budget import Budget, as_budget
 from ..length.units import measure
 from .cache import cache_dir
 from .registry import BUNDLED
@@ -57,8 +57,9 @@ class Verdict:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def explain(model: str, task: Task, budget: Budget, source: str) -> Verdict:
+def explain(model: str, task: Task, budget: str | Budget, source: str) -> Verdict:
     """Return where `budget` lies among the lengths of what `model` writes for such a source, before it is written."""
+    budget = as_budget(budget)
     budget = budget.resolve(source) if budget.of_source else budget
     if budget.unit not in UNITS:
         verdict = f"no lengths of {model} were measured in {budget.unit}, only in {' and '.join(UNITS)}"
