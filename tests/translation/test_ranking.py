@@ -12,6 +12,14 @@ def test_a_copy_of_the_source_is_complete_only_as_first_choice(translator):
     assert [(row.text, row.fits) for row in rows] == [("Quitter", False), ("Paris", True)]
 
 
+def test_a_translation_that_breaks_off_is_not_complete(translator):
+    lines, _ = translator({"A file of the list": ["Un fichier de la liste", "Un fichier de la", "Un fichier"]})
+    [row] = lines.translate(["A file of the list"], "at most 17 chars")
+    assert (row.text, row.fits, row.complete) == ("Un fichier", True, True)
+    [row] = translator({"Log in": ["Entrer par", "Entrer"]})[0].translate(["Log in"], "at most 12 chars")
+    assert (row.text, row.complete) == ("Entrer par", True)  # as the best translation does
+
+
 def test_the_highest_score_of_the_reverse_model_is_chosen(translator):
     known = {"Un deux": -3.0, "Un, deux": -1.0, "Une ou deux": -2.0}
     entries = {"One two": ["Un deux", "Un, deux", "Une ou deux"]}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..length.budget import Budget
+from ..length.weak_words import WEAK_WORDS, language_of
 from .records import Hypothesis
 from .segments import Segments
 
@@ -79,11 +80,12 @@ def mark_untranslated(one: Hypothesis, free: list[Hypothesis]) -> Hypothesis:
     """Return the hypothesis, with complete=False if it is not fully translated compared with `free[0]`.
 
     That is so if its text equals the source (ignoring case), if it has a word of the source that `free[0]` does not
-    have, or if it scores more than `INCOMPLETE_SCORE_GAP` below `free[0]`. If `free` is empty, only the first applies.
+    have, if it breaks off after a word such as *of*, or if it scores more than `INCOMPLETE_SCORE_GAP` below `free[0]`.
+    If `free` is empty, only the first applies.
     """
     best = free[0] if free else one
-    copied = one.is_copy or untranslated(one.source, one.text, best.text)
-    return replace(one, complete=False) if copied or score_of(one) < score_of(best) - INCOMPLETE_SCORE_GAP else one
+    partly = one.is_copy or untranslated(one.source, one.text, best.text) or hangs(one.text, best.text)
+    return replace(one, complete=False) if partly or score_of(one) < score_of(best) - INCOMPLETE_SCORE_GAP else one
 
 
 def score_of(one: Hypothesis) -> float:
@@ -91,6 +93,17 @@ def score_of(one: Hypothesis) -> float:
     if not one.text:
         return -math.inf
     return 0.0 if one.score is None else one.score
+
+
+def hangs(text: str, best: str) -> bool:
+    """Return whether the text ends in a word that needs a next one, and the best translation does not.
+
+    >>> hangs("Le mot de passe saisi pour", "Le mot de passe saisi pour ce compte est faux")
+    True
+    """
+    last, other = (some.split()[-1:] for some in (text, best))
+    hanging = WEAK_WORDS[language_of(best.lower().split())].hanging
+    return hanging.issuperset(last) and bool(last) and hanging.isdisjoint(other)
 
 
 def untranslated(source: str, text: str, best: str) -> bool:
