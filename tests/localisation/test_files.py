@@ -1,6 +1,7 @@
 """Files in, files out: interrupted runs, broken files, and what is on disk afterwards."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,6 +35,16 @@ def test_an_interrupted_run_is_resumed(source, tmp_path):
     assert seen == [(2 * BATCH_SIZE, 3 * BATCH_SIZE), (3 * BATCH_SIZE, 3 * BATCH_SIZE)]
     assert json.loads(out.read_text()) == {key: text.upper() for key, text in TEXTS.items()}
     assert not journal.exists()
+
+
+def test_calls_that_are_paid_for_are_kept_a_few_at_a_time(source, tmp_path):
+    translator = Capitals(stop_after=2)
+    translator.writer = SimpleNamespace(concurrency=3)
+    with pytest.raises(KeyboardInterrupt):
+        translate_file(source, tmp_path / "it.json", translator, Task("it"))
+    later = Capitals()
+    translate_file(source, tmp_path / "it.json", later, Task("it"))
+    assert len(later.asked) == len(TEXTS) - 6
 
 
 def test_a_resumed_run_must_have_the_same_settings(source, tmp_path):

@@ -64,7 +64,7 @@ def translate_file(
         found = translator.translate([one.text for one in requests], [one.budget for one in requests])
         return _answers(found)
 
-    return _localise(path, out, ask, translator.settings, task, encoding, progress)
+    return _localise(path, out, ask, translator.settings, task, encoding, progress, _at_once(translator))
 
 
 def shorten_file(
@@ -86,7 +86,12 @@ def shorten_file(
         return _answers(found)
 
     settings = {"model": shortener.model.name, "writer": shortener.writer.name, **given}
-    return _localise(path, out, ask, settings, task, encoding, progress)
+    return _localise(path, out, ask, settings, task, encoding, progress, _at_once(shortener))
+
+
+def _at_once(model: Any) -> int:
+    """Return how many texts to ask for between two entries of the journal: few if each is paid for."""
+    return int(getattr(getattr(model, "writer", None), "concurrency", BATCH_SIZE))
 
 
 def _answers(found: Sequence[Any]) -> list[Answer]:
@@ -106,12 +111,19 @@ def plan_file(file: StringFile, task: Task, out: Path, encoding: str | None = No
 
 
 def _localise(
-    path: Path, out: Path, ask: Ask, settings: dict[str, Any], task: Task, encoding: str | None, progress: Progress
+    path: Path,
+    out: Path,
+    ask: Ask,
+    settings: dict[str, Any],
+    task: Task,
+    encoding: str | None,
+    progress: Progress,
+    at_once: int,
 ) -> Localised:
     before = _bytes(path), _bytes(out)
     file = read(path, data=before[0], encoding=encoding)
     step: Plan | Outcome = plan_file(file, task, out, encoding)
-    with closing(_Answers(out, ask, settings)) as answers:
+    with closing(_Answers(out, ask, settings, at_once)) as answers:
         while isinstance(step, Plan):
             answers.collect(step.requests, progress)
             step = step.finish(answers.known)
@@ -133,7 +145,8 @@ def _bytes(path: Path) -> bytes | None:
 class _Answers:
     """The answers so far. They are also in a journal beside the output, from which a killed run is resumed."""
 
-    def __init__(self, out: Path, ask: Ask, settings: dict[str, Any]) -> None:
+    def __init__(self, out: Path, ask: Ask, settings: dict[str, Any], at_once: int) -> None:
+        self._at_once = at_once
         self.known: dict[Request, Answer] = {}
         self._ask, self._settings, self._path = ask, settings, out.with_name(f"{out.name}.texts.jsonl")
         self._journal: Journal | None = None
@@ -153,8 +166,8 @@ class _Answers:
         open_ = [request for request in requests if request not in self.known]
         total = len(self.known) + len(open_)
         progress(len(self.known), total)
-        for start in range(0, len(open_), BATCH_SIZE):
-            batch = open_[start : start + BATCH_SIZE]
+        for start in range(0, len(open_), self._at_once):
+            batch = open_[start : start + self._at_once]
             answers = dict(zip(batch, self._ask(batch), strict=True))
             if found := {request: answer for request, answer in answers.items() if not answer.down}:
                 self._write(found)
