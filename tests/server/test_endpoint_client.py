@@ -7,7 +7,6 @@ from lengthwise.endpoints.writer import EndpointWriter
 from lengthwise.shortening.endpoint import EndpointShortener
 from lengthwise.translation.endpoint import EndpointTranslator
 
-KEPT = "Keep {name} as in the text. Write only the text."
 HELLO = [{"role": "user", "content": "The dog is quick."}]
 
 
@@ -46,13 +45,13 @@ def test_a_text_within_a_length(endpoint):
     assert (one.fits, one.calls) == (True, 1)
 
 
-def test_a_translation_of_any_length(endpoint):
-    """The model says all that it was asked, in several lines; of a text in one line, the first line is taken."""
+def test_a_model_that_repeats_its_request_has_no_translation(endpoint):
     [one] = EndpointTranslator(EndpointWriter(endpoint(), max_calls=2), "en", "it").translate("The dog is {name}.")
-    assert (one.error, one.calls, one.text) == (None, 1, "Translate this text from English to Italian. " + KEPT)
+    assert (one.calls, one.text) == (2, "")
+    assert "sent no text in 2 calls" in one.error
 
 
-def test_a_shorter_text_that_is_not_found(endpoint):
+def test_nor_a_shorter_text(endpoint):
     [one] = EndpointShortener(EndpointWriter(endpoint(), max_calls=3)).shorten("The dog is quick.", "at most 5 chars")
-    assert (one.error, one.fits, one.calls) == (None, False, 3)
-    assert one.length == len(one.text) > 5
+    assert (one.calls, one.text) == (3, "")
+    assert "sent no text in 3 calls" in one.error
