@@ -2,15 +2,19 @@
 
 import re
 from pathlib import Path
+from random import Random
 from typing import Any, get_args
 
 import pytest
 import yaml
 
+import lengthwise
 from lengthwise.controls.attached import controls_of
 from lengthwise.models.checkpoint import load_model
 from lengthwise.training import RecipeError, load_recipe, train
+from lengthwise.training.data_stream import epoch_documents
 from lengthwise.training.fresh_model import SIZES
+from lengthwise.training.model import build
 from lengthwise.training.recipe import Fresh, parse_recipe
 from lengthwise.training.run_state import checkpoints
 from toy_training import mute, toy_recipe
@@ -120,6 +124,23 @@ def test_every_recipe_runs(
     assert len(checkpoints(tmp_path / "run")) >= 1
     assert len(tokenizer) > (60 if smaller else 300)
     assert len(controls_of(model)) == len(small.controls) + small.lengths.joins_sentences
+
+
+@pytest.mark.parametrize("kind", ["difference", "ratio"])
+def test_a_decoder_of_subwords_counts_the_characters_of_titles(kind: str, tmp_path: Path) -> None:
+    recipe = next(path for path in RECIPES if path.stem == "takase-titles-ldpe")
+    small = toy_recipe(recipe, tmp_path, "", ["model.fresh.decoder=bpe", f"controls.0.kind={kind}"])
+    maker = build(small).maker
+    titles = {document.id: document.segments[0][1].strip() for document in epoch_documents(small, 0)}
+    found, _ = maker.examples(list(epoch_documents(small, 0)), 1, Random(0))
+    assert found
+    for example in found:
+        assert example.length == len(titles[example.name])
+        assert len(example.target) < example.length
+    writer = lengthwise.load(str(train(small, say=mute)))
+    assert writer.engine.units == ("chars",)
+    [title] = writer.write(["A text about tokens."], ["exactly 21 chars"])
+    assert len(title.text) == 21
 
 
 PAPERS = [path for path in RECIPES if path.stem.startswith(("lakew", "takase", "zhang", "smollm2-"))]
