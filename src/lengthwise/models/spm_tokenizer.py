@@ -85,13 +85,19 @@ class SpmTokenizer:
 
     def decode(self, token_ids: Any, *, skip_special_tokens: bool = False, **options: Any) -> str:
         """Return the text of these ids."""
-        text, pieces = "", []
-        for number in map(int, token_ids):
-            if number not in self._special:
-                pieces.append(self._token(number))
-            elif not skip_special_tokens:
-                text, pieces = f"{text}{self._source.decode_pieces(pieces)}{self._special[number]} ", []
-        return (text + self._source.decode_pieces(pieces)).replace(_METASPACE, " ").strip()
+        text, first, special = "", 0, self._special
+        numbers = list(map(int, token_ids))
+        if skip_special_tokens:
+            numbers = [number for number in numbers if number not in special]
+        else:
+            for place in [place for place, number in enumerate(numbers) if number in special]:
+                text, first = f"{text}{self._joined(numbers[first:place])}{special[numbers[place]]} ", place + 1
+        return (text + self._joined(numbers[first:])).replace(_METASPACE, " ").strip()
+
+    def _joined(self, numbers: list[int]) -> str:
+        """Return the text of ids that are not special."""
+        tokens, unknown = self._tokens, self._special.get(self._unknown, "")
+        return str(self._source.decode_pieces([tokens.get(number, unknown) for number in numbers]))
 
     def batch_decode(self, sequences: Any, **options: Any) -> list[str]:
         return [self.decode(ids, **options) for ids in sequences]
