@@ -110,13 +110,13 @@ def writing(model: str, batches: list[int], tokens: int) -> dict[str, Any]:
 # ---- translating
 
 
-def translating(model: str, reverse: str, data: str, count: int) -> dict[str, Any]:
-    """Translate the first `count` sources by `generate` and by recorded steps: the same batches."""
+def translating(model: str, reverse: str, data: str, count: int, decodings: list[str]) -> dict[str, Any]:
+    """Translate the first `count` sources by each of the `decodings`, generate and recorded: the same batches."""
     sources = [source for document in read(data) for source, _ in document.segments]
     loaded = lengthwise.load(model, engine="transformers", dtype=_HALF, device=_DEVICE).engine
     backward = lengthwise.load(reverse, engine="transformers", dtype=_HALF, device=_DEVICE).engine if reverse else None
     found = []
-    for name in ("generate", "recorded"):
+    for name in decodings:
         fixed = name == "recorded"
         back = ReverseModel(_with(backward, fixed)) if backward is not None else None
         translator = Translator(lengthwise.Writer(_with(loaded, fixed)), "en", "fr", reverse=back)
@@ -152,12 +152,14 @@ def main() -> None:
     parser.add_argument("--reverse", default="", metavar="MODEL")
     parser.add_argument("--data", metavar="FILE")
     parser.add_argument("--sentences", type=int, default=128, metavar="N")
+    parser.add_argument("--decodings", default="generate,recorded", help="of translate: one of them, or both")
     parser.add_argument("--out", type=Path, metavar="FILE")
     asked = parser.parse_args()
     if asked.part == "write":
         found = writing(asked.model, [int(one) for one in asked.batches.split(",")], asked.tokens)
     else:
-        found = translating(asked.model, asked.reverse, asked.data, asked.sentences)
+        decodings = asked.decodings.split(",")
+        found = translating(asked.model, asked.reverse, asked.data, asked.sentences, decodings)
     found |= {"device": torch.cuda.get_device_name() if _DEVICE == "cuda" else _DEVICE, "torch": torch.__version__}
     if asked.out:
         asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

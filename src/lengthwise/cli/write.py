@@ -91,9 +91,10 @@ def write(
     # An endpoint gives line n the same seed in any call.
     alone = sampling and not remote
     if cluster and lines:
-        from ..generation.generator import BATCH_SIZE, Written
+        from ..engines.base import Engine
+        from ..generation.generator import Written
 
-        size = 1 if alone else max(1, BATCH_SIZE // max(candidates, beams))
+        size = 1 if alone else max(1, Engine.batch_size // max(candidates, beams))
         make = partial(_line_writer, model=model, dtype=dtype, seed=seed, **asked)
         all_fit = _write_lines(lines, size, partial(cluster.run, make, size=size, kind=Written))
     else:

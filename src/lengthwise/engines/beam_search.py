@@ -119,7 +119,10 @@ def _best(total: Array, running: NDArray[np.float64], wide: int) -> tuple[Intege
     scores = (found + running.reshape(-1, 1)).reshape(count, -1)
     tokens = tokens.reshape(count, -1)
     beam = np.arange(beams).repeat(tokens.shape[1] // beams)[None].repeat(count, 0)
-    order = np.lexsort((tokens, beam, -scores), axis=1)[:, :wide]  # of equal ones the first
+    # Only the best are sorted: a sort of all takes six times as long.
+    some = np.argpartition(-scores, min(wide, scores.shape[1]) - 1, axis=1)[:, :wide]
+    keys = (np.take_along_axis(one, some, 1) for one in (tokens, beam, -scores))
+    order = np.take_along_axis(some, np.lexsort(tuple(keys), axis=1), 1)  # of equal ones the first
     beam, tokens = np.take_along_axis(beam, order, 1), np.take_along_axis(tokens, order, 1)
     return beam, tokens, np.take_along_axis(scores, order, 1)
 

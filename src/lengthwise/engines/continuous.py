@@ -6,7 +6,7 @@ row. No shape changes, so on a GPU a step is one CUDA graph, and the CPU does no
 This file handles token ids and decoder-only models of transformers, not texts, chat templates or files.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +103,7 @@ class _Batch:
         self.ended_by_model = torch.zeros(rows, dtype=torch.bool, device=device)
         self.written = torch.zeros(rows, most, dtype=torch.long, device=device)
         self.uniform = torch.zeros(rows, most, device=device)
-        self.graph: Any = None
+        self.graph: Callable[[], None] | None = None
 
     # ---- prefill
 
@@ -161,7 +161,7 @@ class _Batch:
         with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
             if self.graph is None and self.token.is_cuda:
                 steps -= self._record()
-            step = self._step if self.graph is None else self.graph.replay
+            step = self.graph or self._step
             for _ in range(steps):
                 step()
                 self.at = (self.at + 1) % self.width

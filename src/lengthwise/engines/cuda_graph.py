@@ -1,5 +1,6 @@
 """Record a function as a CUDA graph, which launches all its kernels at once."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -8,11 +9,12 @@ import torch
 _BEFORE = 3  # runs before the recording, in which CUDA libraries initialise
 
 
-def record(step: Callable[[], None], pool: Any = None) -> tuple[Any, int]:
-    """Return a graph of `step`, and how often `step` was run for that. The recording itself changes no tensor.
+def record(step: Callable[[], None], pool: Any = None) -> tuple[Callable[[], None], int]:
+    """Return a function that runs `step` as a graph, and how often `step` was run for that.
 
-    `step` changes tensors in place, since the graph refers to them by address. `pool`: memory that graphs share. Other
-    threads may use the GPU meanwhile.
+    `step` changes tensors in place, since the graph refers to them by address. The recording itself changes none. If it
+    fails, a warning says so, and `step` itself is returned. `pool`: memory that graphs share. Other threads may use the
+    GPU meanwhile.
     """
     current = torch.cuda.current_stream()
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -25,7 +27,10 @@ def record(step: Callable[[], None], pool: Any = None) -> tuple[Any, int]:
     try:
         with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
             step()
-    except RuntimeError:
+    except RuntimeError as error:
         torch.cuda.set_stream(current)  # a recording that fails does not restore it
-        raise
-    return graph, _BEFORE
+        if isinstance(error, torch.OutOfMemoryError):
+            raise
+        warnings.warn(f"decoding goes on without CUDA graphs, which failed: {error}", stacklevel=2)
+        return step, _BEFORE
+    return graph.replay, _BEFORE

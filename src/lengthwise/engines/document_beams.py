@@ -20,6 +20,7 @@ from ..controls.attached import controls_of, core_of
 from ..controls.masks import limited
 from .decoder_prefix import last_logits_only
 from .marian_beams import MarianBeams, _Batch
+from .padding import padded
 from .recorded_rows import rounded
 from .rows import SearchResult
 
@@ -127,16 +128,12 @@ class _Windows(_Batch):
         """Read the sources and the prefixes, and reset the beams."""
         model, device, used = self.search.model, self.token.device, len(prompts)
         pad, width = model.config.pad_token_id, self.source.shape[-1]
-        sources = torch.full((self.rows, width), pad)
-        source_mask = torch.zeros(self.rows, width, dtype=torch.long)
-        texts = torch.full((self.rows, self.before + 1), pad)
-        texts[:, 0] = self.search.start
-        sizes = torch.zeros(self.rows, 1, dtype=torch.long)
-        for row, (prompt, prefix) in enumerate(zip(prompts, prefixes, strict=True)):
-            sources[row, : len(prompt)], source_mask[row, : len(prompt)] = torch.as_tensor(prompt), 1
-            texts[row, 1 : 1 + len(prefix)] = torch.as_tensor(prefix, dtype=torch.long)
-            sizes[row] = len(prefix)
+        more: list[list[int]] = [[]] * (self.rows - used)
+        sources, source_mask = padded([*prompts, *more], pad, width=width)
         source_mask[used:, 0] = 1  # softmax needs a key
+        starts = [[self.search.start, *prefix] for prefix in (*prefixes, *more)]
+        texts, text_mask = padded(starts, pad, width=self.before + 1)
+        sizes = text_mask.sum(1, keepdim=True) - 1
         sources, source_mask, texts, sizes = (one.to(device) for one in (sources, source_mask, texts, sizes))
         self._read(sources, source_mask, texts)
         self._reset(used)

@@ -8,7 +8,7 @@ rounding. The only budget is a maximum of characters.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .cuda_graph import record
+from .padding import padded
 from .torch_largest import largest
 
 STRIDE = 8  # steps between two checks of whether all sentences are finished
@@ -73,12 +74,9 @@ class MarianBeams:
         """
         config = self.model.config
         rows, width = max(rows, len(sources)), -(-max(map(len, sources)) // 16) * 16
-        ids = torch.full((rows, width), config.pad_token_id)
-        mask = torch.zeros((rows, width), dtype=torch.bool)
-        for row, source in enumerate(sources):
-            ids[row, : len(source)] = torch.as_tensor(source)
-            mask[row, : len(source)] = True
-        mask[len(sources) :, 0] = True  # softmax needs a key
+        more: list[list[int]] = [[]] * (rows - len(sources))
+        ids, mask = padded([*sources, *more], config.pad_token_id, width=width)
+        mask[len(sources) :, 0] = 1  # softmax needs a key
         costs = torch.zeros(rows)
         if char_costs is not None:
             costs[: len(sources)] = torch.tensor(char_costs, dtype=torch.float32)
@@ -90,7 +88,7 @@ class MarianBeams:
         if shape not in self.batches:
             self.batches[shape] = _Batch(self, *shape)
         batch = self.batches[shape]
-        batch.begin(ids, mask, costs, room, len(sources))
+        batch.begin(ids, mask.bool(), costs, room, len(sources))
         return batch.run(limit)[: len(sources)]
 
     def mean_log_prob(self, found: Hypothesis, char_cost: float) -> float:
@@ -137,7 +135,7 @@ class _Batch:
         self.costs = torch.zeros(rows, 1, 1, device=device)
         self.room = torch.zeros(rows, beams, device=device)  # characters that a beam may still have
         self.beam = torch.arange(beams, device=device)
-        self.graph: Any = None
+        self.graph: Callable[[], None] | None = None
 
     def begin(self, ids: Tensor, mask: Tensor, costs: Tensor, room: Tensor, used: int) -> None:
         """Encode the sources and reset the beams; rows from `used` on hold no sentence."""
@@ -169,7 +167,7 @@ class _Batch:
         with torch.cuda.device_of(self.token):  # type: ignore[no-untyped-call]  # nothing on a CPU
             if self.graph is None and self.token.is_cuda:
                 self._record()
-            step = self._step if self.graph is None else self.graph.replay
+            step = self.graph or self._step
             for number in range(min(limit, self.limit)):
                 if number % STRIDE == 0 and bool(self.done.all()):
                     break

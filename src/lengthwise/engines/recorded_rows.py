@@ -7,7 +7,6 @@ one. Decoder-only models, and encoder-decoders that compute positions from the l
 CPU a step runs without a graph; the tests compare it with `TransformersRows`.
 """
 
-import warnings
 import weakref
 from collections.abc import Callable
 from functools import cached_property
@@ -174,8 +173,7 @@ class _Step:
         self._arguments: dict[str, Tensor] = {}
         self._signal: dict[str, Tensor] = {}
         self._logits = torch.empty(0)
-        self._graph: Any = None
-        self._can_record = device.type == "cuda"
+        self._run: Callable[[], None] | None = None  # the recorded step
 
     def _hidden(self, columns: int) -> Tensor:
         """Return an attention bias (rows, columns) that hides all keys: the lowest number. Those with 0 are seen."""
@@ -250,24 +248,10 @@ class _Step:
         self._position[: len(position), 0] = position
         self._column.fill_(column)
         with torch.cuda.device_of(self._column):  # type: ignore[no-untyped-call]  # nothing on a CPU
-            if self._graph is None and self._can_record:
-                self._record()
-            if self._graph is not None:
-                self._graph.replay()
-            else:
-                with fewer_kernels(self.model):
-                    self._forward()
+            if self._run is None:
+                self._run = record(self._forward, self._pool)[0] if self._column.is_cuda else self._forward
+            self._run()
         return self._logits
-
-    def _record(self) -> None:
-        try:
-            with fewer_kernels(self.model):
-                self._graph, _ = record(self._forward, self._pool)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            self._can_record = False
-            warnings.warn(f"decoding goes on without CUDA graphs, which failed: {error}", stacklevel=2)
 
     def _put(self, kept: dict[str, Tensor], values: dict[str, Tensor]) -> None:
         """Write `values`, one for each row, into the first rows of the tensors of `kept`, made on first use."""
@@ -288,7 +272,8 @@ class _Step:
             text = {"past_key_values": self._source, "encoder_outputs": BaseModelOutput(last_hidden_state=memory)}
             text[mask], mask = self._source_bias[:, None, None], "decoder_attention_mask"
         text[mask] = self._bias[:, None, None]
-        self._logits = self.model(**self._arguments, **control, **text, use_cache=True).logits[:, -1]
+        with fewer_kernels(self.model):
+            self._logits = self.model(**self._arguments, **control, **text, use_cache=True).logits[:, -1]
 
 
 def recorded_state(model: Any) -> tuple[Any, ...]:

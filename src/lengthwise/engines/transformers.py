@@ -5,7 +5,6 @@ The reference implementation of `Engine`. It uses internals of transformers, as 
 hook; the steps are run here.
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -14,15 +13,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicLayer, LogitsProcessor
 
 from ..controls.attached import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
+from .batch_sizes import BatchSizes
 from .decoder_prefix import counting_from_the_text, last_logits_only
 from .document_beams import DocumentBeams
+from .padding import padded
 from .recorded_rows import RecordedSteps, recorded_state
 from .rows import Processor, Rows, SearchResult
 from .transformers_rows import Prepared, TransformersRows, prepare_rows
@@ -59,7 +59,6 @@ class TransformersEngine(Engine):
         self._fixed_cache = self.device.type == "cuda" if fixed_cache is None else fixed_cache
         self._steps = RecordedSteps(core_of(model))
         self._recorded_beams: tuple[Any, DocumentBeams] | None = None  # and the state of the model that it recorded
-        self._cannot_record = False
         self.name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self.encoder_decoder = model.config.is_encoder_decoder
         model.eval()
@@ -89,12 +88,20 @@ class TransformersEngine(Engine):
         return getattr(self.model.config, "max_position_embeddings", None) or _UNLIMITED
 
     @cached_property
+    def _sizes(self) -> BatchSizes:
+        return BatchSizes.of(self.model)
+
+    @cached_property
     def batch_tokens(self) -> int:  # type: ignore[override]
-        return 32768 if self.encoder_decoder and self.device.type == "cuda" else 4096
+        return self._sizes.tokens
 
     @property
     def max_rows(self) -> int:  # type: ignore[override]
-        return 640 if self.device.type == "cuda" else 40
+        return self._sizes.rows
+
+    @property
+    def batch_size(self) -> int:  # type: ignore[override]
+        return self._sizes.texts
 
     @property
     def forced_start(self) -> list[int]:
@@ -135,7 +142,7 @@ class TransformersEngine(Engine):
         """
         if prefixes is not None and not self.encoder_decoder:
             prompts = [[*prompt, *prefix] for prompt, prefix in zip(prompts, prefixes, strict=True)]
-        ids, mask = _padded(prompts, self.pad, "right" if self.encoder_decoder else "left")
+        ids, mask = padded(prompts, self.pad, "right" if self.encoder_decoder else "left")
         found = {"input_ids": ids, "attention_mask": mask}
         if lengths is not None:
             found["decoder_length"] = torch.tensor(lengths.length)
@@ -144,7 +151,7 @@ class TransformersEngine(Engine):
             if not self.encoder_decoder:
                 found["decoder_start"] = ids.shape[1] - torch.tensor(lengths.written)
         if prefixes is not None and self.encoder_decoder:
-            ids, mask = _padded([[*self._decoder_start, *prefix] for prefix in prefixes], self.pad, "left")
+            ids, mask = padded([[*self._decoder_start, *prefix] for prefix in prefixes], self.pad, "left")
             found |= {"decoder_input_ids": ids, "decoder_attention_mask": mask}
             if lengths is not None:
                 found["decoder_start"] = 1 + (1 - mask).sum(1)
@@ -249,20 +256,12 @@ class TransformersEngine(Engine):
 
     def _search_recorded(self, prompts: Sequence[Ids], prefixes: Sequence[Ids], *sizes: int) -> SearchResult | None:
         """Return the result of the search that stays on the GPU; None if there is none for this model."""
-        possible = self._fixed_cache and not self._cannot_record and not self._prompt_adapter
-        if not possible or not DocumentBeams.supports(self.model):
+        if not self._fixed_cache or self._prompt_adapter or not DocumentBeams.supports(self.model):
             return None
         state = recorded_state(core_of(self.model))
         if self._recorded_beams is None or self._recorded_beams[0] != state:
             self._recorded_beams = state, DocumentBeams(self.model)
-        try:
-            return self._recorded_beams[1].search(prompts, prefixes, *sizes)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            self._cannot_record = True
-            warnings.warn(f"the search goes on without CUDA graphs, which failed: {error}", stacklevel=2)
-            return None
+        return self._recorded_beams[1].search(prompts, prefixes, *sizes)
 
     @contextmanager
     def _after_prefixes(self) -> Iterator[None]:
@@ -284,8 +283,8 @@ class TransformersEngine(Engine):
         width = max(map(len, texts))
         if self.encoder_decoder:
             inputs = self._inputs(prompts, lengths)
-            rows = [torch.tensor([*self._decoder_start, *text]) for text in texts]
-            written = pad_sequence(rows, batch_first=True, padding_value=self.pad).to(self.device)
+            before = self._decoder_start
+            written = padded([[*before, *text] for text in texts], self.pad)[0].to(self.device)
         else:
             if lengths is not None:
                 taken = [n + len(text) for n, text in zip(lengths.written, texts, strict=True)]
@@ -359,13 +358,6 @@ class TransformersEngine(Engine):
         cache.crop(-1)
         cache.batch_repeat_interleave(each)
         return cache
-
-
-def _padded(rows: Sequence[Ids], pad: int, side: str) -> tuple[Tensor, Tensor]:
-    """Return the ids and the mask of rows that are padded on this side, both (rows, longest)."""
-    ids = [torch.tensor(row) for row in rows]
-    mask = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True, padding_side=side)
-    return pad_sequence(ids, batch_first=True, padding_value=pad, padding_side=side), mask
 
 
 def _padded_with(end: int, pad: int, ids: list[int]) -> list[int]:

@@ -21,8 +21,6 @@ from .repair import repair
 from .requests import Request, Requests
 from .streaming import SentenceStreamer, stream
 
-BATCH_SIZE = 16  # texts that are decoded together
-
 
 @dataclass(frozen=True)
 class Written:
@@ -63,7 +61,8 @@ def nearest_to_target(ending: Ending, draft: Draft, budget: Budget) -> Any:
 class Writer:
     """Generates texts within budgets. Made by `lengthwise.load`, or from any transformers model and its tokenizer.
 
-    `model` may also be an engine, without a tokenizer. `prefer` ranks the drafts of a text.
+    `model` may also be an engine, without a tokenizer. `batch_size`: texts that are decoded together, by default
+    as many as the engine's device has room for. `prefer` ranks the drafts of a text.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Writer:
         tokenizer: Tokenizer | None = None,
         *,
         name: str = "",
-        batch_size: int = BATCH_SIZE,
+        batch_size: int | None = None,
         prefer: Preference = nearest_to_target,
     ) -> None:
         if tokenizer is None and not hasattr(model, "prefill"):
@@ -82,7 +81,7 @@ class Writer:
             from ..engines.transformers import TransformersEngine  # takes seconds
 
             self.engine = TransformersEngine(model, tokenizer, name)
-        self.batch_size, self.prefer = batch_size, prefer
+        self.batch_size, self.prefer = batch_size or self.engine.batch_size, prefer
         self.requests = Requests(self.engine)
         self.decoder = Decoder(self.engine, self.requests)
 

@@ -54,7 +54,7 @@ class TokenChoice:
         self._eos, self._pad = engine.eos, engine.pad
         self._ends: Array = None  # (ends,)
         self._rows: Array = None  # (rows,) 0, 1, 2, ...
-        self._going: Array = None  # (rows,) whether the row has not ended
+        self._going: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row has not ended
         self._closing: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row ends with its next token
         self._spans: list[_Span] = []
         self._forks: list[_Fork] = []
@@ -80,28 +80,27 @@ class TokenChoice:
             token = lib.full_like(token, self._eos[0])
         if closed:
             token[closed] = self._eos[0]
-        token = lib.where(self._going, token, self._pad)
+        if not self._going.all():
+            token = lib.where(converter(scores)(self._going), token, self._pad)
         own, best, top = scores[self._rows, token], lib.amax(scores, 1), lib.amax(kept, 1)
         made, before = kept[self._rows, token], self._going
-        if closing is not None:
-            made, before = (
-                lib.where(closing, top, made),
-                before & ~closing,
-            )  # a fork's full stop was not chosen by score
+        if closing is not None:  # a fork's full stop was not chosen by score
+            made, before = lib.where(closing, top, made), before & ~self._closing
         end = lib.amax(scores[:, self._ends], 1)
         self._spans[-1].add(token, (own, made, best, top, end))
         self._remember()
-        self._going = before & ~lib.isin(token, self._ends)
+        chosen = to_numpy(token)  # a GPU is waited for here, once in a step
+        self._going = before & ~np.isin(chosen, self._eos)
         if self.closes_blocks:
-            self._close_blocks(token, scores, before)
+            self._close_blocks(chosen, scores, before)
         if self.starts:
-            token = self._fork(token, scores, kept, before)
+            chosen = self._fork(chosen, scores, kept, before)
         self.steps += 1
         self.done = not self._going.any()
-        self.constraint.update(token)
+        self.constraint.update(chosen)
         if self.guard is not None:
-            self.guard.update(np.where(to_numpy(self._going), to_numpy(token), -1))
-        return token
+            self.guard.update(np.where(self._going, chosen, -1))
+        return self.last
 
     @property
     def last(self) -> Array:
@@ -115,14 +114,14 @@ class TokenChoice:
         as another, but `Rows.select` copies the KV cache of those that are left.
         """
         sources, self._sources = self._sources, None
-        going = to_numpy(self._going)
+        going = self._going
         if going.all() or (sources is None and 4 * going.sum() > 3 * len(going)):
             return sources
-        rows, convert = going.nonzero()[0], converter(self._going)
+        rows, convert = going.nonzero()[0], converter(self._rows)
         self._select(rows)
         span = self._spans[-1]
         self._spans.append(_Span(span.places[rows], [span.tokens[-1][convert(rows)]], []))
-        self._going, self._rows = self._going[convert(rows)], self._rows[: len(rows)]
+        self._going, self._rows = going[rows], self._rows[: len(rows)]
         return rows if sources is None else sources[rows]
 
     def _select(self, rows: NDArray[np.int64]) -> None:
@@ -134,50 +133,52 @@ class TokenChoice:
             self.guard.select(rows)
         self._closing = self._closing[rows]
 
-    def _fork(self, token: Array, scores: Array, kept: Array, before: Array) -> Array:
+    def _fork(
+        self, chosen: NDArray[np.int64], scores: Array, kept: Array, before: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
         """Add a row for each other token after which a full stop may end a row; return the tokens of all rows.
 
         `before`: whether each row had not ended before this step.
         """
         rows, tokens = self.constraint.closings(scores, kept, _LEAST, FORKS)
         if not rows:
-            return token
-        chosen, going, places = token.tolist(), to_numpy(before), self._spans[-1].places
+            return chosen
+        places = self._spans[-1].places
         tried: list[tuple[int, int]] = []
         taken = Counter[int]()
         for row, other in zip(rows, tokens, strict=True):
-            if not going[row] or other == chosen[row]:
+            if not before[row] or other == chosen[row]:
                 continue
             taken[row] += 1
             if (1 + taken[row]) * (self.starts[places[row]] + self.steps) <= FORK_TOKENS:
                 tried.append((row, other))
         if not tried:
-            return token
-        convert, lib, span = converter(scores), library(scores), self._spans[-1]
+            return chosen
+        convert, span = converter(scores), self._spans[-1]
         sources, others = np.array(tried).T
         first = len(self._spans[0].places) + len(self._forks)
         for place, (row, other) in enumerate(tried, first):
             _, _, best, top, end = (float(column[row]) for column in span.scores[-1])
             known = float(scores[row, other]), top, best, top, end
             self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known))
-        self._sources = np.concatenate([np.arange(len(going)), sources])
+        self._sources = np.concatenate([np.arange(len(before)), sources])
         self._select(self._sources)
-        self._closing = np.arange(len(self._sources)) >= len(going)
-        token = lib.concatenate([token, convert(others)])
+        self._closing = np.arange(len(self._sources)) >= len(before)
+        chosen = np.concatenate([chosen, others])
         places = np.concatenate([span.places, np.arange(first, first + len(tried))])
-        self._spans.append(_Span(places, [token], []))
+        self._spans.append(_Span(places, [convert(chosen)], []))
         self._rows = convert(np.arange(len(places)))
-        self._going = lib.concatenate([self._going, convert(np.ones(len(tried), np.bool_))])
-        return token
+        self._going = np.concatenate([self._going, np.ones(len(tried), np.bool_)])
+        return chosen
 
-    def _close_blocks(self, token: Array, scores: Array, before: Array) -> None:
+    def _close_blocks(self, chosen: NDArray[np.int64], scores: Array, before: NDArray[np.bool_]) -> None:
         """Record a fork of each row that could end here with a list item or a closing fence. It takes no pass.
 
         `before`: whether each row had not ended before this step, and is no fork.
         """
         span = self._spans[-1]
         rows, fence = self.constraint.closable_code(scores, _LEAST)
-        found = [(row, fence, float(scores[row, fence]), 1) for row in rows if token[row] != fence]
+        found = [(row, fence, float(scores[row, fence]), 1) for row in rows if chosen[row] != fence]
         found += [(row, self._eos[0], 0.0, 0) for row in self.constraint.line_ends(scores)]
         for row, other, own, tokens in found:
             if not before[row]:
@@ -219,9 +220,8 @@ class TokenChoice:
         convert, rows = converter(scores), len(scores)
         self._spans.append(_Span(np.arange(rows), [], []))
         self._closing = np.zeros(rows, np.bool_)
-        self._ends, self._rows, self._going = (
-            convert(array) for array in (np.array(self._eos), np.arange(rows), np.ones(rows, np.bool_))
-        )
+        self._going = np.ones(rows, np.bool_)
+        self._ends, self._rows = convert(np.array(self._eos)), convert(np.arange(rows))
 
     # ---- what was chosen
 

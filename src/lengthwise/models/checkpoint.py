@@ -143,9 +143,13 @@ def load_tokenizer(folder: Path) -> Any:
     """Return the tokenizer in `folder`; an adapter or controls without one have that of their base model."""
     from transformers import AutoTokenizer
 
+    from .marian_tokenizer import MarianTokenizer
+
     whole = (folder / "config.json").exists() and not (folder / "adapter_config.json").exists()
     own = any((folder / file).exists() for file in ("tokenizer_config.json", "tokenizer.json"))
-    return AutoTokenizer.from_pretrained(folder if whole or own else base_folder(folder))
+    folder = folder if whole or own else base_folder(folder)
+    kind = MarianTokenizer if MarianTokenizer.can_read(folder) else AutoTokenizer
+    return kind.from_pretrained(folder)
 
 
 def _register_lstm(folder: Path) -> None:

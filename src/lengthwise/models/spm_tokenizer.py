@@ -40,6 +40,10 @@ class SpmTokenizer:
         self.all_special_ids = list(self._special)
         self.added_tokens_decoder = {n: SimpleNamespace(content=t, special=True) for n, t in self._special.items()}
         self._split = re.compile("|".join(re.escape(token) for token in self._special.values()))
+        self._tables = {}  # by SentencePiece model: the id of each of its pieces
+        for model in (self._source, self._target):
+            pieces = model.id_to_piece(list(range(len(model))))
+            self._tables[model] = [self._ids.get(piece, self._unknown) for piece in pieces]
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -54,7 +58,17 @@ class SpmTokenizer:
         end = [self.eos_token_id] if add_special_tokens else []
         if isinstance(given, str):
             return {"input_ids": self._encode(model, given) + end}
-        return {"input_ids": [self._encode(model, one) + end for one in given]}
+        return {"input_ids": [ids + end for ids in self._encode_all(model, list(given))]}
+
+    def _encode_all(self, model: Any, texts: list[str]) -> list[list[int]]:
+        """Return the ids of each text without its end: of most texts by one call of SentencePiece."""
+        plain = [text for text in texts if not _LANGUAGE.match(text) and not self._split.search(text)]
+        found = dict(zip(plain, model.encode(plain), strict=True))  # ids of SentencePiece
+        table, unknown = self._tables[model], model.unk_id()
+        return [
+            self._encode(model, text) if ids is None or unknown in ids else [table[number] for number in ids]
+            for text, ids in ((text, found.get(text)) for text in texts)
+        ]
 
     def _encode(self, model: Any, text: str) -> list[int]:
         """Return the ids of a text without its end. Special tokens in the text stay whole."""
@@ -71,13 +85,19 @@ class SpmTokenizer:
 
     def decode(self, token_ids: Any, *, skip_special_tokens: bool = False, **options: Any) -> str:
         """Return the text of these ids."""
-        text, pieces = "", []
-        for number in map(int, token_ids):
-            if number not in self._special:
-                pieces.append(self._token(number))
-            elif not skip_special_tokens:
-                text, pieces = f"{text}{self._source.decode_pieces(pieces)}{self._special[number]} ", []
-        return (text + self._source.decode_pieces(pieces)).replace(_METASPACE, " ").strip()
+        text, first, special = "", 0, self._special
+        numbers = list(map(int, token_ids))
+        if skip_special_tokens:
+            numbers = [number for number in numbers if number not in special]
+        else:
+            for place in [place for place, number in enumerate(numbers) if number in special]:
+                text, first = f"{text}{self._joined(numbers[first:place])}{special[numbers[place]]} ", place + 1
+        return (text + self._joined(numbers[first:])).replace(_METASPACE, " ").strip()
+
+    def _joined(self, numbers: list[int]) -> str:
+        """Return the text of ids that are not special."""
+        tokens, unknown = self._tokens, self._special.get(self._unknown, "")
+        return str(self._source.decode_pieces([tokens.get(number, unknown) for number in numbers]))
 
     def batch_decode(self, sequences: Any, **options: Any) -> list[str]:
         return [self.decode(ids, **options) for ids in sequences]

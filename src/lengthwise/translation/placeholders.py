@@ -1,5 +1,6 @@
 """Placeholders: format strings, markup, addresses and symbols that a translation must keep, and stand-ins for them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from html import unescape
@@ -34,7 +35,8 @@ _PLACEHOLDER = regex.compile(
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
     rf"|{TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}|{_OPTION}|{_KEY}"
 )
-_SIGN = regex.compile(rf"[{{<%$@&/\\]|--[A-Za-z]|[A-Za-z0-9_+-]{{20}}|{_SYMBOLS}")  # each placeholder has one
+_SIGN = re.compile(r"[{<%$@&/\\\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]|--")
+_SHORTEST_KEY = 20  # characters
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")
 # A number with the marks that group digits. In translations also with spaces ("1 000") or after a letter ("9h05").
@@ -61,8 +63,13 @@ def count_placeholders(text: str) -> Counter[str]:
 
 def _found_in(text: str) -> "Iterator[regex.Match[str]]":
     """Yield the placeholders. Most texts have no character that any of them has, and need no search."""
-    if _SIGN.search(text):
+    if _may_have_one(text):
         yield from _PLACEHOLDER.finditer(text)
+
+
+def _may_have_one(text: str) -> bool:
+    """Return whether the text has a character that placeholders have, or a word as long as a key."""
+    return _SIGN.search(text) is not None or max(map(len, text.split()), default=0) >= _SHORTEST_KEY
 
 
 def split_placeholders(text: str) -> Iterator[tuple[str, bool]]:
@@ -111,7 +118,7 @@ def lost(source: str, output: str) -> list[str]:
 
 def _bare(text: str) -> str:
     """Return the text with semicolons in place of its placeholders."""
-    return _PLACEHOLDER.sub(" ; ", text) if _SIGN.search(text) else text
+    return _PLACEHOLDER.sub(" ; ", text) if _may_have_one(text) else text
 
 
 def _numbers(text: str, form: regex.Pattern[str]) -> Counter[str]:

@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..length.budget import Budget
@@ -102,8 +103,13 @@ def hangs(text: str, best: str) -> bool:
     True
     """
     last, other = (some.split()[-1:] for some in (text, best))
-    hanging = WEAK_WORDS[language_of(best.lower().split())].hanging
+    hanging = _hanging_words(best)
     return hanging.issuperset(last) and bool(last) and hanging.isdisjoint(other)
+
+
+@lru_cache(maxsize=1024)  # many texts are compared with one
+def _hanging_words(text: str) -> frozenset[str]:
+    return WEAK_WORDS[language_of(text.lower().split())].hanging
 
 
 def untranslated(source: str, text: str, best: str) -> bool:
