@@ -125,7 +125,7 @@ class ExampleMaker:
             asked = [length + shift for length, shift in zip(asked, added, strict=True)]
         edited = [draft.source for draft in drafts]
         for n, (draft, length) in enumerate(zip(drafts, asked, strict=True)):
-            for control in self.controls:
+            for control in (some for some in self.controls if draft.uniform >= some.plain_share):
                 edited[n] = control.prefix(edited[n], length, self.meters[draft.unit].unit.name, self.tokenizer)
         return edited
 
