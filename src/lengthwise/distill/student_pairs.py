@@ -27,6 +27,7 @@ from typing import Any
 
 import torch
 
+from ..controls.attached import core_of
 from ..corpora.document import DataError
 from ..engines.marian_beams import Hypothesis, MarianBeams
 from ..length.meter import Meter
@@ -89,8 +90,8 @@ def gather(
     done = {row["id"] for row in files.resume(out, _FIELDS)}
     tokenizer, report, on_gpu = writer.tokenizer, Report(), writer.model.device.type == "cuda"
     chars = Meter(tokenizer, "chars").cost
-    search = MarianBeams(writer.model, settings.beams, torch.from_numpy(chars).float())
-    greedy = MarianBeams(writer.model, 1, torch.from_numpy(chars).float())
+    search = MarianBeams(core_of(writer.model), settings.beams, torch.from_numpy(chars).float())
+    greedy = MarianBeams(core_of(writer.model), 1, torch.from_numpy(chars).float())
     forward = ReverseModel(writer.engine)
     space = int(chars[tokenizer(text_target="a")["input_ids"]].sum()) - 1  # 1 if a first word begins with a space
     todo = [sentence for sentence in sentences if sentence.id not in done]
