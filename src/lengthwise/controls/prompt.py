@@ -13,8 +13,8 @@ from .base import Control
 class PromptControl(Control):
     """A sentence around the source that states the length.
 
-    `plain_share`: this share of the training examples receive the source alone, so that the model also works without a
-    length.
+    `plain_share`: this share of the training examples of usual length receive the source alone, so that the model also
+    works without a length.
 
     >>> PromptControl().prefix("Where is Rome?", 40, "chars")
     'Answer in 40 characters: Where is Rome?'

@@ -13,8 +13,8 @@ from the one without a limit.
 Rows are written batch by batch: an interrupted run can be resumed. Sentences without a finished translation are
 counted, not written.
 
-    out.jsonl            {"id", "source", "target", "cost"}; the id of a shorter translation ends in ".short", that of
-                         one within a ratio in ".0.9x"
+    out.jsonl            {"id", "source", "target", "cost", "usual"}; the id of a shorter translation ends in ".short",
+                         that of one within a ratio in ".0.9x"; both, and those with a cost, are not usual
     out.settings.json    how they were made
 """
 
@@ -105,7 +105,7 @@ def gather(
             found = search.translate(sources, limit, costs, rows=rows)
             kept = [_chosen(beams, cost, settings.margin, tokenizer) for beams, cost in zip(found, costs, strict=True)]
             written: list[Row] = [
-                {"id": sentence.id + end, "source": sentence.text, "target": text, "cost": cost}
+                {"id": sentence.id + end, "source": sentence.text, "target": text, "cost": cost, "usual": not (end or cost)}
                 for (sentence, _), texts, cost in zip(group, kept, costs, strict=True)
                 for end, text in zip(("", _SHORT), texts, strict=False)
             ]
@@ -257,7 +257,8 @@ def _within(
             _, best = max((one for one in some if measure(one[1], "chars") <= most), default=(0.0, ""))
             if best and best not in taken and measure(texts[0], "chars") > most:
                 taken.add(best)
-                rows.append({"id": f"{sentence.id}.{ratio}x", "source": sentence.text, "target": best, "cost": 0.0})
+                row = {"id": f"{sentence.id}.{ratio}x", "source": sentence.text, "target": best}
+                rows.append(row | {"cost": 0.0, "usual": False})
     return rows
 
 
