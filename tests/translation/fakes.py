@@ -25,7 +25,7 @@ class Dictionary:
     `fragments_are_complete`, they count as complete translations.
     """
 
-    needs_length = False
+    needs_length, plans = False, False
     fragments_are_complete = False
 
     def __init__(self, entries):
@@ -38,7 +38,7 @@ class Dictionary:
         self.free_calls.append(list(texts))
         return [[written(text) for text in self.known(text)] for text in texts]
 
-    def bound(self, texts, budgets):
+    def bound(self, texts, budgets, wider=4):
         self.bound_calls.append([(text, str(budget)) for text, budget in zip(texts, budgets, strict=True)])
         return [[self.cut(text, budget)] for text, budget in zip(texts, budgets, strict=True)]
 

@@ -43,7 +43,7 @@ def two_a_word(text):
 class WordForWord:
     """In place of the search. Within a budget it finds `tight`, or nothing complete. `torn`: what is incomplete."""
 
-    needs_length = False
+    needs_length, plans = False, False
 
     def __init__(self, tight=None, torn=()):
         self.tight, self.torn = tight, torn
@@ -55,7 +55,7 @@ class WordForWord:
     def free(self, texts):
         return [[self.written(french(text)), self.written(f"{french(text)} Voilà, voilà.")] for text in texts]
 
-    def bound(self, texts, budgets):
+    def bound(self, texts, budgets, wider=4):
         return [[self.written(self.tight or "z", complete=bool(self.tight))] for _ in texts]
 
     def first(self, texts):

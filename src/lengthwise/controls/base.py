@@ -68,6 +68,7 @@ class Control(nn.Module):
     groups_sentences: bool = False  # whether it has `sentences` and `attend`
     global_layers: int = 0  # the top layers, in which `attend` also takes the whole attention
     needs_length: bool = True  # whether the model is wrong without a length
+    plain_share: float = 0.0  # of the training examples of usual length: they receive no `prefix`
 
     def config(self) -> dict[str, Any]:
         """Return the JSON values from which `control_from` builds this control again."""

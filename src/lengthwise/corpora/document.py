@@ -34,6 +34,7 @@ class Document:
     id: str
     segments: tuple[tuple[str, str], ...]
     finished: bool = True  # False if the target was cut before its end
+    usual: bool = True  # False if the target is shorter than it would be without a length
 
     def row(self) -> dict[str, Any]:
         """Return the row of this document in a JSON Lines file."""
@@ -56,7 +57,8 @@ def document(row: Any, fields: tuple[str, str] | None, default_id: str) -> Docum
     if names is None:
         known = ", ".join(" + ".join(pair) for pair in (*PAIRS, ("segs",)))
         raise RowError(f"found the fields {', '.join(map(str, row)) or '(none)'}; expected {known}, or name them")
-    return Document(id_, ((_field(row, names[0]), _field(row, names[1])),), finished=row.get("finished") is not False)
+    marks = {mark: row.get(mark) is not False for mark in ("finished", "usual")}
+    return Document(id_, ((_field(row, names[0]), _field(row, names[1])),), **marks)
 
 
 def _segments(value: Any) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..length.meter import Integers, meter_of
+from ..length.prompt_template import PromptTemplate
 from ..models.onnx_marian_model import OnnxMarian
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .beam_cache import HIDDEN, BeamCache
@@ -45,8 +46,8 @@ class MarianEngine(Engine):
 
     @property
     def controls(self) -> list[Any]:
-        encoding, head = self.graphs.encoding, self.graphs.head
-        return [one for one in (encoding, head) if one is not None and one.units]
+        encoding, head, template = self.graphs.encoding, self.graphs.head, self.graphs.template
+        return [one for one in (encoding, head if head.units else None, template) if one is not None]
 
     # ---- step by step
 
@@ -187,10 +188,13 @@ class Graphs:
         self._encoder, self._decoder = Session(model.encoder), Session(model.decoder)
         self.encoding: NumpyLengthEncoding | None = None
         self.head = NumpyCountdownHead.none(model.shape.width)
+        self.template: PromptTemplate | None = None
         if model.control is not None:
             config, learnt = model.control
             if config["control"] == "encoding":
                 self.encoding = NumpyLengthEncoding(config, float(learnt["factor"]))
+            elif config["control"] == "prompt":
+                self.template = PromptTemplate(config["template"])
             else:
                 self.head = NumpyCountdownHead.of(config, learnt)
         self._head = {name: wrapped(array) for name, array in self.head.arrays.items()}

@@ -1,19 +1,22 @@
-"""The length as an instruction in the prompt: "Answer in 120 characters: …"."""
+"""The length as an instruction in the prompt: "Answer in 120 characters: …", or "[95%] …" before a source."""
 
+import math
 from string import Formatter
 from typing import Any
 
-from .units import unit_named
+from .units import measure, unit_named
 
 _UNIT_WORDS = {"chars": "characters", "chars-nospace": "characters without spaces", "tweet": "tweet characters"}
 _UNIT_WORDS |= {"words-cjk": "words"}
 
 
 class PromptTemplate:
-    """A sentence around the text that states the length.
+    """A sentence around the text that states the length, as {target} or as a {percent} of the text's own length.
 
     >>> PromptTemplate("Answer in {target} {unit}: {text}").prefix("Where is Rome?", 40, "chars")
     'Answer in 40 characters: Where is Rome?'
+    >>> PromptTemplate("[{percent}%] {text}").prefix("Where is Rome?", 13, "chars")
+    '[95%] Where is Rome?'
     """
 
     units: tuple[str, ...] = ()  # it does not count
@@ -21,10 +24,21 @@ class PromptTemplate:
 
     def __init__(self, template: str) -> None:
         fields = {field for _, field, _, _ in Formatter().parse(template) if field is not None}
-        if not {"target", "text"} <= fields <= {"target", "unit", "text"}:
-            raise ValueError(f"a template needs {{target}} and {{text}}, and may have {{unit}}; got {template!r}")
-        self.template = template
+        if not fields & {"target", "percent"} or "text" not in fields or fields - {"target", "percent", "unit", "text"}:
+            wanted = "{text}, and {target} or {percent}; it may have {unit}"
+            raise ValueError(f"a template needs {wanted}; got {template!r}")
+        self.template, self._relative = template, "percent" in fields
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         unit = unit_named(unit).name
-        return self.template.format(target=target, unit=_UNIT_WORDS.get(unit, unit), text=text)
+        percent = _percent(target, measure(text, unit, tokenizer=tokenizer)) if self._relative else 0
+        return self.template.format(target=target, percent=percent, unit=_UNIT_WORDS.get(unit, unit), text=text)
+
+
+def _percent(target: int, source: int) -> int:
+    """Return the target in percent of the source, rounded up to a multiple of 5, and from 50 to 150.
+
+    >>> _percent(96, 100), _percent(100, 100), _percent(9, 2)
+    (100, 100, 150)
+    """
+    return min(150, max(50, 5 * math.ceil(20 * target / max(1, source) - 1e-9)))

@@ -25,6 +25,7 @@ from .json_tokenizer import JsonTokenizer
 from .onnx_marian_model import Control, OnnxMarian, read_marian
 from .spm_tokenizer import SpmTokenizer
 
+MARIAN_CONTROLS = ("countdown_head", "encoding", "prompt")
 _EDITION = 2  # part of the name of a cached folder: raise it when the conversion of Marian or adapters changes
 
 
@@ -49,7 +50,7 @@ def load_onnx(name: str, *, fitted: bool = False) -> OnnxModel | OnnxMarian:
     if json.loads((folder / SETTINGS).read_text("utf-8")).get("type") == "marian":
         extra = bundled_for(name, registry.resolve(name)) if fitted and controls is None else None
         controls = controls or extra
-        control = None if controls is None else read_control(controls, "onnx", "countdown_head", "encoding")
+        control = None if controls is None else read_control(controls, "onnx", *MARIAN_CONTROLS)
         return read_marian(folder, _tokenizer(folder), control, f"{extra.name} upon {name}" if extra else name)
     control = None if controls is None else read_control(controls, "onnx", "countdown_head", "prompt")
     return read_onnx(folder, _tokenizer(folder), control)

@@ -58,6 +58,7 @@ class _Draft:
     at_most: bool
     whole: bool  # the target ends where the text did
     truncated: bool
+    usual: bool  # the target has the length that it has without a control
     uniform: float
 
 
@@ -125,7 +126,8 @@ class ExampleMaker:
             asked = [length + shift for length, shift in zip(asked, added, strict=True)]
         edited = [draft.source for draft in drafts]
         for n, (draft, length) in enumerate(zip(drafts, asked, strict=True)):
-            for control in self.controls:
+            plain = draft.uniform if draft.usual else 1.0
+            for control in (some for some in self.controls if plain >= some.plain_share):
                 edited[n] = control.prefix(edited[n], length, self.meters[draft.unit].unit.name, self.tokenizer)
         return edited
 
@@ -168,7 +170,8 @@ class ExampleMaker:
             cut = lengths.prefix(target, end) if self.cutting.kind == "prefixes" else target
             whole = document.finished and len(cut) == len(target)
             truncated = truncate < self.cutting.anywhere
-            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, truncated, uniform)
+            marks = at_most, whole, truncated, document.usual
+            yield _Draft(name, source, cut, int(unit * len(self.meters)), *marks, uniform)
 
     def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:
         kind, maximum = self.cutting.kind, self.cutting.maximum

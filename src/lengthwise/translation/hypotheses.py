@@ -38,6 +38,8 @@ class Hypotheses:
         rows = max(1, sequences // beams)
         self._free = UnconstrainedWriter(writer, beams=beams, hypotheses=beams, batch_size=rows, **options)
         self._greedy = UnconstrainedWriter(writer, batch_size=sequences, **options)
+        # A model that reads the length before the source plans for it, so a search of few beams is tried first.
+        self.plans = any(isinstance(getattr(control, "template", None), str) for control in engine.controls)
         self._bound = Writer(engine, batch_size=2 * sequences, prefer=_complete_then_probable)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:
@@ -53,8 +55,11 @@ class Hypotheses:
             return _ANY_LENGTH
         return [at_most(distant_length(measure(text, "chars")), "chars") for text in texts]
 
-    def bound(self, texts: Sequence[str], budgets: Sequence[Budget]) -> list[list[Written]]:
-        """Return hypotheses within these budgets. An output must end as a finished sentence only if its source does."""
+    def bound(self, texts: Sequence[str], budgets: Sequence[Budget], wider: int = WIDER) -> list[list[Written]]:
+        """Return hypotheses within these budgets, of a search with `wider` times the beams.
+
+        An output must end as a finished sentence only if its source does.
+        """
         asked = list(dict.fromkeys(zip(texts, budgets, strict=True)))  # the same text with the same budget once
         found: dict[tuple[str, Budget], list[Written]] = {}
         for whole in (True, False):
@@ -62,9 +67,10 @@ class Hypotheses:
             written = self._bound.write(
                 [text for text, _ in some],
                 [budget for _, budget in some],
-                candidates=2 * self.beams,  # the rest are far less probable, and scoring each takes a forward pass
+                # The rest are far less probable, and scoring each takes a forward pass.
+                candidates=min(2, wider) * self.beams,
                 finish=whole,
-                num_beams=WIDER * self.beams,
+                num_beams=wider * self.beams,
                 **_OPTIONS,
             )
             found |= {ask: _listed(one) for ask, one in zip(some, written, strict=True)}

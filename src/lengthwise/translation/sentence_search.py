@@ -15,12 +15,13 @@ from ..scoring.noisy_channel import NoisyChannel
 from .casing import restore_case, to_sentence_case
 from .compression import DroppedWords, balanced, combine_runs, runs, without
 from .forms import Form, Known, forms_of
-from .hypotheses import Hypotheses
+from .hypotheses import WIDER, Hypotheses
 from .placeholders import lost, mend_references
 from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
 from .records import Hypothesis
 
 MAX_COMBINATIONS = 8  # of dropped runs of words, per sentence: of 48, the best was among the first 8
+PLANNED_SCORE_GAP = 1.5  # as MAX_SCORE_GAP, for translations of a model that plans for a length
 MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
 Options = list[Hypothesis]
 
@@ -75,24 +76,34 @@ class SentenceSearch:
         return {phrase: [one.text for one in some] for phrase, some in zip(phrases, found, strict=True)}
 
     def within(self, requests: list[SentenceRequest]) -> list[Options]:
+        """Return translations within each share, and the free ones. A model that plans is searched twice if needed."""
+        if not self.hypotheses.plans:
+            return self._all_forms(requests, WIDER)
+        found = self._all_forms(requests, 1)
+        behind = [k for k, request in enumerate(requests) if self._is_behind(request, found[k])]
+        for k, options in zip(behind, self._all_forms([requests[k] for k in behind], WIDER), strict=True):
+            found[k] = [*found[k], *options]
+        return found
+
+    def _all_forms(self, requests: list[SentenceRequest], wider: int) -> list[Options]:
         """Return translations within each share, and the free ones. Other forms are tried where none is intact."""
         found: list[Options] = [[] for _ in requests]
         forms = [forms_of(request.text) for request in requests]
         for n in range(max(map(len, forms), default=0)):
             torn = [k for k, request in enumerate(requests) if n < len(forms[k]) and _is_torn(request, found[k])]
             asked = [requests[k] for k in torn]
-            for k, options in zip(torn, self._within(asked, [forms[k][n]() for k in torn]), strict=True):
+            for k, options in zip(torn, self._within(asked, [forms[k][n]() for k in torn], wider), strict=True):
                 found[k] = [*options, *found[k]]
         return [
             [mark_untranslated(one, request.free) for one in (*options, *request.free)]
             for request, options in zip(requests, found, strict=True)
         ]
 
-    def _within(self, requests: list[SentenceRequest], forms: list[Form]) -> list[Options]:
+    def _within(self, requests: list[SentenceRequest], forms: list[Form], wider: int) -> list[Options]:
         if not requests:
             return []
         shares = [self._room_for(form.text, request) for form, request in zip(forms, requests, strict=True)]
-        found = self.hypotheses.bound([self.prefix + to_sentence_case(form.text) for form in forms], shares)
+        found = self.hypotheses.bound([self.prefix + to_sentence_case(form.text) for form in forms], shares, wider)
         return self._restored([request.text for request in requests], forms, found)
 
     def _room_for(self, masked: str, request: SentenceRequest) -> Budget:
@@ -110,21 +121,22 @@ class SentenceSearch:
 
     def compress(self, requests: list[SentenceRequest], options: list[Options]) -> list[Options]:
         """Return the options, with translations of compressed sources added where no option is good enough."""
-        behind = [n for n, request in enumerate(requests) if self._needs_compression(request, options[n])]
+        behind = [n for n, request in enumerate(requests) if self._is_behind(request, options[n])]
         for n, compressed in zip(behind, self._compressed([requests[n] for n in behind]), strict=True):
             dropped = {one.text: one.dropped for one in compressed}
             # An option with the same text as a compressed one omits the same words.
             options[n] = [replace(one, dropped=dropped.get(one.text, one.dropped)) for one in options[n]] + compressed
         return options
 
-    def _needs_compression(self, request: SentenceRequest, options: Options) -> bool:
+    def _is_behind(self, request: SentenceRequest, options: Options) -> bool:
         """Return whether no option without violations scores nearly as well as the best free translation."""
         high = request.share.high
         if not self.can_compress or not request.free or request.free[0].error or high is None:
             return False
         too_short = request.line.sentence_length(request.free[0]) <= high
         good = [score_of(one) for one in options if not any(violations(request, one))]
-        return not too_short and max(good, default=-math.inf) < score_of(request.free[0]) - MAX_SCORE_GAP
+        gap = PLANNED_SCORE_GAP if self.hypotheses.plans else MAX_SCORE_GAP
+        return not too_short and max(good, default=-math.inf) < score_of(request.free[0]) - gap
 
     def _compressed(self, requests: list[SentenceRequest]) -> list[Options]:
         if not requests:

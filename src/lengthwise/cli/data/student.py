@@ -21,6 +21,7 @@ def student(
     ratios: Annotated[str, option("Also translate within these multiples of the source's length.", "LIST")] = "",
     reverse: Annotated[str, option("Target-to-source model that chooses what --ratios adds.", "MODEL")] = "",
     reverse_margin: Annotated[float, option("Its loss, per token, compared with no limit.", "NATS", min=0)] = 0.75,
+    abridged: Annotated[int, integer("With --ratios: forms of a sentence without some words to translate.", 0)] = 0,
     batch_tokens: Annotated[int | None, integer("Source tokens per batch. [default: GPU 32768, else 1024]")] = None,
     seed: options.Seed = 0,
     device: options.Device = None,
@@ -34,7 +35,8 @@ def student(
     The best of `--beams` translations is kept, and a shorter one that is nearly as probable. With a cost, translations
     are shorter; a student that receives a length needs short and long ones. With `--ratios 0.9,1.0,1.1`, sentences are
     also translated within these multiples of their length in characters, with each of the costs, and `--reverse`
-    chooses the translation that says most. On a GPU every step is a CUDA graph. The same command resumes an interrupted
+    chooses the translation that says most; `--abridged 16` adds translations of 16 forms of the sentence without some
+    of its words. On a GPU every step is a CUDA graph. The same command resumes an interrupted
     run.
     """
     costs = options.numbers("--char-cost", char_cost)
@@ -43,6 +45,8 @@ def student(
     limits = options.numbers("--ratios", ratios) if ratios else ()
     if min(limits, default=1) <= 0:
         raise UsageError(f"--ratios must be above 0; got {ratios}")
+    if abridged and not limits:
+        raise UsageError("--abridged needs --ratios, the lengths that are looked for")
     if bool(limits) != bool(reverse):
         raise UsageError("--ratios and --reverse belong together: the reverse model chooses among the translations")
     from ...distill.prompts import sentences
@@ -54,7 +58,7 @@ def student(
     writer = load_in_bfloat16(model, device)
     reverse_model = ReverseModel(load_in_bfloat16(reverse, device).engine) if reverse else None
     gpu = writer.model.device.type == "cuda"
-    more: dict[str, Any] = {"ratios": limits, "reverse_margin": reverse_margin, "seed": seed}
+    more: dict[str, Any] = {"ratios": limits, "reverse_margin": reverse_margin, "abridged": abridged, "seed": seed}
     settings = Settings(beams=beams, char_costs=costs, margin=margin, **more)
     with progress_bar() as bar:
         advance = partial(bar.advance, bar.add_task("translating", total=len(asked)))

@@ -25,7 +25,7 @@ _TOKENIZERS = (("tokenizer.json", "tokenizer_config.json"), ("source.spm", "targ
 _ALSO = ("tokenizer_config.json", "chat_template.jinja")
 # Modules that read the weights of a type of decoder; a new family adds a line.
 _DECODERS: dict[str, Any] = {"llama": llama, "mistral": llama, "qwen2": llama, "gpt2": gpt2}
-_CONTROLS = {"marian": ("countdown_head", "encoding")}  # by the type of the model
+_CONTROLS = {"marian": ("countdown_head", "encoding", "prompt")}  # by the type of the model
 
 
 def export(folder: Path, out: Path, *, bits: int = 8) -> None:
@@ -55,8 +55,8 @@ def _convert_checkpoint(folder: Path, adapter: Adapter | None, out: Path, bits: 
     config = json.loads((base / "config.json").read_text("utf-8"))
     if (kind := config.get("model_type")) not in (*_DECODERS, "marian"):
         raise ValueError(f"the onnx engine runs models of the types {', '.join(_DECODERS)}, marian; got {kind}")
-    if adapter and _DECODERS.get(kind) is not llama:
-        types = ", ".join(name for name, module in _DECODERS.items() if module is llama)
+    if adapter and kind != "marian" and _DECODERS.get(kind) is not llama:
+        types = ", ".join([*(name for name, module in _DECODERS.items() if module is llama), "marian"])
         raise ValueError(f"the onnx engine runs adapters of models of the types {types}; {base} has {kind}")
     _check_controls(folder, kind)
     ids = config | _json(base / "generation_config.json")
@@ -64,7 +64,7 @@ def _convert_checkpoint(folder: Path, adapter: Adapter | None, out: Path, bits: 
         raise ValueError(f"the model in {base} names no end-of-text token: write eos_token_id in its config.json")
     arrays = dict(read_arrays(base))
     if kind == "marian":
-        _save_marian(config, arrays, ids, out, bits)
+        _save_marian(config, adapter.merged_arrays(arrays) if adapter else arrays, ids, out, bits)
     else:
         model = _DECODERS[kind].of_arrays(config, arrays)
         model = adapter.merged(model) if adapter else model

@@ -1,4 +1,4 @@
-"""Merge a LoRA adapter, as PEFT saves it, into a Llama-type decoder: W + scale · B · A.
+"""Merge a LoRA adapter, as PEFT saves it, into a Llama-type decoder or a Marian translator: W + scale · B · A.
 
 Hu et al. 2022, LoRA. numpy is enough; neither torch nor PEFT is imported.
 """
@@ -24,7 +24,10 @@ _LINEAR = {
     "down": ("mlp.down_proj",),
 }
 _NAMES = [name for names in _LINEAR.values() for name in names]
-_TENSOR = re.compile(rf"base_model\.model\.model\.(layers\.\d+\.(?:{'|'.join(_NAMES)}))\.lora_([AB])\.weight")
+_MARIAN = ("out_proj", "q_proj", "k_proj", "v_proj")
+_MARIAN_NAMES = [f"{part}.{name}" for part in ("self_attn", "encoder_attn") for name in _MARIAN] + ["fc1", "fc2"]
+_LAYERS = rf"layers\.\d+\.(?:{'|'.join(_NAMES)})|(?:en|de)coder\.layers\.\d+\.(?:{'|'.join(_MARIAN_NAMES)})"
+_TENSOR = re.compile(rf"base_model\.model\.model\.({_LAYERS})\.lora_([AB])\.weight")
 _PLAIN_INITS = (None, True, False, "gaussian", "eva", "orthogonal")  # the others change the base's weights as well
 # Settings that are read here, or that only say how the adapter was made and which layers it has: these are in its
 # weights. Others may mean another formula; PEFT adds some with each version.
@@ -58,6 +61,16 @@ class Adapter:
             }
             layers.append(replace(layer, **weights))
         return replace(model, layers=layers)
+
+    def merged_arrays(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        """Return the arrays of a Marian model, by the names of transformers, with the adapter in them."""
+        names = {part: f"model.{part}.weight" for part in self.a}
+        if unknown := sorted(part for part, name in names.items() if name not in arrays):
+            raise self._misfit(f"it changes {unknown[0]}, which the base does not have")
+        return arrays | {
+            name: arrays[name].astype(np.float32) + self._change(part, arrays[name].shape)
+            for part, name in names.items()
+        }
 
     def _weight(self, layer: str, field: str, weight: Weight, shape: Shape) -> Weight:
         parts = [f"{layer}.{name}" for name in _LINEAR[field]]
@@ -97,7 +110,8 @@ def read_adapter(folder: Path) -> Adapter:
     for name, values in stored.items():
         if (match := _TENSOR.fullmatch(name)) is None:
             linear = f"{', '.join(name.partition('.')[2] for name in _NAMES)} in Llama-type models"
-            raise ValueError(f"the onnx engine runs LoRA of {linear}; the one in {folder} has {name}")
+            known = f"{linear}, and of the layers of Marian"
+            raise ValueError(f"the onnx engine runs LoRA of {known}; the one in {folder} has {name}")
         found[match[2]][match[1]] = values
     if found["A"].keys() != found["B"].keys():
         raise ValueError(
