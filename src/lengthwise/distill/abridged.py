@@ -25,7 +25,8 @@ def abridged(text: str, count: int, seed: int) -> list[str]:
     draw = random.Random(seed)
     found: dict[str, None] = {}
     for _ in range(_TRIES * count if possible else 0):
-        dropped: DroppedWords = frozenset().union(*draw.sample(possible, min(len(possible), draw.randint(1, _MAX_RUNS))))
+        number = min(len(possible), draw.randint(1, _MAX_RUNS))
+        dropped: DroppedWords = frozenset().union(*draw.sample(possible, number))
         form = without(text, dropped) if len(dropped) <= max(1, _LONGEST * words) else text
         if form != text and not lost(text, form) and (balanced(form) or not balanced(text)):
             found[form] = None

@@ -105,7 +105,8 @@ def gather(
             found = search.translate(sources, limit, costs, rows=rows)
             kept = [_chosen(beams, cost, settings.margin, tokenizer) for beams, cost in zip(found, costs, strict=True)]
             written: list[Row] = [
-                {"id": sentence.id + end, "source": sentence.text, "target": text, "cost": cost, "usual": not (end or cost)}
+                {"id": sentence.id + end, "source": sentence.text, "target": text}
+                | {"cost": cost, "usual": not (end or cost)}
                 for (sentence, _), texts, cost in zip(group, kept, costs, strict=True)
                 for end, text in zip(("", _SHORT), texts, strict=False)
             ]
