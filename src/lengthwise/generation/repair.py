@@ -76,7 +76,7 @@ def repair(
         again: dict[int, list[Request]] = {}  # by the number of samples
         for request in requests:
             place, rounds = request.place, LIMIT_ROUNDS if request.budget.is_limit else ROUNDS
-            first, found = drafts[place][0], drafts[place][before[place] :]
+            original, found = drafts[place][0], drafts[place][before[place] :]
             ending, draft = best(request, found)
             if request.closed or not request.repairs or number >= len(rounds) or (ending.fits and ending.complete):
                 continue
@@ -85,10 +85,10 @@ def repair(
             incomplete.append(request)
             tail, samples = rounds[number]
             if rounds is ROUNDS and tail >= RESTART:
-                draft, before[place] = first, len(drafts[place])
+                draft, before[place] = original, len(drafts[place])
             elif rounds is ROUNDS and in_code(draft.text):
                 continue  # another end of a line does not complete a block of code
-            kept = without_tail(draft, tail, pieces, request.shown, len(first.ids) - DEEPEST)
+            kept = without_tail(draft, tail, pieces, request.shown, len(original.ids) - DEEPEST)
             again.setdefault(samples, []).append(
                 replace(
                     request,
