@@ -1,10 +1,11 @@
 """How many texts repeat themselves, and what does that cost? The loop guard beside plain decoding under hard budgets.
 
-    python bench/loops.py [--prompts FILE …] [--skip 40] [--count 80] [--budget "at most 280 chars"] [--json OUT]
+    python bench/loops.py [--prompts FILE …] [--skip 40] [--count 80] [--budget "at most 280 chars"]
+        [--candidates 8] [--json OUT]
 
 FILE has a prompt per line (in a .tsv file the last column), or is JSON Lines (.jsonl, .jsonl.gz) with `prompt`; equal
 prompts are used once. The default is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One
-candidate, greedy. `off`: `no_repeat_ngram_size=0`, which switches the guard off.
+candidate is greedy, several are sampled. `off`: `no_repeat_ngram_size=0`, which switches the guard off.
 
 The columns: texts within the budget, complete texts, looping texts (over half of the 16-character sequences of a text
 occurred in it before, in any script; the guard does not use this measure), repeated 4-grams of words over all texts,
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, help="use so many prompts")
     parser.add_argument("--budget", action="append", help="can be repeated")
     parser.add_argument("--only", choices=list(SYSTEMS), action="append", help="only this system; can be repeated")
+    parser.add_argument("--candidates", type=int, default=1, help="write so many of each text and keep the best")
     parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
     options = parser.parse_args()
     found = [prompt for file in options.prompts or [PROMPTS] for prompt in read(file)]
@@ -54,7 +56,7 @@ def main() -> None:
     for budget in options.budget or BUDGETS:
         for system in options.only or SYSTEMS:
             passes[0], began = 0, time.process_time()
-            written = writer.write(prompts, budget, seed=0, **SYSTEMS[system])
+            written = writer.write(prompts, budget, candidates=options.candidates, seed=0, **SYSTEMS[system])
             cpu = (time.process_time() - began) / len(prompts)
             texts = [one.text for one in written]
             row = {

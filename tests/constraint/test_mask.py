@@ -11,6 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from length_cases import KINDS, byte_words, limits, noise, text_and_length
 from lengthwise.constraint.mask import UNLIMITED, LengthConstraint
+from lengthwise.constraint.mixed import MixedConstraint
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import UNITS, measure
@@ -372,6 +373,28 @@ def test_an_item_ends_where_its_line_is_likely_to_end(text, unit, length, line, 
         assert constraint.line_ends(scores) == ([0] if ends else [])
     window = block_constraint(text, unit, f"{length - 1}-{length} {unit}")
     assert not window.line_ends(likely(line=line))
+
+
+@pytest.mark.parametrize(
+    ("text", "budget", "milk", "closes"),
+    [
+        ("- Ġflour Ġof", "exactly 15 chars", 0.2, True),  # 10 characters, and " milk"
+        ("- Ġflour Ġof", "exactly 4 tokens", 0.2, True),
+        ("- Ġflour Ġof", "exactly 4 tokens", 0.01, False),  # not likely
+        ("- Ġflour Ġof", "exactly 16 chars", 0.2, False),  # too short
+        ("- Ġflour Ġof", "14-15 chars", 0.2, False),
+        ("- Ġflour Ġof", "exactly 4 words", 0.2, False),  # the last word may go on
+        ("x Ġflour Ġof", "exactly 15 chars", 0.2, False),  # no item
+    ],
+)
+def test_a_token_may_end_an_item_at_its_exact_length(text, budget, milk, closes):
+    scores = likely(Ġmilk=milk, Ġof=1 - milk)
+    for one in (scores, torch.tensor(scores)):
+        constraint = block_constraint(text, budget.split()[-1], budget)
+        mixed = MixedConstraint([([0], constraint)])
+        for either in (constraint, mixed):
+            rows, tokens = either.block_closings(one, np.log(1 / 50), 2)
+            assert (rows, [BLOCKS[token] for token in tokens]) == (([0], ["Ġmilk"]) if closes else ([], []))
 
 
 def test_torch_is_not_imported():

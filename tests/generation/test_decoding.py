@@ -68,11 +68,12 @@ def test_a_row_that_has_ended_is_padded(engine):
 
 
 class Closable(Ban):
-    """Bans nothing. `code`, `lines`: the steps in which token 1 would close the code, or a list item may end."""
+    """Bans nothing. `code`, `lines`, `items`: the steps in which token 1 would close the code, a list item may end
+    before the next token, or may end with token 0."""
 
-    def __init__(self, code=(), lines=()):
+    def __init__(self, code=(), lines=(), items=()):
         super().__init__([])
-        self.code, self.lines, self.steps = code, lines, 0
+        self.code, self.lines, self.items, self.steps = code, lines, items, 0
 
     def update(self, tokens):
         self.steps += 1
@@ -83,6 +84,9 @@ class Closable(Ban):
     def line_ends(self, scores):
         return {0: -0.5} if self.steps in self.lines else {}
 
+    def block_closings(self, scores, least, most):
+        return ([0], [0]) if self.steps in self.items else ([], [])
+
 
 @pytest.mark.parametrize(
     ("constraint", "written", "texts"),
@@ -92,6 +96,7 @@ class Closable(Ban):
         (Closable(code=[1]), [3, 0, 1, 2], [[3, 0, 1, 2]]),  # it was closed later
         (Closable(code=[1]), [3, 1, 3, 2], [[3, 1, 3, 2]]),  # it was closed here
         (Closable(lines=[2]), [3, 0, 3, 2], [[3, 0, 3, 2], [3, 0, 2, 2]]),
+        (Closable(items=[2]), [3, 0, 3, 2], [[3, 0, 3, 2], [3, 0, 0, 2]]),
         (Closable(), [3, 0, 3, 2], [[3, 0, 3, 2]]),
     ],
 )

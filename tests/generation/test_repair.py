@@ -16,7 +16,7 @@ from lengthwise.generation import decoding, generator, repair, requests, token_c
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.endings import Draft, unforced_ends
 from lengthwise.generation.options import decoding_options
-from lengthwise.generation.repair import ROUNDS, without_tail
+from lengthwise.generation.repair import DEEPEST, ROUNDS, without_tail
 from lengthwise.generation.streaming import SentenceStreamer
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
@@ -107,6 +107,13 @@ def test_what_was_shown_is_kept(byte_bpe):
         assert without_tail(draft, 200, meter.pieces, shown).reach[-1] >= shown
 
 
+def test_the_least_number_of_tokens_is_kept(byte_bpe):
+    meter, ids = Meter(byte_bpe, "chars"), byte_bpe(SAID)["input_ids"]
+    for least in range(1, len(ids)):
+        kept = len(without_tail(drafted(meter, ids), 200, meter.pieces, least=least).ids)
+        assert least <= kept <= least + 5
+
+
 # ---- ends of list items
 
 
@@ -118,6 +125,21 @@ def test_a_text_may_end_with_a_list_item_where_its_line_would_end(byte_bpe, budg
     ends = [line.split()[-1] for line in LISTED.splitlines()]
     assert written.complete == (written.text.split()[-1] in ends)
     assert written.complete == (budget not in ("exactly 10 words", "exactly 13 words"))
+
+
+@pytest.mark.parametrize("unit", ["tokens", "chars"])
+def test_a_list_item_at_the_exact_token_or_character_needs_no_full_stop(byte_bpe, unit):
+    """The last unit is kept for a full stop, so such an end is tried beside the text that has one."""
+    writer = Writer(talking(tiny("llama", byte_bpe), byte_bpe, LISTED), byte_bpe)
+    meter, count = writer.meter(unit), len(LISTED.splitlines())
+    whole = ["\n".join(LISTED.splitlines()[:n]) for n in range(2, count)]
+    lengths = [len(byte_bpe(text)["input_ids"]) if unit == "tokens" else meter.unit.measure(text) for text in whole]
+    found = [writer.write("- A dog\n", f"exactly {length} {unit}")[0] for length in lengths]
+    assert all(one.fits for one in found)
+    items = {line.split()[-1] for line in LISTED.splitlines()}
+    ended = [one for one in found if one.complete and one.text.split()[-1] in items]
+    assert ended
+    assert all(one.text.splitlines()[-1].startswith("- ") for one in ended)
 
 
 # ---- which texts are written again
@@ -135,7 +157,7 @@ def test_a_complete_text_is_not_written_again_and_a_torn_one_is(writer, monkeypa
     monkeypatch.setattr(generator, "repair", lambda *parts, **more: None)
     [torn] = writer.write("A dog.", "exactly 30 tokens")
     assert not torn.complete
-    assert torn.text[:18] == ended.text[:18] != ended.text
+    assert torn.text != ended.text
 
 
 @pytest.mark.parametrize("how", [{"finish": False}, {"num_beams": 2}])
@@ -291,7 +313,7 @@ def test_a_stream_of_a_model_that_was_told_a_length_is_the_text(byte_bpe):
 
 
 def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
-    """A text may be taken back by 12 tokens, end there, be taken back by 20 and then by 48."""
+    """A text may be taken back by 12 tokens, end there, be taken back by 20 and so on, but never below a limit."""
     meter = Meter(byte_bpe, "chars")
     ids = byte_bpe(" ".join([SAID] * 3))["input_ids"]
     exactly = Budget.parse("exactly 4000 chars")
@@ -303,7 +325,7 @@ def test_no_end_that_is_written_again_reaches_what_was_let_go(byte_bpe):
         streamer.put(ids[: n - 1], [1.0] * (n - 1))
         draft = drafted(meter, ids[:n])
         for tail, _ in ROUNDS:
-            draft = without_tail(draft, tail, meter.pieces)
+            draft = without_tail(draft, tail, meter.pieces, least=n - DEEPEST)
         assert streamer.shown <= max(draft.reach, default=0)
         shown.add(streamer.shown)
     assert len(shown) > 3

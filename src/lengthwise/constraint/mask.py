@@ -153,6 +153,29 @@ class LengthConstraint:
             tokens += found.tolist()
         return rows, tokens
 
+    def block_closings(self, scores: Array, least: float, most: int) -> tuple[list[int], list[int]]:
+        """Return rows and tokens that end a list item or a table row at the row's exact length, the likeliest first.
+
+        The arguments are those of `closings`. Words are left out: their last one may be longer, see `line_ends`.
+        """
+        rows: list[int] = []
+        tokens: list[int] = []
+        if self.meter.opens is not None or not len(near := self.near_exact_end()):
+            return rows, tokens
+        costs = token_costs_of(self.meter, False)
+        state, left = costs.state(self.state), self.high - self.state.used
+        for row in near.tolist():
+            own = to_numpy(scores[row])
+            cost = _widened(costs.by_state[state[row]][None], len(own), BANNED)[0]
+            found = ((cost == left[row]) & (own >= own.max() + least)).nonzero()[0]
+            written = self.state.written(row) if len(found) else b""
+            for token in found[np.argsort(-own[found], kind="stable")[:most]].tolist():
+                text = (written + self.meter.pieces[token]).decode("utf-8", "ignore")
+                if not self._costs.is_full_stop[token] and may_end_block(text):
+                    rows.append(row)
+                    tokens.append(token)
+        return rows, tokens
+
     def near_exact_end(self) -> Integers:
         """Return the rows of an exact length that a full stop could soon end; none if the tokenizer has no full stop.
 

@@ -59,6 +59,16 @@ class MixedConstraint:
             tokens += found
         return rows, tokens
 
+    def block_closings(self, scores: Array, least: float, most: int) -> tuple[list[int], list[int]]:
+        """Return rows and tokens that end a list item or a table row; see `LengthConstraint.block_closings`."""
+        rows: list[int] = []
+        tokens: list[int] = []
+        for own, part in self._parts:
+            some, found = part.block_closings(scores[own], least, most)
+            rows += [own[row] for row in some]
+            tokens += found
+        return rows, tokens
+
     def closable_code(self, scores: Array, least: float) -> tuple[list[int], int]:
         """Return the rows whose block of code a closing fence would end; see `LengthConstraint.closable_code`."""
         rows: list[int] = []

@@ -2,9 +2,10 @@
 
 The mask can force a full stop in the middle of a clause to meet an exact length. But most beginnings have a probable
 continuation that ends in time, and sampling a few short continuations takes less time than sampling as many whole
-texts. A third of them are complete (exact words), so the first round has few; if none is complete, more tokens are
-removed and more continuations are sampled. A text that has only a maximum is repaired if it has no sentence end at all,
-which is mostly code: of its continuations about a fifth are complete, so they are sampled one by one.
+texts. A quarter of them are complete, so they are sampled two at a time, until one is. If none is complete, the text is
+a list, a table or code that cannot end there: most of it is sampled again, and then the last tokens of the new text.
+A text that has only a maximum is repaired if it has no sentence end at all, which is mostly code: of its continuations
+about a fifth are complete, so they are sampled one by one.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
@@ -17,11 +18,19 @@ from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
 from .requests import BATCH_TOKENS, Listener, Request
 
-ROUNDS = ((12, 4), (20, 6), (48, 8))  # tokens that are removed, and samples of each text; in this order
+# Tokens that are removed, and samples of each text; in this order. From `RESTART` tokens on they are removed from the
+# first draft, before from the best draft since. No number occurs twice: it also chooses the seed.
+ROUNDS = (
+    *((12, 2), (13, 2), (20, 2), (21, 2)),
+    *((48, 2), (14, 2), (22, 2)),
+    *((64, 2), (15, 2), (23, 2)),
+    *((80, 2), (16, 2), (24, 2)),
+)
+RESTART = 48
 # A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
 LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
 MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed
-DEEPEST = sum(tail for tail, _ in ROUNDS)  # the most tokens of a first draft that all rounds together can remove
+DEEPEST = 80  # the most tokens of a first draft that all rounds together can remove
 SEED_STEP = 7_919  # between the seeds of a text's candidates
 
 Drafts = dict[int, list[Draft]]  # by the place of the request
@@ -61,20 +70,25 @@ def repair(
     yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
+    before = {request.place: 0 for request in requests}  # the drafts before the last restart
     for number in range(len(ROUNDS)):
         incomplete: list[Request] = []
         again: dict[int, list[Request]] = {}  # by the number of samples
         for request in requests:
-            ending, draft = best(request, drafts[request.place])
-            if request.closed or not request.repairs or (ending.fits and ending.complete):
+            place, rounds = request.place, LIMIT_ROUNDS if request.budget.is_limit else ROUNDS
+            original, found = drafts[place][0], drafts[place][before[place] :]
+            ending, draft = best(request, found)
+            if request.closed or not request.repairs or number >= len(rounds) or (ending.fits and ending.complete):
                 continue
             if len(draft.ids) >= request.limit and ending.length < request.budget.low:
                 continue  # the limit of tokens excludes the minimum, for other endings too
             incomplete.append(request)
-            tail, samples = (LIMIT_ROUNDS if request.budget.is_limit else ROUNDS)[number]
-            if number < len(ROUNDS) - 1 and not request.budget.is_limit and in_code(draft.text):
+            tail, samples = rounds[number]
+            if rounds is ROUNDS and tail >= RESTART:
+                draft, before[place] = original, len(drafts[place])
+            elif rounds is ROUNDS and in_code(draft.text):
                 continue  # another end of a line does not complete a block of code
-            kept = without_tail(draft, tail, pieces, request.shown)
+            kept = without_tail(draft, tail, pieces, request.shown, len(original.ids) - DEEPEST)
             again.setdefault(samples, []).append(
                 replace(
                     request,
@@ -96,9 +110,12 @@ def repair(
                         drafts[place] += more
 
 
-def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0) -> Draft:
-    """Return `draft` without its last `tail` tokens, or a few less so that a word begins there; `shown` stays."""
-    cut = max(0, len(draft.ids) - tail, bisect_left(draft.reach, shown) + 1 if shown else 0)
+def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0, least: int = 0) -> Draft:
+    """Return `draft` without its last `tail` tokens, or a few less so that a word begins there.
+
+    `shown` characters and the `least` tokens stay.
+    """
+    cut = max(0, len(draft.ids) - tail, least, bisect_left(draft.reach, shown) + 1 if shown else 0)
     words = (n for n in range(cut, min(cut + 6, len(draft.ids))) if pieces[draft.ids[n]][:1].isspace())
     cut = next(words, cut) if cut else 0
     return replace(draft, reach=draft.reach[:cut], agreement=draft.agreement[:cut], ids=draft.ids[:cut])

@@ -3,7 +3,8 @@
 Rows that have ended are dropped when they are a quarter of all. A listener receives the tokens of its row, and can end
 it. If a text must have an exact length, the few tokens after which a full stop would give it that length are tried
 beside the chosen one: each in a fork of the row, which ends with the full stop. A fork costs one forward pass. A list
-item needs no full stop. A text that could end now with a list item, or by closing its code, is kept without a pass.
+item needs no full stop. A text that could end now with a list item or a table row, or by closing its code, is kept
+without a pass.
 """
 
 import math
@@ -180,13 +181,15 @@ class TokenChoice:
         rows, fence = self.constraint.closable_code(scores, _LEAST)
         found = [(row, fence, float(scores[row, fence]), 1) for row in rows if chosen[row] != fence]
         found += [(row, self._eos[0], 0.0, 0) for row in self.constraint.line_ends(scores)]
+        last = self.constraint.block_closings(scores, _LEAST, KEPT_FORKS)
+        found += [(row, other, float(scores[row, other]), 1) for row, other in zip(*last, strict=True)]
         for row, other, own, tokens in found:
             if not before[row]:
                 continue
             place = len(self._spans[0].places) + len(self._forks)
             _, _, best, top, end = (float(column[row]) for column in span.scores[-1])
             known = own, top, best, top, end
-            self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known, tokens))
+            self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known, tokens, other == fence))
 
     def _closed(self) -> list[int]:
         """Give the listeners their tokens, and return the rows that they end."""
@@ -244,8 +247,9 @@ class TokenChoice:
         Of the blocks of code that a row could have closed, the last counts, unless the row has closed it later.
         """
         tokens, (own, _, best, *_) = self._recorded
-        fences = {fork.origin: fork for fork in self._forks if fork.tokens == 1}
+        fences = {fork.origin: fork for fork in self._forks if fork.fence}
         blocks = [one for one in fences.values() if not (tokens[one.origin, one.step :] == one.token).any()]
+        blocks += [fork for fork in self._forks if fork.tokens == 1 and not fork.fence]
         blocks += {fork.origin: fork for fork in self._forks if fork.tokens == 0}.values()
         stopped = ~np.isin(tokens, self._eos)
         accepted: dict[int, float] = {}
@@ -306,7 +310,8 @@ class _Fork:
     step: int
     token: int
     scores: tuple[float, ...]  # of the token, as in a span
-    tokens: int = 2  # with the full stop; 1 if `token` closes a block of code, 0 if the text ends before it
+    tokens: int = 2  # with the full stop; 1 if `token` ends an item, a row or code, 0 if the text ends before it
+    fence: bool = False  # whether `token` closes a block of code
 
 
 def only(token: Array, scores: Array) -> Array:
