@@ -15,6 +15,7 @@ def test_prompt() -> None:
     [
         (lambda: PromptControl("Be brief: {text}"), "a template needs"),
         (lambda: PromptControl("{target} {text} {tone}"), "a template needs"),
+        (lambda: PromptControl(plain_share=1.0), "plain_share must be at least 0 and below 1; got 1.0"),
     ],
 )
 def test_errors(make: object, message: str) -> None:

@@ -104,3 +104,24 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [*command.split(), "--ratios", "1.0"])
     assert main() == 2
     assert "--ratios and --reverse belong together" in capsys.readouterr().err
+
+
+def test_sentences_without_some_words_are_translated_as_well(writer, tmp_path):
+    text = "This very small package contains the complete documentation of the library."
+
+    class Reverse:  # understands every translation
+        name = "reverse"
+
+        def log_probs(self, sources, outputs):
+            return ((n, np.zeros(6)) for n, _ in enumerate(outputs))
+
+    def within(abridged):
+        out = tmp_path / f"{abridged}.jsonl"
+        settings = Settings(beams=1, ratios=(0.6,), abridged=abridged)
+        gather(writer, [Prompt("1", text)], out, settings, reverse=Reverse(), batch_tokens=64)
+        return {row["id"]: row for row in rows(out)}
+
+    few, many = within(0), within(24)
+    assert "1.0.6x" not in few, "one beam within the limit breaks off"
+    assert len(many["1.0.6x"]["target"]) <= 0.6 * len(text)
+    assert (many["1"]["usual"], many["1.0.6x"]["usual"]) == (True, False)

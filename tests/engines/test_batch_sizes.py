@@ -17,9 +17,9 @@ LARGE = LlamaConfig(
 @pytest.mark.parametrize(
     ("config", "gigabytes", "expected"),
     [
-        (OPUS, 140, BatchSizes(tokens=73512, rows=1536, texts=256)),
-        (OPUS, 16, BatchSizes(tokens=8401, rows=198, texts=198)),
-        (SMALL, 140, BatchSizes(tokens=89009, rows=347, texts=256)),
+        (OPUS, 140, BatchSizes(tokens=32768, rows=640, texts=64)),
+        (OPUS, 16, BatchSizes(tokens=8401, rows=198, texts=64)),
+        (SMALL, 140, BatchSizes(tokens=32768, rows=347, texts=64)),
         (SMALL, 24, BatchSizes(tokens=15258, rows=59, texts=59)),
         (LARGE, 10, BatchSizes(tokens=4096, rows=40, texts=16)),
         (LARGE, -1, BatchSizes(tokens=4096, rows=40, texts=16)),

@@ -112,6 +112,22 @@ def test_texts_with_a_control(control, make, tmp_path):
     assert engine.controls[0].prefix("Hi", 40, "chars") == control.prefix("Hi", 40, "chars")
 
 
+def test_an_adapter_of_marian_with_a_length_before_the_source(sp_unigram, tmp_path):
+    base, control = tmp_path / "base", PromptControl("[{percent}%] {text}", plain_share=0.5)
+    tiny("marian", sp_unigram).save_pretrained(base)
+    sp_unigram.save_pretrained(base)
+    folder = save(
+        adapted(tiny("marian", sp_unigram), sp_unigram, control), sp_unigram, tmp_path / "adapter", base=str(base)
+    )
+    plain, expected = scores(base, "transformers"), scores(folder, "transformers")
+    assert not np.allclose(expected, plain, atol=0.1)
+    export(folder, tmp_path / "exact", bits=32)
+    np.testing.assert_allclose(scores(tmp_path / "exact", "onnx"), expected, atol=1e-3)
+    engines = [load(str(tmp_path / name), engine=engine, device="cpu").engine for name, engine in PAIR]
+    assert [engine.plain_without_length for engine in engines] == [True, True]
+    assert [engine.controls[0].prefix("Hi there", 6, "chars") for engine in engines] == ["[75%] Hi there"] * 2
+
+
 # ---- an adapter of SmolLM2 among the bundled models
 
 
@@ -242,10 +258,13 @@ def test_other_refusals(make, tmp_path, byte_bpe):
     with pytest.raises(ValueError, match=r"no control but a countdown head or prompt; .* has encoding"):
         load(str(make(control=EncodingControl(), name="encoding")), engine="onnx")
     gpt2 = make("gpt2", target_modules=["c_attn"], fan_in_fan_out=True, name="gpt2")
-    with pytest.raises(ValueError, match=r"LoRA of .* in Llama-type models; the one in .* has .*c_attn\.lora_A"):
+    with pytest.raises(
+        ValueError,
+        match=r"LoRA of .* in Llama-type models, and of the layers of Marian; the one in .* has .*c_attn\.lora_A",
+    ):
         load(str(gpt2), engine="onnx")
     folder = edited(make(), "lengthwise.json", base_model=str(tmp_path / "gpt2-base"))
-    with pytest.raises(ValueError, match=r"adapters of models of the types llama, mistral, qwen2; .* has gpt2"):
+    with pytest.raises(ValueError, match=r"adapters of models of the types llama, mistral, qwen2, marian; .* has gpt2"):
         load(str(folder), engine="onnx")
     for sizes, message in (
         ({"num_hidden_layers": 1}, r"it changes layers\.1\.mlp\.down_proj, and the base has 1 layers"),

@@ -281,6 +281,15 @@ def test_the_recipe_of_opus_en_fr_can_be_read():
     assert (shipped.train.steps, shipped.train.lr) == (named.train.steps, named.train.lr)
 
 
+def test_opus_en_fr_short_is_listed_small_and_made_by_its_recipe():
+    row = next(row for row in known() if row.name == "opus-en-fr-short")
+    assert (row.where, row.size < 6_000_000) == ("bundled", True)
+    paths = resolve("opus-en-fr-short") / "recipe.yaml", RECIPES / "opus-en-fr-lora.yaml"
+    shipped, named = (load_recipe(str(path), []) for path in paths)
+    for part in ("unit", "model", "controls", "data", "batch", "train"):
+        assert getattr(shipped, part) == getattr(named, part), part
+
+
 def test_without_its_translator_it_says_which_and_what_to_do(monkeypatch, capsys):
     def unreachable(name, local):
         raise OSError("no network here")

@@ -71,6 +71,16 @@ def test_a_prompt_states_the_limit_of_the_end_of_training(byte_bpe: Any) -> None
     assert max(limits) > 40
 
 
+def test_only_targets_of_usual_length_are_trained_without_a_length(byte_bpe: Any) -> None:
+    cases = [Document(str(n), (("Hi you.", "x" * 7),), usual=n < 100) for n in range(200)]
+    control = PromptControl("[{percent}%] {text}", plain_share=0.5)
+    found, _ = maker_for(byte_bpe, controls=[control]).examples(cases, 1, Random(0))
+    plain = [int(one.name) for one in found if byte_bpe.decode(one.source) == "Hi you."]
+    assert 30 < len(plain) < 70
+    assert max(plain) < 100
+    assert len([one for one in found if byte_bpe.decode(one.source) == "[100%] Hi you."]) == 200 - len(plain)
+
+
 def test_targets_of_some_lengths_are_left_out(byte_bpe: Any) -> None:
     cases = [Document(str(n), (("Hi.", "x" * n),)) for n in (29, 30, 31, 50)]
     maker = maker_for(byte_bpe, "chars", cutting=LengthsSection(without=[30, 50]))

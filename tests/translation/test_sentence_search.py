@@ -354,3 +354,18 @@ def test_models_that_score_without_a_length_can_compress(sp_unigram, controls, c
     model = tiny("marian", sp_unigram)
     writer = Writer(attach(model, controls, sp_unigram) if controls else model, sp_unigram, name="tiny-en-fr")
     assert Translator(writer).search.can_compress is can_compress
+
+
+@pytest.mark.parametrize(("narrow", "searches"), [("Va.", [1]), (None, [1, 4])])
+def test_a_model_that_plans_is_searched_widely_only_where_few_beams_find_nothing(translator, narrow, searches):
+    lines, search = translator(forward=Indifferent())
+    search.plans, asked = True, []
+
+    def bound(texts, budgets, wider=4):
+        asked.append(wider)
+        found = narrow if wider == 1 else "Vas-y."
+        return [[search.written(found or "z", complete=bool(found))] for _ in texts]
+
+    search.bound = bound
+    [line] = lines.translate(["Go there at once."], "at most 6 chars")
+    assert (asked, line.fits, line.complete, line.text) == (searches, True, True, narrow or "Vas-y.")

@@ -8,7 +8,7 @@ import torch
 _SHARE = 16  # of the memory, for the logits of a pass, and for the rows of a search
 _COPIES = 8  # of the scores of a row, in float32, that a step of a constrained search makes
 _TEXT, _PROMPT = 256, 768  # tokens of a text and of a prompt, for the estimate of a KV cache
-_MAX_ROWS, _MAX_TEXTS = 1536, 256  # more are not faster
+_MAX_TOKENS, _MAX_ROWS, _MAX_TEXTS = 32768, 640, 64  # on an H200; with 1536 rows a search recorded for too long
 _MIN_TOKENS, _MIN_ROWS, _MIN_TEXTS = 4096, 40, 16  # those of a CPU
 
 
@@ -41,7 +41,7 @@ class BatchSizes:
         part = max(0, memory) // _SHARE
         rows = int(part // row)
         return BatchSizes(
-            tokens=max(_MIN_TOKENS, part // (config.vocab_size * itemsize)),
+            tokens=min(_MAX_TOKENS, max(_MIN_TOKENS, part // (config.vocab_size * itemsize))),
             rows=min(_MAX_ROWS, max(_MIN_ROWS, rows)),
             texts=min(_MAX_TEXTS, max(_MIN_TEXTS, rows)),
         )

@@ -21,7 +21,9 @@ from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_fre
 from .records import Hypothesis
 
 MAX_COMBINATIONS = 8  # of dropped runs of words, per sentence: of 48, the best was among the first 8
-PLANNED_SCORE_GAP = 1.5  # as MAX_SCORE_GAP, for translations of a model that plans for a length
+PLANNED_SCORE_GAP = (
+    3.0  # as MAX_SCORE_GAP, for a model that plans for a length: with 1.5, no better and twice as many searches
+)
 MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
 Options = list[Hypothesis]
 
