@@ -5,10 +5,10 @@ translated with a cost per character: their translations are shorter. Of the oth
 if it is clearly shorter than the best and nearly as probable.
 
 With ratios, each sentence is translated without a cost, and within these multiples of its own length with each cost: a
-limit alone is mostly met by leaving out the end. A teacher that receives a length is asked for the ratio. Sentences
-from which words were left out are translated as well (`abridged.py`). Teacher and reverse model choose among all. A
-translation is dropped if the reverse model recovers much less of the source from it, as a whole or at its end, than
-from the one without a limit.
+limit alone is mostly met by leaving out the end. A teacher that reads the length before the source is asked for it.
+Sentences from which words were left out are translated as well (`abridged.py`). Teacher and reverse model choose among
+all. A translation is dropped if the reverse model recovers much less of the source from it, as a whole or at its end,
+than from the one without a limit.
 
 Rows are written batch by batch: an interrupted run can be resumed. Sentences without a finished translation are
 counted, not written.

@@ -122,7 +122,7 @@ def _best(total: Array, running: NDArray[np.float64], wide: int) -> tuple[Intege
     # Only the best are sorted: a sort of all takes six times as long.
     some = np.argpartition(-scores, min(wide, scores.shape[1]) - 1, axis=1)[:, :wide]
     keys = (np.take_along_axis(one, some, 1) for one in (tokens, beam, -scores))
-    order = np.take_along_axis(some, np.lexsort(tuple(keys), axis=1), 1)  # of equal ones the first
+    order = np.take_along_axis(some, np.lexsort(tuple(keys), axis=1), 1)  # of equal ones the first, except at the cut
     beam, tokens = np.take_along_axis(beam, order, 1), np.take_along_axis(tokens, order, 1)
     return beam, tokens, np.take_along_axis(scores, order, 1)
 

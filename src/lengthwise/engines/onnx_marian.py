@@ -194,7 +194,7 @@ class Graphs:
             if config["control"] == "encoding":
                 self.encoding = NumpyLengthEncoding(config, float(learnt["factor"]))
             elif config["control"] == "prompt":
-                self.template = PromptTemplate(config["template"])
+                self.template = PromptTemplate(config["template"], needs_length=not config.get("plain_share"))
             else:
                 self.head = NumpyCountdownHead.of(config, learnt)
         self._head = {name: wrapped(array) for name, array in self.head.arrays.items()}

@@ -3,7 +3,7 @@
 The mask can force a full stop in the middle of a clause to meet an exact length. But most beginnings have a probable
 continuation that ends in time, and sampling a few short continuations takes less time than sampling as many whole
 texts. A quarter of them are complete, so they are sampled two at a time, until one is. If none is complete, the text is
-a list, a table or code that cannot end there: most of it is sampled again, and then the last tokens of the new text.
+a list, a table or code that cannot end there: up to 80 tokens are sampled again, and then the last of the new text.
 A text that has only a maximum is repaired if it has no sentence end at all, which is mostly code: of its continuations
 about a fifth are complete, so they are sampled one by one.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
@@ -64,7 +64,7 @@ def repair(
     pieces: Sequence[bytes],
     batch_size: int,
 ) -> None:
-    """Add drafts with other endings for requests without a complete text; each round removes more tokens.
+    """Add drafts with other endings for requests without a complete text; the rounds are `ROUNDS`.
 
     `best` returns the best ending so far, `decode` several drafts of each request. The characters that a stream has
     yielded are kept.

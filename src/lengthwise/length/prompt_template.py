@@ -13,6 +13,8 @@ _UNIT_WORDS |= {"words-cjk": "words"}
 class PromptTemplate:
     """A sentence around the text that states the length, as {target} or as a {percent} of the text's own length.
 
+    `needs_length`: the model was not trained without it.
+
     >>> PromptTemplate("Answer in {target} {unit}: {text}").prefix("Where is Rome?", 40, "chars")
     'Answer in 40 characters: Where is Rome?'
     >>> PromptTemplate("[{percent}%] {text}").prefix("Where is Rome?", 13, "chars")
@@ -20,14 +22,13 @@ class PromptTemplate:
     """
 
     units: tuple[str, ...] = ()  # it does not count
-    needs_length = False
 
-    def __init__(self, template: str) -> None:
+    def __init__(self, template: str, needs_length: bool = False) -> None:
         fields = {field for _, field, _, _ in Formatter().parse(template) if field is not None}
         if not fields & {"target", "percent"} or "text" not in fields or fields - {"target", "percent", "unit", "text"}:
             wanted = "{text}, and {target} or {percent}; it may have {unit}"
             raise ValueError(f"a template needs {wanted}; got {template!r}")
-        self.template, self._relative = template, "percent" in fields
+        self.template, self.needs_length, self._relative = template, needs_length, "percent" in fields
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         unit = unit_named(unit).name
