@@ -16,7 +16,7 @@ from ..protocols import Tokenizer
 from . import registry
 from .cache import Say, built_once, cache_dir, is_complete
 from .conversion.decoder import DecoderShape
-from .conversion.file_names import GRAPH, SETTINGS
+from .conversion.file_names import GRAPH, MARIAN_CONTROLS, SETTINGS
 from .conversion.lora import CONFIG as ADAPTER
 from .conversion.lora import read_adapter
 from .description import DESCRIPTION, WEIGHTS, base_folder, bundled_for, describe, name_of_base
@@ -25,7 +25,6 @@ from .json_tokenizer import JsonTokenizer
 from .onnx_marian_model import Control, OnnxMarian, read_marian
 from .spm_tokenizer import SpmTokenizer
 
-MARIAN_CONTROLS = ("countdown_head", "encoding", "prompt")
 _EDITION = 2  # part of the name of a cached folder: raise it when the conversion of Marian or adapters changes
 
 

@@ -16,6 +16,7 @@ from ..cache import Say
 from ..description import DESCRIPTION, WEIGHTS, base_folder, describe, name_of_base
 from ..packed import PACKED, read_packed
 from . import gpt2, llama, marian
+from .file_names import MARIAN_CONTROLS
 from .folder import save_converted, save_marian
 from .lora import CONFIG, Adapter, read_adapter
 from .safetensors_file import read_file
@@ -25,7 +26,7 @@ _TOKENIZERS = (("tokenizer.json", "tokenizer_config.json"), ("source.spm", "targ
 _ALSO = ("tokenizer_config.json", "chat_template.jinja")
 # Modules that read the weights of a type of decoder; a new family adds a line.
 _DECODERS: dict[str, Any] = {"llama": llama, "mistral": llama, "qwen2": llama, "gpt2": gpt2}
-_CONTROLS = {"marian": ("countdown_head", "encoding", "prompt")}  # by the type of the model
+_CONTROLS = {"marian": MARIAN_CONTROLS}  # by the type of the model
 
 
 def export(folder: Path, out: Path, *, bits: int = 8) -> None:
