@@ -397,6 +397,35 @@ def test_a_token_may_end_an_item_at_its_exact_length(text, budget, milk, closes)
             assert (rows, [BLOCKS[token] for token in tokens]) == (([0], ["Ġmilk"]) if closes else ([], []))
 
 
+@pytest.mark.parametrize(
+    ("token", "budget"),
+    [
+        ("Ċ", "exactly 9 chars"),  # costs 2 with the word after it
+        ("Ċ", "exactly 3 tokens"),  # of which the text would have 2
+        ("Ġ", "exactly 9 chars"),
+        ("âĢ", "exactly 8 chars"),  # two bytes of three
+        ("âĢ", "exactly 10 bytes"),
+        ("ĠðŁ", "exactly 9 chars"),
+    ],
+)
+def test_no_token_ends_an_item_in_white_space_or_inside_a_character(token, budget, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "BLOCKS", [*BLOCKS, "Ġ", "âĢ", "ĠðŁ"])
+    scores = likely(**{token: 0.9, "Ġof": 0.05})
+    assert block_constraint("- Ġflour", budget.split()[-1], budget).block_closings(scores, np.log(1 / 50), 2)[0] == []
+
+
+def test_a_less_likely_token_ends_an_item_where_the_likeliest_cannot():
+    constraint = block_constraint("- Ġflour", "tokens", "exactly 3 tokens")
+    rows, tokens = constraint.block_closings(likely(Ċ=0.6, Ġmilk=0.3), np.log(1 / 50), 1)
+    assert (rows, [BLOCKS[token] for token in tokens]) == ([0], ["Ġmilk"])
+
+
+def test_no_token_ends_an_item_beyond_the_limit_of_tokens():
+    for limit, closes in ((3, []), (4, [0])):
+        constraint = block_constraint("- Ġflour Ġof", "chars", "exactly 15 chars", limit=limit)
+        assert constraint.block_closings(likely(Ġmilk=0.9), np.log(1 / 50), 2)[0] == closes
+
+
 def test_torch_is_not_imported():
     code = "import sys, lengthwise.constraint.mask; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -9,9 +9,10 @@ import pytest
 
 from lengthwise import load
 from lengthwise.cli import main
+from lengthwise.controls import PromptControl
 from lengthwise.corpora.document import DataError
 from lengthwise.distill.prompts import Prompt
-from lengthwise.distill.student_pairs import Settings, _chosen, gather
+from lengthwise.distill.student_pairs import Settings, _asked, _chosen, gather
 from lengthwise.engines.marian_beams import Hypothesis
 from lengthwise.settings_file import SettingsMismatch
 
@@ -125,3 +126,13 @@ def test_sentences_without_some_words_are_translated_as_well(writer, tmp_path):
     assert "1.0.6x" not in few, "one beam within the limit breaks off"
     assert len(many["1.0.6x"]["target"]) <= 0.6 * len(text)
     assert (many["1"]["usual"], many["1.0.6x"]["usual"]) == (True, False)
+
+
+def test_a_teacher_that_reads_the_length_is_asked_for_it(writer):
+    controls = [PromptControl("[{percent}%] {text}", plain_share=0.5)]
+    teacher = SimpleNamespace(tokenizer=writer.tokenizer, engine=SimpleNamespace(controls=controls))
+    group = [(Prompt("1", TEXTS[1]), [7]), (Prompt("2", TEXTS[2]), [8])]
+    asked = [f"[80%] {text}" for text in TEXTS[1:]]
+    assert _asked(teacher, group, 0.8) == writer.tokenizer(asked)["input_ids"]
+    teacher.engine.controls = []
+    assert _asked(teacher, group, 0.8) == [[7], [8]]

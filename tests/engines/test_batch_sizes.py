@@ -1,7 +1,7 @@
 """Batch sizes: more on a GPU with more memory, and never fewer than on a CPU."""
 
 import pytest
-from transformers import LlamaConfig, MarianConfig
+from transformers import LlamaConfig, MambaConfig, MarianConfig
 
 from lengthwise.engines.batch_sizes import BatchSizes
 
@@ -27,3 +27,18 @@ LARGE = LlamaConfig(
 )
 def test_sizes_follow_the_memory(config, gigabytes, expected):
     assert BatchSizes.within(gigabytes * 10**9, config, itemsize=2) == expected
+
+
+class ByLayer:
+    """A config whose layers differ: that of transformers has no number of heads for all layers."""
+
+    hidden_size, vocab_size = 576, 49152
+
+    @property
+    def num_attention_heads(self):
+        raise RuntimeError("'num_attention_heads' is a per-layer attribute and may vary across layers")
+
+
+@pytest.mark.parametrize("config", [MambaConfig(), ByLayer()])
+def test_a_model_of_unknown_size_has_the_sizes_of_a_cpu(config):
+    assert BatchSizes.within(140 * 10**9, config, itemsize=2) == BatchSizes()

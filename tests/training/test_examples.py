@@ -81,6 +81,28 @@ def test_only_targets_of_usual_length_are_trained_without_a_length(byte_bpe: Any
     assert len([one for one in found if byte_bpe.decode(one.source) == "[100%] Hi you."]) == 200 - len(plain)
 
 
+def test_a_target_that_was_cut_is_not_trained_without_a_length(byte_bpe: Any) -> None:
+    text, control = "One is here. Two came, too. And three went.", PromptControl(plain_share=0.5)
+    for cutting, finished in (
+        (LengthsSection(kind="prefixes", anywhere=0.3), True),
+        (LengthsSection(), False),
+    ):
+        cases = [Document(str(n), (("Say it.", text),), finished=finished) for n in range(200)]
+        found, _ = maker_for(byte_bpe, controls=[control], cutting=cutting).examples(cases, 1, Random(0))
+        plain = [one for one in found if byte_bpe.decode(one.source) == "Say it."]
+        assert {(byte_bpe.decode(one.target), one.truncated) for one in plain} <= {(text, False)}
+        assert bool(plain) == finished
+
+
+def test_the_shift_of_a_limit_does_not_depend_on_the_share_without_a_length(byte_bpe: Any) -> None:
+    cases = [Document(str(n), (("Hi.", "x" * 30),)) for n in range(200)]
+    maker = maker_for(byte_bpe, controls=[PromptControl(plain_share=0.5)], shift=ShiftSection(share=1.0))
+    found, _ = maker.examples(cases, 1, Random(0))
+    asked = [one.uniform for one in found if byte_bpe.decode(one.source) != "Hi."]
+    assert 70 < len(asked) < 130
+    assert 0.35 < sum(one < 0.5 for one in asked) / len(asked) < 0.65
+
+
 def test_targets_of_some_lengths_are_left_out(byte_bpe: Any) -> None:
     cases = [Document(str(n), (("Hi.", "x" * n),)) for n in (29, 30, 31, 50)]
     maker = maker_for(byte_bpe, "chars", cutting=LengthsSection(without=[30, 50]))

@@ -20,9 +20,8 @@ def export(
     """Convert a model for --engine onnx: Llama, Mistral, Qwen2, GPT-2 or Marian, plain or with a countdown head.
 
     A Marian model may have a length encoding instead; it is also converted on first use, and cached. So is a LoRA
-    adapter of a Llama-type model, which is merged into its base. With --bits 4 the
-    model is not converted: its matrices are packed into 4 bits, to be distributed. The engines transformers and
-    onnx read packed weights.
+    adapter of a Llama-type or Marian model, which is merged into its base. With --bits 4 the model is not converted:
+    its matrices are packed into 4 bits, to be distributed. The engines transformers and onnx read packed weights.
 
     \b
     lengthwise export my-model my-model-onnx

@@ -11,6 +11,7 @@ integers per row. Only the masks are as wide as the vocabulary. In most steps ev
 import math
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,8 @@ class LengthConstraint:
     def block_closings(self, scores: Array, least: float, most: int) -> tuple[list[int], list[int]]:
         """Return rows and tokens that end a list item or a table row at the row's exact length, the likeliest first.
 
-        The arguments are those of `closings`. Words are left out: their last one may be longer, see `line_ends`.
+        The arguments are those of `closings`. Words are left out: their last one may be longer, see `line_ends`. So are
+        tokens that end in white space, which the text loses, or inside a character.
         """
         rows: list[int] = []
         tokens: list[int] = []
@@ -168,13 +170,18 @@ class LengthConstraint:
             own = to_numpy(scores[row])
             cost = _widened(costs.by_state[state[row]][None], len(own), BANNED)[0]
             found = ((cost == left[row]) & (own >= own.max() + least)).nonzero()[0]
-            written = self.state.written(row) if len(found) else b""
-            for token in found[np.argsort(-own[found], kind="stable")[:most]].tolist():
-                text = (written + self.meter.pieces[token]).decode("utf-8", "ignore")
-                if not self._costs.is_full_stop[token] and may_end_block(text):
-                    rows.append(row)
-                    tokens.append(token)
+            found = found[np.argsort(-own[found], kind="stable")] if self.state.tokens[row] < self.limit[row] else []
+            closing = list(islice((token for token in map(int, found) if self._closes_block(row, token)), most))
+            rows += [row] * len(closing)
+            tokens += closing
         return rows, tokens
+
+    def _closes_block(self, row: int, token: int) -> bool:
+        """Return whether the text of the row ends in a whole list item or table row after this token."""
+        piece = self.meter.pieces[token]
+        if self._costs.is_full_stop[token] or piece[-1:].isspace() or self.meter.utf8[0][token]:
+            return False
+        return may_end_block((self.state.written(row) + piece).decode("utf-8", "ignore"))
 
     def near_exact_end(self) -> Integers:
         """Return the rows of an exact length that a full stop could soon end; none if the tokenizer has no full stop.

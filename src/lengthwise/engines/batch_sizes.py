@@ -31,20 +31,20 @@ class BatchSizes:
     @staticmethod
     def within(memory: int, config: Any, itemsize: int) -> "BatchSizes":
         """Return the sizes for this many bytes beside the weights. `itemsize`: the bytes of a number of the model."""
-        text = config if hasattr(config, "num_attention_heads") else config.get_text_config(decoder=True)
-        if not all(hasattr(text, name) for name in ("num_attention_heads", "hidden_size", "vocab_size")):
-            return BatchSizes()  # a model without attention, or with its sizes elsewhere
-        config, both = text, config.is_encoder_decoder
-        heads = config.num_attention_heads
-        shared = (getattr(config, "num_key_value_heads", None) or heads) / heads  # of the keys, among heads
-        layers = getattr(config, "decoder_layers", None) or config.num_hidden_layers
-        token = 2 * layers * config.hidden_size * shared * itemsize  # keys and values
-        columns = _TEXT if both else _PROMPT + _TEXT
-        row = columns * token + _COPIES * config.vocab_size * 4
+        try:
+            text = config if hasattr(config, "num_attention_heads") else config.get_text_config(decoder=True)
+            heads, width, vocabulary = text.num_attention_heads, text.hidden_size, text.vocab_size
+            shared = (getattr(text, "num_key_value_heads", None) or heads) / heads  # of the keys, among heads
+        except (AttributeError, RuntimeError):  # no attention, or sizes that are elsewhere or differ by layer
+            return BatchSizes()
+        layers = getattr(text, "decoder_layers", None) or text.num_hidden_layers
+        token = 2 * layers * width * shared * itemsize  # keys and values
+        columns = _TEXT if text.is_encoder_decoder else _PROMPT + _TEXT
+        row = columns * token + _COPIES * vocabulary * 4
         part = max(0, memory) // _SHARE
         rows = int(part // row)
         return BatchSizes(
-            tokens=min(_MAX_TOKENS, max(_MIN_TOKENS, part // (config.vocab_size * itemsize))),
+            tokens=min(_MAX_TOKENS, max(_MIN_TOKENS, part // (vocabulary * itemsize))),
             rows=min(_MAX_ROWS, max(_MIN_ROWS, rows)),
             texts=min(_MAX_TEXTS, max(_MIN_TEXTS, rows)),
         )

@@ -28,7 +28,7 @@ from .requests import Listener
 
 FORKS = 4  # of a row in each step, at most
 FORK_TOKENS = 2048  # of a row and its forks together, at most: a text that long seldom needs them, and they take memory
-KEPT_FORKS = 2  # of a row in all: reading a text once more, to judge its ending, takes longer than a fork
+KEPT_FORKS = 2  # with a full stop, of a row in all, and items that could end in a step: each end is judged by a pass
 _LEAST = math.log(MIN_AGREEMENT)
 
 
@@ -242,9 +242,10 @@ class TokenChoice:
 
     @cached_property
     def forks(self) -> list["_Fork"]:
-        """The forks whose end the model accepts, the likeliest first, at most `KEPT_FORKS` of a row.
+        """The forks that end in a block, and those whose full stop the model accepts.
 
-        Of the blocks of code that a row could have closed, the last counts, unless the row has closed it later.
+        Of full stops, the likeliest `KEPT_FORKS` of a row count. Of the blocks of code that a row could have closed,
+        the last counts, unless the row has closed it later.
         """
         tokens, (own, _, best, *_) = self._recorded
         fences = {fork.origin: fork for fork in self._forks if fork.fence}

@@ -1,6 +1,7 @@
 """The length as an instruction in the prompt: "Answer in 120 characters: …", or "[95%] …" before a source."""
 
 import math
+import re
 from string import Formatter
 from typing import Any
 
@@ -8,6 +9,7 @@ from .units import measure, unit_named
 
 _UNIT_WORDS = {"chars": "characters", "chars-nospace": "characters without spaces", "tweet": "tweet characters"}
 _UNIT_WORDS |= {"words-cjk": "words"}
+_LANGUAGE = re.compile(r">>[^<>\s]+<<\s*")  # Marian's code of the target language: it is known at the start only
 
 
 class PromptTemplate:
@@ -32,8 +34,10 @@ class PromptTemplate:
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         unit = unit_named(unit).name
+        code = match[0] if (match := _LANGUAGE.match(text)) else ""
+        text = text[len(code) :]
         percent = _percent(target, measure(text, unit, tokenizer=tokenizer)) if self._relative else 0
-        return self.template.format(target=target, percent=percent, unit=_UNIT_WORDS.get(unit, unit), text=text)
+        return code + self.template.format(target=target, percent=percent, unit=_UNIT_WORDS.get(unit, unit), text=text)
 
 
 def _percent(target: int, source: int) -> int:

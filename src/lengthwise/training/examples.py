@@ -126,7 +126,7 @@ class ExampleMaker:
             asked = [length + shift for length, shift in zip(asked, added, strict=True)]
         edited = [draft.source for draft in drafts]
         for n, (draft, length) in enumerate(zip(drafts, asked, strict=True)):
-            plain = draft.uniform if draft.usual else 1.0
+            plain = draft.uniform * 2**20 % 1 if draft.usual else 1.0  # the last bits: the first are those of the shift
             for control in (some for some in self.controls if plain >= some.plain_share):
                 edited[n] = control.prefix(edited[n], length, self.meters[draft.unit].unit.name, self.tokenizer)
         return edited
@@ -170,8 +170,8 @@ class ExampleMaker:
             cut = lengths.prefix(target, end) if self.cutting.kind == "prefixes" else target
             whole = document.finished and len(cut) == len(target)
             truncated = truncate < self.cutting.anywhere
-            marks = at_most, whole, truncated, document.usual
-            yield _Draft(name, source, cut, int(unit * len(self.meters)), *marks, uniform)
+            usual = document.usual and whole and not truncated
+            yield _Draft(name, source, cut, int(unit * len(self.meters)), at_most, whole, truncated, usual, uniform)
 
     def _segments(self, sides: list[list[str]], time: float, random: Random) -> list[lengths.Segment]:
         kind, maximum = self.cutting.kind, self.cutting.maximum
