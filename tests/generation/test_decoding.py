@@ -84,6 +84,9 @@ class Closable(Ban):
     def line_ends(self, scores):
         return {0: -0.5} if self.steps in self.lines else {}
 
+    def decimal_points(self, scores):
+        return []
+
     def block_closings(self, scores, least, most):
         return ([0], [0]) if self.steps in self.items else ([], [])
 
