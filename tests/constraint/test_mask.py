@@ -355,23 +355,6 @@ def test_the_last_unit_is_kept_for_a_full_stop_outside_code_only(text, chosen):
 
 
 @pytest.mark.parametrize(
-    ("text", "next_words", "decimal"),
-    [
-        ("x Ġ= Ġ1 .", {"1": 0.01, "Ġof": 0.001, "[EOS]": 0.9}, True),  # an end is not compared
-        ("x Ġ= Ġ1 .", {"1": 0.1, "line": 0.2}, False),  # "September 1st, 1939."
-        ("x Ġflour .", {"1": 0.9}, False),
-        ("x Ġ= Ġ1", {"1": 0.9}, False),
-    ],
-)
-def test_a_full_stop_behind_a_digit_is_a_decimal_point_if_a_digit_is_likeliest_to_follow(text, next_words, decimal):
-    constraint = block_constraint(text, "chars", "exactly 90 chars")
-    for scores in (likely(**next_words), torch.tensor(likely(**next_words))):
-        for either in (constraint, MixedConstraint([([0], constraint)])):
-            assert either.decimal_points(scores) == ([0] if decimal else [])
-            assert either.after_digits().tolist() == [text.endswith("1")]
-
-
-@pytest.mark.parametrize(
     ("text", "unit", "length", "line", "ends"),
     [
         ("- Ġflour", "chars", 7, 0.2, True),

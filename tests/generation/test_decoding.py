@@ -84,9 +84,6 @@ class Closable(Ban):
     def line_ends(self, scores):
         return {0: -0.5} if self.steps in self.lines else {}
 
-    def decimal_points(self, scores):
-        return []
-
     def block_closings(self, scores, least, most):
         return ([0], [0]) if self.steps in self.items else ([], [])
 
@@ -114,19 +111,6 @@ def test_an_end_of_a_block_is_kept_beside_the_text_that_goes_on(engine, constrai
     if len(texts) > 1 and constraint.code:
         end = texts[1].index(1)
         assert choice.token_scores.agreement[1].tolist()[: end + 1] == pytest.approx([1.0] * end + [math.exp(-2)])
-
-
-@pytest.mark.parametrize("found", [[], [0]])
-def test_a_text_that_ends_in_a_decimal_point_was_forced_there(engine, found):
-    constraint = Closable()
-    constraint.decimal_points = lambda scores: found
-    choice = TokenChoice(engine, constraint, None)
-    choice.closes_blocks = True
-    for token in (3, 0, 2):
-        scores = torch.full((1, 4), 1.0)
-        scores[0, token] = 3.0
-        choice(scores)
-    assert choice.token_scores.agreement[0].tolist() == [1.0, 0.0 if found == [0] else 1.0, 1.0]
 
 
 # ---- options that only `generate` of transformers can carry out

@@ -223,28 +223,6 @@ class LengthConstraint:
                 found.append(row)
         return found
 
-    def decimal_points(self, scores: Array) -> list[int]:
-        """Return the rows that end in a decimal point: "." behind a digit, where a digit is likeliest to follow.
-
-        Ends are not compared: at an exact length, a control makes them likely.
-        """
-        at, found = self.state, []
-        for row in (self._costs.is_full_stop[at.last] & (at.tokens > 0)).nonzero()[0].tolist():
-            number = at.written(row, -2).decode("utf-8", "ignore")
-            if number[-1:] == "." and number[-2:-1].isdecimal():
-                own = to_numpy(scores[row]).copy()
-                own[self.eos] = -math.inf
-                digits = own[self._costs.digits]
-                own[self._costs.digits] = -math.inf
-                if digits.max(initial=-math.inf) > own.max():
-                    found.append(row)
-        return found
-
-    def after_digits(self) -> Booleans:
-        """Return which rows end in a digit: (rows,)."""
-        ends = (self.state.written(row, -1)[-1:].isdigit() for row in range(len(self.low)))
-        return np.fromiter(ends, np.bool_, len(self.low))
-
     def _text(self, row: int) -> str:
         return self.state.written(row).decode("utf-8", "ignore")
 

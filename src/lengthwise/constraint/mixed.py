@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..arrays import Array, to_numpy
-from ..length.meter import Booleans
 from .mask import LengthConstraint
 
 
@@ -82,17 +81,6 @@ class MixedConstraint:
     def line_ends(self, scores: Array) -> list[int]:
         """Return the rows that have their exact length at the end of a block; see `LengthConstraint.line_ends`."""
         return [own[row] for own, part in self._parts for row in part.line_ends(scores[own])]
-
-    def decimal_points(self, scores: Array) -> list[int]:
-        """Return the rows that end in a decimal point; see `LengthConstraint.decimal_points`."""
-        return [own[row] for own, part in self._parts for row in part.decimal_points(scores[own])]
-
-    def after_digits(self) -> Booleans:
-        """Return which rows end in a digit: (rows,)."""
-        found = np.zeros(sum(len(own) for own, _ in self._parts), np.bool_)
-        for own, part in self._parts:
-            found[own] = part.after_digits()
-        return found
 
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""

@@ -42,7 +42,6 @@ class TokenCosts:
             [i for i in self.is_full_stop.nonzero()[0] if _PLAIN_STOP.fullmatch(texts[i])], np.int64
         )
         self.ends_word = np.array([t[-1:].isalnum() for t in texts])  # a sentence may end after it with a full stop
-        self.digits = np.array([i for i, t in enumerate(texts) if t[:1].isdecimal()], np.int64)  # begin with one
         self.newlines = np.array([i for i, t in enumerate(texts) if t[:1] == "\n" and t.isspace()], np.int64)
         self.newline = texts.index("\n") if "\n" in texts else None
         self.ends_line = np.array([t.endswith("\n") for t in texts])

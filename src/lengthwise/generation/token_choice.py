@@ -3,8 +3,7 @@
 Rows that have ended are dropped when they are a quarter of all. A listener receives the tokens of its row, and can end
 it. If a text must have an exact length, the few tokens after which a full stop would give it that length are tried
 beside the chosen one: each in a fork of the row, which ends with the full stop. A fork costs one forward pass. A list
-item needs no full stop. A fork that ends in a number takes a second pass: its full stop may be a decimal point, which
-completes no text. A text that could end now with a list item or a table row, or by closing its code, is kept
+item needs no full stop. A text that could end now with a list item or a table row, or by closing its code, is kept
 without a pass.
 """
 
@@ -50,7 +49,7 @@ class TokenChoice:
     ) -> None:
         self.constraint, self.sampler, self.guard = constraint, sampler, guard
         self.starts: Sequence[int] = ()  # how many tokens are before the first one of each row; none: no forks
-        self.closes_blocks = False  # whether list items, closing fences and decimal points at ends are judged
+        self.closes_blocks = False  # whether texts that end with a list item or a closing fence are recorded as forks
         self._listeners = {place: one for place, one in enumerate(listeners) if one is not None}
         self._tell = tell  # whether listeners receive the tokens
         self._eos, self._pad = engine.eos, engine.pad
@@ -58,7 +57,6 @@ class TokenChoice:
         self._rows: Array = None  # (rows,) 0, 1, 2, ...
         self._going: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row has not ended
         self._closing: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row ends with its next token
-        self._decimal_points: list[tuple[int, int]] = []  # place and step of those at which a row has ended
         self._spans: list[_Span] = []
         self._forks: list[_Fork] = []
         self._sources: NDArray[np.int64] | None = None  # (rows,) if rows were added: which row each of them continues
@@ -86,18 +84,15 @@ class TokenChoice:
         if not self._going.all():
             token = lib.where(converter(scores)(self._going), token, self._pad)
         own, best, top = scores[self._rows, token], lib.amax(scores, 1), lib.amax(kept, 1)
-        made, before, over = kept[self._rows, token], self._going, np.zeros_like(self._going)
+        made, before = kept[self._rows, token], self._going
         if closing is not None:  # a fork's full stop was not chosen by score
-            made, over = lib.where(closing, top, made), self._closing & ~self.constraint.after_digits()
+            made, before = lib.where(closing, top, made), before & ~self._closing
         end = lib.amax(scores[:, self._ends], 1)
         self._spans[-1].add(token, (own, made, best, top, end))
         self._remember()
         chosen = to_numpy(token)  # a GPU is waited for here, once in a step
-        ended = np.isin(chosen, self._eos)
-        self._going = before & ~over & ~ended
-        before, self._closing = before & ~self._closing, np.zeros_like(self._closing)
+        self._going = before & ~np.isin(chosen, self._eos)
         if self.closes_blocks:
-            self._note_decimal_points(scores, before & ended)
             self._close_blocks(chosen, scores, before)
         if self.starts:
             chosen = self._fork(chosen, scores, kept, before)
@@ -196,14 +191,6 @@ class TokenChoice:
             known = own, top, best, top, end
             self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known, tokens, other == fence))
 
-    def _note_decimal_points(self, scores: Array, ended: NDArray[np.bool_]) -> None:
-        """Record the decimal points behind which these rows have `ended`."""
-        if not ended.any() or not self.steps:
-            return
-        for row in self.constraint.decimal_points(scores):
-            if ended[row]:
-                self._decimal_points.append((int(self._spans[-1].places[row]), self.steps - 1))
-
     def _closed(self) -> list[int]:
         """Give the listeners their tokens, and return the rows that they end."""
         if not self._listeners:
@@ -249,14 +236,9 @@ class TokenChoice:
 
     @property
     def token_scores(self) -> TokenScores:
-        """The scores of the tokens that were chosen; 0 where a row is dropped. A decimal point ends no text."""
-        places = self._places
-        own, made, best, top, end = self._recorded[1][:, places]
-        agreed = agreement(own, made, best, top)
-        for place, step in self._decimal_points:
-            if place in places:
-                agreed[places.index(place), step] = 0
-        return TokenScores(agreed, np.exp(end - best), own - best)
+        """The scores of the tokens that were chosen; 0 where a row has been dropped."""
+        own, made, best, top, end = self._recorded[1][:, self._places]
+        return TokenScores(agreement(own, made, best, top), np.exp(end - best), own - best)
 
     @cached_property
     def forks(self) -> list["_Fork"]:
