@@ -132,6 +132,85 @@ def test_a_guard_is_the_same_from_ids_and_step_by_step(request, data):
     assert lowered(chosen) == [seeded[row] for row in order]
 
 
+WORDS = [
+    "apple",
+    "river",
+    "stone",
+    "cloud",
+    "paper",
+    "window",
+    "garden",
+    "silver",
+    "button",
+    "candle",
+    "forest",
+    "bridge",
+    "mirror",
+    "pocket",
+    "ladder",
+]
+SENTENCE = "The old house by the river was empty, and nobody in the small village knew why the family had left it. "
+ORDERS = [WORDS[n:] + WORDS[:n] for n in range(len(WORDS))]
+
+
+def filler(sentences):
+    """Sentences that have no stretch of words in common."""
+    return "".join(" ".join(words[:: n + 1]).capitalize() + ". " for n, words in enumerate(ORDERS[:sentences]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sentence_that_returns_after_others_is_left(request, kind):
+    meter = meters(request, kind, "chars")
+    text = SENTENCE + filler(14)
+    at = noticed(meter, text + SENTENCE * 2)
+    assert at is not None
+    written = meter.spell(spell(meter, text + SENTENCE * 2)[:at]).decode().strip()
+    assert len(text) < len(written) < len(text + SENTENCE * 2)
+    assert noticed(meter, text + SENTENCE[:20]) is None
+
+
+def test_a_text_that_keeps_returning_to_a_sentence_is_left_sooner(request):
+    meter = meters(request, "byte_bpe", "chars")
+    texts = [f"They had been left to the {word} of the people. " for word in WORDS]
+    at = noticed(meter, "".join(texts))
+    assert at is not None
+    copy = meter.spell(spell(meter, "".join(texts))[:at]).decode().rpartition(". ")[2]
+    assert len(copy) < len("They had been left to the ")  # before the word that differs
+    assert meter.spell(spell(meter, "".join(texts))[:at]).decode().count("They") > 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| {} | euro | Europe | {} |\n",
+        "- {}: {}\n",
+        "    {} = self.values[{}]\n",
+    ],
+)
+def test_rows_with_other_words_are_kept(request, kind, row):
+    text = "".join(row.format(a, b) for a, b in zip(WORDS, reversed(WORDS), strict=True))
+    assert noticed(meters(request, kind, "chars"), text) is None
+
+
+def test_the_history_of_long_texts_goes_with_their_rows(request):
+    meter = meters(request, "byte_bpe", "chars")
+    texts = [SENTENCE + filler(14) + SENTENCE[:90], filler(14), SENTENCE * 9]
+    rows = [spell(meter, text) for text in texts]
+    assert len(rows[0]) > 200  # more than a guard has room for at first
+    found = lowered(LoopGuard(loop_tables_of(meter), rows))
+    assert [bool(one) for one in found] == [True, False, True]
+    guard = LoopGuard(loop_tables_of(meter), [row[:9] for row in rows])
+    for step in range(9, max(map(len, rows))):
+        guard.update(np.array([row[step] if step < len(row) else -1 for row in rows]))
+        for n, row in enumerate(rows):
+            if step == len(row) - 1:
+                assert lowered(guard)[n] == found[n]
+    guard = LoopGuard(loop_tables_of(meter), rows)
+    guard.select(np.array([2, 0, 0, 1]))
+    assert lowered(guard) == [found[2], found[0], found[0], found[1]]
+
+
 def test_torch_and_numpy_agree_and_the_scores_of_the_engine_stay(request):
     meter = meters(request, "byte_bpe", "chars")
     guard = LoopGuard(loop_tables_of(meter), [spell(meter, "The dog. " * 9), spell(meter, "The dog.")])

@@ -1,14 +1,16 @@
 """Loops: notice while a text is decoded that it repeats itself, and lower the scores of the tokens that would go on.
 
 A text loops with period p if its last tokens equal those p before, for long enough: two more copies of a short phrase,
-or 16 tokens. Tokens that differ in case, in white space or in digits are alike: "1. Cake 2. Cake 3. Cake" is a loop.
+or 16 tokens; 24 if p is over 96, which is a stretch that returns after other sentences. If a third of the text's last
+words are such copies, 6 tokens are enough: a model that returns to a sentence, with one word changed, does so again.
+Tokens that differ in case, in white space or in digits are alike: "1. Cake 2. Cake 3. Cake" is a loop.
 If a number differs, a whole copy is needed; if several do, 96 tokens: they may be the rows of a table or of data.
 The next word of the loop is lowered, and the text goes on otherwise. A word that does not end is ended.
 Scores are lowered, not banned: if the budget leaves no other token, the text still reaches its length.
 Depends on token ids and their bytes only, not on a unit, a budget or an engine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,12 +22,17 @@ from ..arrays import Array, converter
 from ..length.meter import Booleans, Integers, Meter
 from ..length.vocabulary import Vocabulary
 
-LONGEST = 96  # tokens of the longest period
-_PERIODS = np.arange(1, LONGEST + 1)
+_NEAR = 96  # tokens of the longest period of a text that goes round
+_PERIODS = np.arange(1, _NEAR + 1)
 _NEEDED = np.clip(2 * _PERIODS, 8, 16)  # tokens that must be like those one period before
-_NEEDED_WITHOUT_LETTERS = np.maximum(40, _NEEDED)  # digits of a number, a line of dashes
+_NEEDED_FAR = 24  # the same for longer periods
+_NEEDED_WITHOUT_LETTERS = 40  # digits of a number, a line of dashes
 _NEEDED_WITH_NUMBERS = 96  # "7 x 2 = 14 7 x 3 = 21": more numbers change than that of an item
 _LEAST = int(_NEEDED.min())
+_STRETCH, _STRETCH_WORDS = 6, 4  # tokens of a copy, and how many of them begin a word: no cells of a table, no code
+_COPIES = 0.35  # of the last tokens: if more of them are in copies, `_STRETCH` tokens are needed
+_WINDOW = 64  # tokens over which the share of copies is averaged
+_REPLAYED = 4 * _NEAR  # tokens of a text that is continued, in which repetitions are counted anew
 _LONGEST_WORD = 80  # letters and hyphens
 _LOWERED = 1000.0  # nats: such a token is chosen only if no other is allowed
 
@@ -83,11 +90,14 @@ class LoopTables:
                     getattr(self, field)[n] = value
             kinds.append(names.setdefault(name, len(names)))
         self.kind = np.array([*kinds, -1])
+        self._by_kind = self.kind[:-1].argsort(kind="stable")
+        self._ends = np.bincount(kinds).cumsum()  # of the kinds in that order
 
-    def alike(self, tokens: Sequence[int]) -> Integers:
+    def alike(self, tokens: Iterable[int]) -> Integers:
         """Return the tokens of the same kinds as these."""
-        found: Integers = np.isin(self.kind, self.kind[tokens]).nonzero()[0]
-        return found
+        kinds = {int(self.kind[token]) for token in tokens}
+        found = (self._by_kind[self._ends[kind - 1] if kind else 0 : self._ends[kind]] for kind in kinds)
+        return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def _described(piece: bytes) -> tuple[str | bytes, _Token]:
@@ -139,33 +149,34 @@ class LoopGuard:
     In each step, `apply` lowers scores and `update` receives the chosen tokens.
     """
 
-    _ARRAYS = ("_recent", "_lettered", "_run", "_digits", "_unlettered", "_letters", "_letter_opened")
+    _ARRAYS: tuple[str, ...] = ("_past", "_kinds", "_lettered", "_run", "_longest", "_copies")
+    _ARRAYS += ("_digits", "_unlettered", "_letters", "_letter_opened")
 
     def __init__(self, tables: LoopTables, written: Sequence[Sequence[int]]) -> None:
         self.tables, rows = tables, len(written)
-        # of the last tokens, the newest first; two of the longest periods, to compare a whole copy
-        self._recent = np.full((rows, 2 * LONGEST), -1)  # -1: none
-        self._lettered = np.zeros((rows, LONGEST), np.bool_)
+        # (rows, room) of all tokens, the newest first, from column `_first` on; -1: none
+        self._first = room = 2 * _NEAR
+        self._past, self._kinds = np.full((rows, room), -1), np.full((rows, room), -1)
+        self._lettered = np.zeros((rows, room), np.bool_)
         # (rows, periods)
-        self._run = np.zeros((rows, LONGEST), np.int64)  # how many of the last tokens are like those a period before
+        self._run = np.zeros((rows, room), np.int32)  # how many of the last tokens are like those a period before
         # (rows,)
+        self._longest = np.zeros(rows, np.int64)  # of the runs
+        self._copies = np.zeros(rows)  # the share of copies among the last words, a running mean
         self._digits, self._unlettered = np.zeros(rows, np.int64), np.zeros(rows, np.int64)  # such tokens at the end
         self._letters = np.zeros(rows, np.int64)  # letters at the end
         self._letter_opened = np.zeros(rows, np.bool_)
-        tails = [list(ids[-3 * LONGEST :]) for ids in written]
-        for back in range(max(map(len, tails), default=0), 0, -1):
-            self.update(np.array([ids[-back] if back <= len(ids) else -1 for ids in tails]))
+        for back in range(max(map(len, written), default=0), 0, -1):
+            tokens = np.array([ids[-back] if back <= len(ids) else -1 for ids in written])
+            (self.update if back <= _REPLAYED else self._append)(tokens)
 
     def apply(self, scores: Array) -> Array:
         """Return the scores (rows, vocabulary) with those of the tokens that would go on with a loop lowered."""
-        if self._run.max() < _LEAST and self._letters.max() <= _LONGEST_WORD:
-            return scores
-        lettered = self._unlettered[:, None] < _PERIODS
-        noticed = self._run >= np.where(lettered, _NEEDED, _NEEDED_WITHOUT_LETTERS)  # (rows, periods)
+        may_loop = self._longest >= np.where(self._copies < _COPIES, _LEAST, _STRETCH)
         endless = self._letters > _LONGEST_WORD
         kept, convert = None, converter(scores)
-        for row in (noticed.any(1) | endless).nonzero()[0].tolist():
-            tokens = self._going_on(row, noticed[row].nonzero()[0], lettered[row])
+        for row in (may_loop | endless).nonzero()[0].tolist():
+            tokens = self._going_on(row)
             if endless[row]:
                 tokens = np.concatenate([tokens, self.tables.joins.nonzero()[0]])
             if len(tokens):
@@ -173,46 +184,83 @@ class LoopGuard:
                 kept[row, convert(tokens)] -= _LOWERED
         return scores if kept is None else kept
 
-    def _going_on(self, row: int, noticed: Integers, lettered: Booleans) -> Integers:
-        """Return the tokens with which a loop of one of these periods would go on: at the next word that begins."""
-        tables, recent = self.tables, self._recent[row]
-        after_word = tables.ends_in_word[recent[0]]
-        tokens = []
-        for at in noticed.tolist():
-            overdue = self._run[row, at] > _NEEDED[at] + at  # no word began in a whole period
-            begins = tables.begins_word[recent[at]] or not after_word or overdue
-            goes_on = not lettered[at] or (self._lettered[row, at] and begins)
-            if goes_on and not self._may_be_data(row, at, bool(lettered[at])):
-                tokens.append(int(recent[at]))
-        return tables.alike(tokens) if tokens else np.empty(0, np.int64)
+    def _going_on(self, row: int) -> Integers:
+        """Return the tokens with which the loops of this row would go on: at the next word that begins."""
+        tables, recent, run = self.tables, self._past[row, self._first :], self._run[row]
+        most = _NEEDED_FAR if self._copies[row] < _COPIES else _STRETCH
+        places = (run >= min(_LEAST, most)).nonzero()[0]  # few of the periods
+        lettered = self._unlettered[row] <= places
+        needed = np.where(places < _NEAR, np.minimum(_NEEDED[np.minimum(places, _NEAR - 1)], most), most)
+        overdue = run[places] > needed + places  # no word began in a whole period
+        begins = tables.begins_word[recent[places]] | (not tables.ends_in_word[recent[0]]) | overdue
+        noticed = run[places] >= np.where(lettered, needed, _NEEDED_WITHOUT_LETTERS)
+        noticed &= ~lettered | (self._lettered[row, self._first + places] & begins)
+        tokens = set[int]()
+        for at, is_lettered in zip(places[noticed].tolist(), lettered[noticed].tolist(), strict=True):
+            if int(recent[at]) not in tokens and not self._may_be_data(row, at, is_lettered):
+                tokens.add(int(recent[at]))
+        return tables.alike(tokens)
 
     def _may_be_data(self, row: int, at: int, lettered: bool) -> bool:
         """Return whether the numbers differ from those a period before, other than the one that counts items."""
         period, run = at + 1, int(self._run[row, at])
         if run >= _NEEDED_WITH_NUMBERS:
             return False
-        new, old = (self._recent[row, start:][: min(run, period)] for start in (0, period))
+        recent = self._past[row, self._first :]
+        new, old = (recent[start : start + min(run, period)] for start in (0, period))
         differs = self.tables.digit[new] & (new != old)
         numbers = int(differs.sum() - (differs[1:] & differs[:-1]).sum())  # adjacent digits are one number
         return numbers > (lettered and run >= period)
 
     def update(self, tokens: NDArray[np.int64]) -> None:
         """Append the chosen tokens, one for each row; -1: the row has not begun, or has ended."""
-        tables, recent = self.tables, self._recent[:, :LONGEST]
-        alike = tables.kind[recent] == tables.kind[tokens][:, None]
+        self._compare(tokens)
+        self._append(tokens)
+        copied = (self._longest >= _STRETCH) & (self._last_words() >= _STRETCH_WORDS)
+        self._copies += (copied - self._copies) / _WINDOW
+
+    def _last_words(self) -> Integers:
+        """Return how many words begin in the last tokens, as many as of a stretch: (rows,)."""
+        tables, last = self.tables, self._past[:, self._first : self._first + _STRETCH + 1]
+        begins = tables.begins_word[last[:, :-1]] | ~tables.ends_in_word[last[:, 1:]]
+        words: Integers = (tables.lettered[last[:, :-1]] & begins).sum(1)
+        return words
+
+    def _append(self, tokens: NDArray[np.int64]) -> None:
+        """Append the tokens, without comparing them with those before."""
+        tables = self.tables
+        if not self._first:
+            self._make_room()
+        self._first -= 1
+        lettered = tables.lettered[tokens] | (tables.in_character[tokens] & self._letter_opened)
+        self._letter_opened = np.where(tables.in_character[tokens], self._letter_opened, tables.opens_letter[tokens])
+        for past, new in ((self._past, tokens), (self._kinds, tables.kind[tokens]), (self._lettered, lettered)):
+            past[:, self._first] = new
+        self._unlettered = (self._unlettered + 1) * ~lettered
+        self._letters = tables.letters[tokens] + self._letters * tables.all_letters[tokens]
+
+    def _compare(self, tokens: NDArray[np.int64]) -> None:
+        """Update how many of the last tokens, with these, are like those a period before."""
+        tables, past = self.tables, self._past[:, self._first :]
+        alike = self._kinds[:, self._first :] == tables.kind[tokens][:, None]
         alike &= (tokens >= 0)[:, None]
         self._digits = (self._digits + 1) * tables.digit[tokens]
         if self._digits.any():  # inside one number, digits are alike only if they are equal
-            alike &= (self._digits[:, None] < _PERIODS) | (recent == tokens[:, None])
-        self._run += 1
-        self._run *= alike
-        lettered = tables.lettered[tokens] | (tables.in_character[tokens] & self._letter_opened)
-        self._letter_opened = np.where(tables.in_character[tokens], self._letter_opened, tables.opens_letter[tokens])
-        for past, new in ((self._recent, tokens), (self._lettered, lettered)):
-            past[:, 1:] = past[:, :-1]
-            past[:, 0] = new
-        self._unlettered = (self._unlettered + 1) * ~lettered
-        self._letters = tables.letters[tokens] + self._letters * tables.all_letters[tokens]
+            inside = np.arange(1, min(int(self._digits.max()), past.shape[1]) + 1)
+            equal = past[:, : len(inside)] == tokens[:, None]
+            alike[:, : len(inside)] &= (self._digits[:, None] < inside) | equal
+        run = self._run[:, : past.shape[1]]
+        run += 1
+        run *= alike
+        self._longest = run.max(1, initial=0).astype(np.int64)
+
+    def _make_room(self) -> None:
+        """Double the room for tokens."""
+        self._first = self._past.shape[1]
+        for name in ("_past", "_kinds", "_lettered"):
+            past = getattr(self, name)
+            setattr(self, name, np.concatenate([np.full_like(past, -1), past], 1))
+        self._run = np.concatenate([self._run, np.zeros_like(self._run)], 1)
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep these rows in this order. A row that is given twice is forked; one that is not given is dropped."""
