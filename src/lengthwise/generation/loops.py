@@ -71,6 +71,7 @@ class LoopTables:
     all_letters: Booleans
     opens_letter: Booleans
     in_character: Booleans
+    starts: Booleans  # it begins a word, and has a letter
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         spaced, sizes = vocabulary.spaced, vocabulary.sizes
@@ -92,6 +93,7 @@ class LoopTables:
         self.kind = np.array([*kinds, -1])
         self._by_kind = self.kind[:-1].argsort(kind="stable")
         self._ends = np.bincount(kinds).cumsum()  # of the kinds in that order
+        self.starts = self.lettered & self.begins_word
 
     def alike(self, tokens: Iterable[int]) -> Integers:
         """Return the tokens of the same kinds as these."""
@@ -216,15 +218,9 @@ class LoopGuard:
         """Append the chosen tokens, one for each row; -1: the row has not begun, or has ended."""
         self._compare(tokens)
         self._append(tokens)
-        copied = (self._longest >= _STRETCH) & (self._last_words() >= _STRETCH_WORDS)
+        last = self._past[:, self._first : self._first + _STRETCH]
+        copied = (self._longest >= _STRETCH) & (self.tables.starts[last].sum(1) >= _STRETCH_WORDS)
         self._copies += (copied - self._copies) / _WINDOW
-
-    def _last_words(self) -> Integers:
-        """Return how many words begin in the last tokens, as many as of a stretch: (rows,)."""
-        tables, last = self.tables, self._past[:, self._first : self._first + _STRETCH + 1]
-        begins = tables.begins_word[last[:, :-1]] | ~tables.ends_in_word[last[:, 1:]]
-        words: Integers = (tables.lettered[last[:, :-1]] & begins).sum(1)
-        return words
 
     def _append(self, tokens: NDArray[np.int64]) -> None:
         """Append the tokens, without comparing them with those before."""
