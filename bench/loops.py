@@ -2,6 +2,7 @@
 
     python bench/loops.py [--prompts FILE …] [--skip 40] [--count 80] [--budget "at most 280 chars"]
         [--candidates 8] [--json OUT]
+    python bench/loops.py --compare OUT [--against smollm2-plain]
 
 FILE has a prompt per line (in a .tsv file the last column), or is JSON Lines (.jsonl, .jsonl.gz) with `prompt`; equal
 prompts are used once. The default is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One
@@ -11,6 +12,9 @@ The columns: texts within the budget, complete texts, looping texts (over half o
 occurred in it before, in any script; the guard does not use this measure), repeated 4-grams of words over all texts,
 and for each text its tokens, forward passes (a row of a batch counts as one in each step; scoring of endings is not
 counted) and seconds of CPU time.
+
+`--compare` writes no texts. It sets those of OUT beside greedy answers of a model that receives no length, cut to as
+many tokens: NLL in nats per token by that model, and repeated 4-grams of words, with the interval of the difference.
 """
 
 import argparse
@@ -24,14 +28,18 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before onnxruntime is imported
 
 import lengthwise
+from lengthwise.generation.unconstrained import UnconstrainedWriter
 from lengthwise.metrics import Texts
 from lengthwise.metrics.diversity import repetition
-from lengthwise.metrics.tally import as_score
+from lengthwise.metrics.likelihood import nll
+from lengthwise.metrics.tally import Tally, as_comparison, as_score
+from lengthwise.scoring.log_likelihood import CausalScorer
 
 PROMPTS = Path(__file__).with_name("prompts.txt")
 BUDGETS = ["at most 280 chars", "exactly 50 words", "60-80 words"]
 SYSTEMS: dict[str, dict[str, Any]] = {"off": {"no_repeat_ngram_size": 0}, "guard": {}}
 WINDOW = 16  # characters
+ANSWER_TOKENS = 256  # of an answer of any length, at most
 COLUMNS = ("budget", "system", "within", "complete", "looping", "repeated", "tokens", "passes", "cpu")
 
 
@@ -46,7 +54,11 @@ def main() -> None:
     parser.add_argument("--only", choices=list(SYSTEMS), action="append", help="only this system; can be repeated")
     parser.add_argument("--candidates", type=int, default=1, help="write so many of each text and keep the best")
     parser.add_argument("--json", type=Path, help="also write every text to this file, as JSON Lines")
+    parser.add_argument("--compare", type=Path, help="a file that --json wrote")
+    parser.add_argument("--against", default="smollm2-plain", help="the model that --compare uses")
     options = parser.parse_args()
+    if options.compare:
+        return compare(options.compare, options.against, options.engine)
     found = [prompt for file in options.prompts or [PROMPTS] for prompt in read(file)]
     prompts = list(dict.fromkeys(found))[options.skip :][: options.count]
     writer = lengthwise.load(options.model, engine=options.engine)
@@ -76,6 +88,34 @@ def main() -> None:
                     for prompt, one in zip(prompts, written, strict=True):
                         text = {"prompt": prompt, "loops": loops(one.text), **one.as_json()}
                         file.write(json.dumps({"system": system} | text, ensure_ascii=False) + "\n")
+
+
+def compare(path: Path, name: str, engine: str) -> None:
+    """Print how the texts of the file differ from answers of any length by the model `name`, cut to as many tokens."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    model = lengthwise.load(name, engine=engine)
+    scorer, encode = CausalScorer(model.engine), model.tokenizer
+    prompts = list(dict.fromkeys(row["prompt"] for row in rows))
+    free = UnconstrainedWriter(model, receives_length=False, token_limit=lambda request: ANSWER_TOKENS)
+    found = free.write(prompts, "at least 1 char")
+    answers = {prompt: encode(one.text)["input_ids"] for prompt, one in zip(prompts, found, strict=True)}
+    print(f"lengthwise {lengthwise.__version__}, {name}, {engine}; {path.name} beside answers of any length")
+    print("| budget | system | texts | nats | of answers | difference | repeated | of answers | difference |")
+    print(f"|{'---|' * 9}")
+    for budget, system in dict.fromkeys((row["budget"], row["system"]) for row in rows):
+        some = [row for row in rows if (row["budget"], row["system"]) == (budget, system)]
+        asked, texts = [row["prompt"] for row in some], [row["text"] for row in some]
+        cut = [encode.decode(answers[row["prompt"]][: row["tokens"]]) for row in some]
+        beside = [paired("nll", *(nll(Texts(hyps, srcs=asked), scorer) for hyps in (cut, texts)))]
+        beside.append(paired("repetition", *(repetition(Texts(hyps)) for hyps in (cut, texts))))
+        print(f"| {budget} | {system} | {len(some)} | {' | '.join(beside)} |", flush=True)
+
+
+def paired(name: str, answers: Tally, texts: Tally) -> str:
+    """Return the cells: the value of the texts, that of the answers, and the difference."""
+    found = as_comparison(name, answers, texts)
+    low, high = found.interval
+    return f"{found.b:.3f} | {found.a:.3f} | {found.delta:+.3f} [{low:+.3f}, {high:+.3f}] (p={found.p:.3f})"
 
 
 def read(path: Path) -> list[str]:
