@@ -32,6 +32,14 @@ def test_all_within_is_code_0(cli):
     assert cli("check", "good.po") == (0, "", told)
 
 
+def test_nothing_is_counted_where_no_file_can_be_read(cli, tmp_path):
+    (tmp_path / "guide.md").write_text("# Guide\n")
+    code, _, err = cli("check", "guide.md")
+    assert code == 2
+    assert "no format has this suffix" in err
+    assert "outside" not in err
+
+
 def test_json(cli):
     code, out, _ = cli("check", "it.po", "--json")
     report = json.loads(out)

@@ -161,6 +161,12 @@ def test_in_a_pipe_stdout_is_the_text_and_stderr_the_trouble(cli, scripted, answ
     assert cli("write", "x", "--length", "at most 20 chars") == (code, "Ein Licht.\n", says)
 
 
+def test_the_name_of_a_file_that_does_not_exist_is_no_prompt(cli, scripted):
+    code, out, err = cli("write", "prompts.txt", "--length", "at most 20 chars")
+    assert (code, out) == (2, "")
+    assert "there is no file 'prompts.txt'; if it is the prompt, give - and the prompt on stdin" in err
+
+
 def test_a_prompt_that_cannot_be_written_about(cli, scripted):
     scripted({"x": written("", fits=False, complete=False, error="the text is too long")})
     assert cli("write", "x", "--length", "at most 9 chars") == (3, "", "lengthwise: the text is too long\n")

@@ -8,6 +8,7 @@ from test_conformance import ONNX, TEXTS, greedy, onnx_engine, tiny
 from lengthwise import CountdownHead, EncodingControl, Writer, attach
 from lengthwise.engines import kv_cache
 from lengthwise.engines.base import LengthInputs
+from lengthwise.engines.numpy_rows import least_tokens
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.errors import ModelNotFound
 from lengthwise.generation.load import load
@@ -159,3 +160,15 @@ def test_rows_of_a_cache_are_kept_forked_and_moved(rows):
     for place, tokens in enumerate(used):
         np.testing.assert_array_equal(cache.buffers[:, place, :, :tokens], expected[:, place, :, :tokens])
     assert all(layer.flags.c_contiguous for layer in cache.buffers)
+
+
+@pytest.mark.parametrize("options", [{"no_repeat_ngram": 0}, {"foo": None}, {"repetition_penalty": 1.1}])
+def test_an_option_that_the_engine_lacks_is_refused_whatever_its_value(options):
+    with pytest.raises(ValueError, match=f"the onnx engine has no option {next(iter(options))}"):
+        least_tokens(options, "onnx")
+
+
+def test_options_that_change_nothing_are_accepted():
+    off = {"renormalize_logits": False, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0, "early_stopping": None}
+    assert least_tokens(off, "onnx") == 0
+    assert least_tokens(off | {"min_new_tokens": 3}, "onnx") == 3

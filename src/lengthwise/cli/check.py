@@ -116,4 +116,5 @@ def _print_messages(result: "Report") -> None:
         print_message(
             f"{len(result.uncounted):,} limits cannot be counted, because they are in {units}; --json lists them"
         )
-    print_message(result.summary)
+    if result.texts or not result.errors:
+        print_message(result.summary)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..generation.options import is_sampling
-from . import bulk, options, terminal
+from . import bulk, localise, options, terminal
 from .input_lines import StdinLines
 from .loading import check_options, load, load_endpoint
 from .options import argument, option
@@ -75,6 +75,8 @@ def write(
         terminal.print_explanation(model, "write", budget, prompt, as_json)
         return
     terminal.warn_if_file(prompt)
+    if terminal.existing_file(prompt) is None and localise.names_no_file(prompt, None):
+        raise terminal.UsageError(f"there is no file {prompt!r}; if it is the prompt, give - and the prompt on stdin")
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}

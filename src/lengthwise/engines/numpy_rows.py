@@ -13,6 +13,8 @@ from .base import Ids, LengthInputs, Options
 from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
 
 Floats = NDArray[np.float32]
+# Options of transformers' `generate` that these engines accept if they change nothing.
+_OFF = {"renormalize_logits": False, "early_stopping": False, "no_repeat_ngram_size": 0, "repetition_penalty": 1}
 
 
 class Decoder(Protocol):
@@ -89,13 +91,10 @@ class NumpyRows:
 
 def least_tokens(options: Options | None, engine: str) -> int:
     """Return the minimum number of tokens, the one option that these engines support."""
-    given = {name: value for name, value in (options or {}).items() if value not in (None, False)}
-    least = given.pop("min_new_tokens", 0)
-    if given.get("repetition_penalty") == 1:  # no penalty
-        del given["repetition_penalty"]
-    if given:
-        raise ValueError(f"the {engine} engine has no option {next(iter(given))}; use --engine transformers")
-    return int(least)
+    for name, value in (options or {}).items():
+        if name != "min_new_tokens" and (name not in _OFF or value not in (None, _OFF[name])):
+            raise ValueError(f"the {engine} engine has no option {name}; use --engine transformers")
+    return int((options or {}).get("min_new_tokens") or 0)
 
 
 def token_log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
