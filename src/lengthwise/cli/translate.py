@@ -58,7 +58,7 @@ def translate(
         bool, flag("--context", "Translate each sentence of the document again with those around it.")
     ] = False,
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
-    out: Annotated[Path | None, option("The file to write, or to replace: when all lines are done. String files keep their translations.", "FILE")] = None,
+    out: Annotated[Path | None, option("The file to write or replace, when all lines are done.", "FILE")] = None,
     in_place: options.InPlace = False,
     again: Annotated[
         bool,
