@@ -171,17 +171,18 @@ class LengthConstraint:
             cost = _widened(costs.by_state[state[row]][None], len(own), BANNED)[0]
             found = ((cost == left[row]) & (own >= own.max() + least)).nonzero()[0]
             found = found[np.argsort(-own[found], kind="stable")] if self.state.tokens[row] < self.limit[row] else []
-            closing = list(islice((token for token in map(int, found) if self._closes_block(row, token)), most))
+            written = self.state.written(row) if len(found) else b""
+            closing = list(islice((token for token in map(int, found) if self._closes_block(written, token)), most))
             rows += [row] * len(closing)
             tokens += closing
         return rows, tokens
 
-    def _closes_block(self, row: int, token: int) -> bool:
-        """Return whether the text of the row ends in a whole list item or table row after this token."""
+    def _closes_block(self, written: bytes, token: int) -> bool:
+        """Return whether the written text ends in a whole list item or table row after this token."""
         piece = self.meter.pieces[token]
         if self._costs.is_full_stop[token] or piece[-1:].isspace() or self.meter.utf8[0][token]:
             return False
-        return may_end_block((self.state.written(row) + piece).decode("utf-8", "ignore"))
+        return may_end_block((written + piece).decode("utf-8", "ignore"))
 
     def near_exact_end(self) -> Integers:
         """Return the rows of an exact length that a full stop could soon end; none if the tokenizer has no full stop.

@@ -1,8 +1,8 @@
 """Loops: notice while a text is decoded that it repeats itself, and lower the scores of the tokens that would go on.
 
 A text loops with period p if its last tokens equal those p before, for long enough: two more copies of a short phrase,
-or 16 tokens; 24 if p is over 96, which is a stretch that returns after other sentences. If a third of the text's last
-words are such copies, 6 tokens are enough: a model that returns to a sentence, with one word changed, does so again.
+or 16 tokens; 24 if p is over 96: then a sentence is repeated after other sentences. If over a third of the last tokens
+are copies, 6 tokens are enough: a model that has repeated sentences with one word changed continues to do so.
 Tokens that differ in case, in white space or in digits are alike: "1. Cake 2. Cake 3. Cake" is a loop.
 If a number differs, a whole copy is needed; if several do, 96 tokens: they may be the rows of a table or of data.
 The next word of the loop is lowered, and the text goes on otherwise. A word that does not end is ended.
@@ -22,7 +22,7 @@ from ..arrays import Array, converter
 from ..length.meter import Booleans, Integers, Meter
 from ..length.vocabulary import Vocabulary
 
-_NEAR = 96  # tokens of the longest period of a text that goes round
+_NEAR = 96  # tokens of the longest period for which `_NEEDED` has a number
 _PERIODS = np.arange(1, _NEAR + 1)
 _NEEDED = np.clip(2 * _PERIODS, 8, 16)  # tokens that must be like those one period before
 _NEEDED_FAR = 24  # the same for longer periods
@@ -32,7 +32,7 @@ _LEAST = int(_NEEDED.min())
 _STRETCH, _STRETCH_WORDS = 6, 4  # tokens of a copy, and how many of them begin a word: no cells of a table, no code
 _COPIES = 0.35  # of the last tokens: if more of them are in copies, `_STRETCH` tokens are needed
 _WINDOW = 64  # tokens over which the share of copies is averaged
-_REPLAYED = 4 * _NEAR  # tokens of a text that is continued, in which repetitions are counted anew
+_REPLAYED = 4 * _NEAR  # tokens at the end of a written text that the guard compares with earlier ones when it begins
 _LONGEST_WORD = 80  # letters and hyphens
 _LOWERED = 1000.0  # nats: such a token is chosen only if no other is allowed
 
@@ -156,7 +156,8 @@ class LoopGuard:
 
     def __init__(self, tables: LoopTables, written: Sequence[Sequence[int]]) -> None:
         self.tables, rows = tables, len(written)
-        # (rows, room) of all tokens, the newest first, from column `_first` on; -1: none
+        # (rows, room) of all tokens, the newest first, from column `_first` on; -1: none.
+        # `_kinds` has the kinds of the tokens in `_past`, each looked up once.
         self._first = room = 2 * _NEAR
         self._past, self._kinds = np.full((rows, room), -1), np.full((rows, room), -1)
         self._lettered = np.zeros((rows, room), np.bool_)
