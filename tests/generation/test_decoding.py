@@ -14,7 +14,7 @@ from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import token_choice
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.options import decoding_options
-from lengthwise.generation.token_choice import FORKS, KEPT_FORKS, TokenChoice
+from lengthwise.generation.token_choice import FORKS, KEPT_FORKS, KEPT_ITEMS, TokenChoice
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import measure
@@ -111,6 +111,17 @@ def test_an_end_of_a_block_is_kept_beside_the_text_that_goes_on(engine, constrai
     if len(texts) > 1 and constraint.code:
         end = texts[1].index(1)
         assert choice.token_scores.agreement[1].tolist()[: end + 1] == pytest.approx([1.0] * end + [math.exp(-2)])
+
+
+def test_the_likeliest_items_of_a_row_are_kept(engine):
+    steps = 3 * KEPT_ITEMS
+    choice = TokenChoice(engine, Closable(items=range(steps)), None)
+    choice.closes_blocks = True
+    for step in range(steps):
+        scores = torch.tensor([[0.0, 0.0, 0.0, 9.0]])
+        scores[0, 0] = step % 3  # in every third step, the item is likelier
+        choice(scores)
+    assert [fork.step for fork in choice.forks] == list(range(2, steps, 3))
 
 
 # ---- options that only `generate` of transformers can carry out

@@ -168,7 +168,7 @@ class _Batch:
 
     def _record(self) -> int:
         """Record a step and return how many steps were taken for that."""
-        self.graph, taken = record(self._step)
+        self.graph, taken = record(self.model, self._step)
         self.at = (self.at + taken) % self.width
         return taken
 

@@ -187,7 +187,7 @@ class _Batch:
         state = self._state()
         before = [tensor.clone() for tensor in state]
         self.search.pool = self.search.pool or torch.cuda.graph_pool_handle()
-        self.graph, _ = record(self._step, self.search.pool)
+        self.graph, _ = record(self.search.model, self._step, self.search.pool)
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
 

@@ -249,7 +249,7 @@ class _Step:
         self._column.fill_(column)
         with torch.cuda.device_of(self._column):  # type: ignore[no-untyped-call]  # nothing on a CPU
             if self._run is None:
-                self._run = record(self._forward, self._pool)[0] if self._column.is_cuda else self._forward
+                self._run = record(self.model, self._forward, self._pool)[0] if self._column.is_cuda else self._forward
             self._run()
         return self._logits
 

@@ -29,6 +29,9 @@ from .requests import Listener
 FORKS = 4  # of a row in each step, at most
 FORK_TOKENS = 2048  # of a row and its forks together, at most: a text that long seldom needs them, and they take memory
 KEPT_FORKS = 2  # with a full stop, of a row in all, and items that could end in a step: each end is judged by a pass
+KEPT_ITEMS = (
+    8  # that could end, of a row in all: where tokens cost nothing, such as spaces, many steps are near the end
+)
 _LEAST = math.log(MIN_AGREEMENT)
 
 
@@ -244,26 +247,22 @@ class TokenChoice:
     def forks(self) -> list["_Fork"]:
         """The forks that end in a block, and those whose full stop the model accepts.
 
-        Of full stops, the likeliest `KEPT_FORKS` of a row count. Of the blocks of code that a row could have closed,
-        the last counts, unless the row has closed it later.
+        Of full stops, the likeliest `KEPT_FORKS` of a row count, of items the likeliest `KEPT_ITEMS`. Of the blocks of
+        code that a row could have closed, the last counts, unless the row has closed it later.
         """
         tokens, (own, _, best, *_) = self._recorded
         fences = {fork.origin: fork for fork in self._forks if fork.fence}
         blocks = [one for one in fences.values() if not (tokens[one.origin, one.step :] == one.token).any()]
-        blocks += [fork for fork in self._forks if fork.tokens == 1 and not fork.fence]
+        items = {fork: fork.scores[0] - fork.scores[2] for fork in self._forks if fork.tokens == 1 and not fork.fence}
+        blocks += sorted(_likeliest(items, KEPT_ITEMS), key=lambda fork: fork.place)
         blocks += {fork.origin: fork for fork in self._forks if fork.tokens == 0}.values()
         stopped = ~np.isin(tokens, self._eos)
-        accepted: dict[int, float] = {}
+        closed: dict[_Fork, float] = {}
         for fork in self._forks:
             if fork.tokens == 2 and stopped[fork.place, fork.step + 1 : fork.step + 2].any():
-                accepted[fork.place] = float((own - best)[fork.place, fork.step + 1])
-        closed = [fork for fork in self._forks if fork.place in accepted]
-        kept, taken = [], Counter[int]()
-        for fork in sorted(closed, key=lambda fork: -accepted[fork.place]):
-            if accepted[fork.place] >= _LEAST and taken[fork.origin] < KEPT_FORKS:
-                taken[fork.origin] += 1
-                kept.append(fork)
-        return blocks + kept
+                closed[fork] = float((own - best)[fork.place, fork.step + 1])
+        accepted = {fork: likely for fork, likely in closed.items() if likely >= _LEAST}
+        return blocks + _likeliest(accepted, KEPT_FORKS)
 
     @property
     def _places(self) -> list[int]:
@@ -313,6 +312,16 @@ class _Fork:
     scores: tuple[float, ...]  # of the token, as in a span
     tokens: int = 2  # with the full stop; 1 if `token` ends an item, a row or code, 0 if the text ends before it
     fence: bool = False  # whether `token` closes a block of code
+
+
+def _likeliest(forks: dict[_Fork, float], most: int) -> list[_Fork]:
+    """Return the forks with the largest values, at most `most` of each row, the largest first."""
+    kept, taken = [], Counter[int]()
+    for fork in sorted(forks, key=lambda fork: -forks[fork]):
+        if taken[fork.origin] < most:
+            taken[fork.origin] += 1
+            kept.append(fork)
+    return kept
 
 
 def only(token: Array, scores: Array) -> Array:
