@@ -176,6 +176,14 @@ def test_shorten_one_text(cli):
     row = json.loads(out)
     assert (code, row["text"], row["fits"], row["route"]) == (0, "The disk is full.", True, "rewritten")
     assert (row["calls"], len(server.requests), row["note"]) == (2, 2, "left out: not")
+    assert row["model"] in server.name
+
+
+def test_a_text_that_fits_names_no_model(cli):
+    with serving(short) as server:
+        code, out, _ = cli("shorten", SENTENCE, "--length", 80, "--model", server.name, "--json")
+    row = json.loads(out)
+    assert (code, row["route"], row["model"], len(server.requests)) == (0, "unchanged", "", 0)
 
 
 def test_a_text_that_fits_makes_no_call(cli):

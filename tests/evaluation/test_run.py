@@ -51,6 +51,12 @@ def cli(capfd):
     return run
 
 
+@pytest.fixture
+def without_plots(monkeypatch):
+    """Draw none: that takes longer than all else."""
+    monkeypatch.setattr("lengthwise.evaluation.outputs.save_plots", lambda report, folder: [])
+
+
 def rows_of(out):
     return [json.loads(line) for line in (out / "outputs.jsonl").read_text().splitlines()]
 
@@ -83,6 +89,7 @@ def test_leaves_outputs_scores_and_plots(cli, folder, data, tmp_path):
     assert not (out / "outputs.partial.jsonl").exists()
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_what_was_decoded_is_not_decoded_again(cli, folder, data, tmp_path, monkeypatch):
     out, counts = tmp_path / "fit", []
     write = Writer.write
@@ -111,6 +118,7 @@ def test_what_was_decoded_is_not_decoded_again(cli, folder, data, tmp_path, monk
     assert (out / "outputs.jsonl").read_bytes() == whole
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_other_settings_are_refused_before_anything_is_lost(cli, folder, data, tmp_path, model, byte_bpe):
     out = tmp_path / "fit"
     mine = str(save(model, byte_bpe, tmp_path / "mine"))
@@ -125,6 +133,7 @@ def test_other_settings_are_refused_before_anything_is_lost(cli, folder, data, t
     assert (out / "outputs.jsonl").read_bytes() == before
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_against_another_evaluation(cli, folder, data, tmp_path):
     fit, cut = tmp_path / "fit", tmp_path / "cut"
     assert cli("evaluate", folder, data, *ASK, "--out", fit)[0] == 0
@@ -141,6 +150,7 @@ def test_against_another_evaluation(cli, folder, data, tmp_path):
     assert (code, f"{fit} has 6 and this evaluation 3" in err) == (2, True)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_texts_of_other_lengths_are_not_compared(cli, folder, data, tmp_path, monkeypatch):
     ask = ["evaluate", folder, data, "--metrics", "mae"]
     short, long = tmp_path / "short", tmp_path / "long"

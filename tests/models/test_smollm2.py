@@ -162,7 +162,7 @@ def test_it_is_converted_for_onnxruntime_without_torch():
 @pytest.mark.real
 def test_an_adapter_of_it_is_nearly_that_of_transformers(tmp_path, monkeypatch):
     """An adapter that changes the weights by 2 % is not lost when they are rounded: KL at most 0.01 to float32."""
-    monkeypatch.setattr("lengthwise.models.onnx_model.cache_dir", lambda: tmp_path)  # the base stays where it is
+    monkeypatch.setattr("lengthwise.models.conversions.cache_dir", lambda: tmp_path)  # the base stays where it is
     model, tokenizer = load_model(resolve("smollm2-plain"))
     torch.manual_seed(0)
     model = get_peft_model(model, LoraConfig(r=16, target_modules="all-linear", init_lora_weights=False))

@@ -149,7 +149,7 @@ def test_no_text_begins_with_the_short_form_of_because(shortener):
 def test_a_text_that_fits_comes_back_unchanged(shortener):
     [one] = shortener.shorten(TEXTS[0], "at most 100 chars")
     assert (one.text, one.route, one.coverage, one.note) == (TEXTS[0], "unchanged", 1.0, None)
-    assert one.as_json()["route"] == "unchanged"
+    assert (one.as_json()["route"], one.as_json()["model"]) == ("unchanged", "")
     [one] = shortener.shorten(TEXTS[2], "at most 400 chars", form="sentence", faithful=True)
     assert one.route == "left out"  # it has three sentences
 
@@ -207,6 +207,19 @@ def test_another_model_may_rewrite(shortener, sp_unigram, monkeypatch):
     monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
     [one] = lengthwise.Shortener(shortener.model, summariser).shorten(TEXTS[0], "at most 20 chars", candidates=2)
     assert "marian" in {other.model for other in [one, *one.candidates]}
+
+
+def test_each_text_names_the_model_that_found_it(shortener, sp_unigram, monkeypatch):
+    from families import tiny
+
+    summariser = lengthwise.Writer(tiny("marian", sp_unigram), sp_unigram, name="marian")
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written("Disk full.")]])
+    [one] = lengthwise.Shortener(shortener.model, summariser).shorten(TEXTS[0], "at most 40 chars")
+    names = {"left out": shortener.model.name, "rewritten": "marian"}
+    found = [one.as_json(), *one.as_json()["candidates"]]
+    assert {row["route"] for row in found} == set(names)
+    assert [row.get("model", one.model) for row in found] == [names[row["route"]] for row in found]
+    assert all("source" not in row for row in found[1:])
 
 
 @pytest.mark.real

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lengthwise import measure
 from lengthwise.translation.placeholders import STAND_INS, count_placeholders, lost, mask, translatable, unmask
 from translation.fakes import texts
 
@@ -91,6 +92,45 @@ def test_a_hypothesis_that_keeps_the_placeholders_is_preferred(translator):
 def test_torn_character_references_are_mended(translator):
     lines, _ = translator({"Name:": "Nom & #160;:", "A & b;": "A & b ;"})
     assert texts(lines.translate(["Name:", "A & b;"])) == ["Nom\u00a0:", "A & b ;"]
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "restored"),
+    [
+        ("Loading…", "Chargement...", "Chargement…"),
+        ("Well… so wait, {name}…", "Bon... attendez, {name}...", "Bon… attendez, {name}…"),
+        ("Loading...", "Chargement...", "Chargement..."),
+        ("Wait… no...", "Attendez... non...", "Attendez... non..."),  # of which kind each is cannot be told
+        ("Wait…", "Attendez… ou...", "Attendez… ou..."),
+        ("Wait…", "Attendez..", "Attendez.."),
+        ("Wait…", "Attendez....", "Attendez...."),
+        ("Wait.", "Attendez...", "Attendez..."),
+    ],
+)
+def test_an_ellipsis_is_restored(translator, source, output, restored):
+    lines, _ = translator({source: output})
+    [one] = lines.translate([source], "at most 60 chars")
+    assert (one.text, one.length) == (restored, len(restored))
+
+
+@pytest.mark.parametrize(
+    ("budget", "text"),
+    [
+        ("at most 11 chars", "Chargement…"),
+        ("exactly 11 chars", "Chargement…"),
+        ("exactly 13 chars", "Chargement..."),
+        ("12-13 chars", "Chargement..."),
+        ("10-13 chars", "Chargement…"),
+        ("exactly 1 tokens", "Chargement…"),  # counted as they were generated
+        ("exactly 13 bytes", "Chargement…"),
+    ],
+)
+def test_three_full_stops_stay_where_the_text_fits_only_with_them(translator, budget, text):
+    lines, _ = translator({"Loading…": "Chargement..."})
+    [one] = lines.translate(["Loading…"], budget)
+    assert (one.text, one.fits, one.complete) == (text, True, True)
+    unit = budget.split()[-1]
+    assert unit == "tokens" or one.length == measure(text, unit)
 
 
 def test_stand_ins_are_tried_where_no_hypothesis_keeps_the_placeholders(translator):

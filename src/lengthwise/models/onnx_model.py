@@ -3,29 +3,25 @@
 Neither torch nor transformers is imported.
 """
 
-import hashlib
 import json
-import shutil
 from dataclasses import dataclass, fields
-from glob import escape
 from pathlib import Path
 from typing import Any
 
 from ..errors import ModelNotFound
 from ..protocols import Tokenizer
 from . import registry
-from .cache import Say, built_once, cache_dir, is_complete
+from .cache import Say
 from .conversion.decoder import DecoderShape
 from .conversion.file_names import GRAPH, MARIAN_CONTROLS, SETTINGS
 from .conversion.lora import CONFIG as ADAPTER
 from .conversion.lora import read_adapter
-from .description import DESCRIPTION, WEIGHTS, base_folder, bundled_for, describe, name_of_base
+from .conversions import converted_once
+from .description import DESCRIPTION, WEIGHTS, bundled_for, describe
 from .hub import hub_config
 from .json_tokenizer import JsonTokenizer
 from .onnx_marian_model import Control, OnnxMarian, read_marian
 from .spm_tokenizer import SpmTokenizer
-
-_EDITION = 2  # part of the name of a cached folder: raise it when the conversion of Marian or adapters changes
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ def resolve_onnx(name: str, *, say: Say = registry.say) -> tuple[Path, Path | No
     if (folder / SETTINGS).exists():
         return folder, controls
     if (folder / ADAPTER).exists() or _is_marian(folder):
-        return _converted_once(name, folder, say), controls
+        return converted_once(name, folder, say), controls
     if (folder / "config.json").exists():
         raise _not_converted(name)
     if (base := str(description["base_model"])) == name:
@@ -125,50 +121,6 @@ def _is_lora(folder: Path) -> bool:
 def _is_marian(folder: Path) -> bool:
     config = folder / "config.json"
     return config.exists() and json.loads(config.read_text("utf-8")).get("model_type") == "marian"
-
-
-def _converted_once(name: str, folder: Path, say: Say) -> Path:
-    """Return the folder of a Marian checkpoint or of an adapter with its base model, converted and cached.
-
-    It is made again when a model changes, and earlier conversions of the same folder are then removed.
-    """
-
-    def build(fresh: Path, say: Say) -> None:
-        from .conversion.checkpoint import convert
-
-        say(f"converting {name} for onnxruntime, once ...")
-        convert(folder, fresh, say=say)
-
-    stamp = _adapter_stamp(folder) if (folder / ADAPTER).exists() else _stamp(folder)
-    same_folder = f"onnx-{folder.name}-{_digest(str(folder))}-"
-    place = cache_dir() / f"{same_folder}{_digest(*stamp)}-{_EDITION}"
-    if not is_complete(place):
-        built_once(name, place, build, say)
-        for old in cache_dir().glob(f"{escape(same_folder)}*"):
-            if old != place:
-                shutil.rmtree(old, ignore_errors=True)
-    return place
-
-
-def _stamp(folder: Path) -> list[str]:
-    return [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in _files(folder)]
-
-
-def _adapter_stamp(folder: Path) -> list[str]:
-    """Return the content of an adapter's files, which are small, and the state of its base model."""
-    files = [file for file in _files(folder) if file.suffix in (".json", ".jinja", ".safetensors")]
-    own = [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files]
-    base = name_of_base(folder)
-    source = registry.source_of(base)
-    return [*own, base, str(source.edition)] if source else [*own, base, *_stamp(base_folder(folder))]
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.iterdir() if file.is_file())
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def read_control(folder: Path, engine: str, *allowed: str) -> Control:

@@ -67,6 +67,7 @@ class EndpointShortener:
         known: dict[str, Any] = {"unit": search.unit.name, "budget": str(search.budget), "model": name, "source": text}
         if search.unchanged:
             length = search.unit.measure(text)
+            known["model"] = ""  # it was not called
             return Shortened(text.strip(), length, fits=True, complete=True, tokens=0, route="unchanged", **known)
         best, *others = [
             Shortened(

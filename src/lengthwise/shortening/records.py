@@ -49,7 +49,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Shortened(Written):
-    """A shortened text. `route`: "unchanged", "left out" or "rewritten".
+    """A shortened text. `route`: "unchanged", "left out" or "rewritten". `model`: which found it; "" if unchanged.
 
     `intact`: it has the placeholders of the source, without addresses. `note`: names, numbers, negations and
     placeholders of the source that it lacks, and words that the source lacks. `score`, `coverage`: see `choosing.py`.
@@ -66,10 +66,14 @@ class Shortened(Written):
     down: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields that are not None as plain values. Candidates do not repeat the fields of their text."""
+        """Return the fields that are not None as plain values. Candidates do not repeat the fields of their text.
+
+        Those of another model name it.
+        """
         fields = super().as_json()
+        for shown, one in zip(fields["candidates"], self.candidates, strict=True):
+            shown["source"], shown["model"] = None, one.model if one.model != self.model else None
         fields["candidates"] = [
-            {name: value for name, value in other.items() if value is not None and name != "source"}
-            for other in fields["candidates"]
+            {name: value for name, value in shown.items() if value is not None} for shown in fields["candidates"]
         ]
         return {name: value for name, value in fields.items() if value is not None}

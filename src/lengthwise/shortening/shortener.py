@@ -164,6 +164,7 @@ class Shortener:
 
     def _result(self, source: Source, one: Candidate) -> Shortened:
         length = source.length(one.text)
+        models = {"unchanged": "", "left out": self.model.name, "rewritten": self.writer.name}
         return Shortened(
             one.text,
             length,
@@ -171,7 +172,7 @@ class Shortener:
             str(source.budget),
             source.budget.fits(length),
             one.complete,
-            self.model.name if one.route != "rewritten" else self.writer.name,
+            models[one.route],
             one.tokens,
             source=source.text,
             route=one.route,

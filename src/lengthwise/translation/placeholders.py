@@ -46,6 +46,7 @@ _VERSION = regex.compile(r"(?!\d{1,3}(?:\.\d{3})+\Z)\d+(?:\.\d+){2,}")
 _DECIMAL = regex.compile(r"(.*)[.,](?!\d{3}\Z)(\d+)", regex.DOTALL)
 # Pieces of a stand-in for a tag ("<7stopped<"), and the character that stands for bytes which are no text.
 _TORN = regex.compile(r"<\d+(?=[\p{L}<])|\ufffd")
+_FULL_STOPS = re.compile(r"(?<!\.)\.{3}(?!\.)")
 _TORN_REFERENCE = regex.compile(r" ?& ?(\#\d+|[a-z]+) ?;")
 # Of nineteen forms tried on opus-mt, these were always kept, and the text around them was translated best: braces for
 # words, angle brackets for tags around words. Rare characters (⟦1⟧) were always lost.
@@ -143,6 +144,16 @@ def _value(number: str) -> str:
 def mend_references(source: str, output: str) -> str:
     """Return the output with repaired character references: opus-mt writes "Nom & #160;:"."""
     return output if "&" in source else _TORN_REFERENCE.sub(lambda found: unescape(f"&{found[1]};"), output)
+
+
+def restore_ellipsis(source: str, output: str) -> str:
+    """Return the output with "…" in place of three full stops, if only the source has it: most vocabularies lack it.
+
+    >>> restore_ellipsis("Loading…", "Chargement..."), restore_ellipsis("Loading...", "Chargement...")
+    ('Chargement…', 'Chargement...')
+    """
+    wanted = "…" in source and "..." not in source and "…" not in output
+    return _FULL_STOPS.sub("…", output) if wanted else output
 
 
 def mask(text: str, form: str) -> tuple[str, dict[str, str]]:

@@ -29,6 +29,10 @@ class SentenceRequest:
     def text(self) -> str:
         return self.line.sentences[self.number]
 
+    def fits(self, one: Hypothesis) -> bool:
+        """Return whether the translation is within the share."""
+        return self.share.fits(self.line.sentence_length(one))
+
 
 class Violations(NamedTuple):
     """What is wrong with a translation, in order of weight."""
@@ -40,7 +44,7 @@ class Violations(NamedTuple):
 
 
 def violations(request: SentenceRequest, one: Hypothesis) -> Violations:
-    misfit = not request.share.fits(request.line.sentence_length(one)) or bool(one.error)
+    misfit = not request.fits(one) or bool(one.error)
     return Violations(misfit, bool(one.lost), not one.complete, one.is_copy)
 
 

@@ -1,7 +1,7 @@
 """Sentence search: translate single sentences at any length, within a budget, or with some of their words dropped.
 
-In all three the model receives the sentence, the placeholders and capitals of its output are restored, and the noisy
-channel scores it.
+In all three the model receives the sentence, the placeholders, capitals and ellipses of its output are restored, and
+the noisy channel scores it.
 """
 
 import math
@@ -16,7 +16,7 @@ from .casing import restore_case, to_sentence_case
 from .compression import DroppedWords, balanced, combine_runs, runs, without
 from .forms import Form, Known, forms_of
 from .hypotheses import WIDER, Hypotheses
-from .placeholders import lost, mend_references
+from .placeholders import lost, mend_references, restore_ellipsis
 from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
 from .records import Hypothesis
 
@@ -25,6 +25,7 @@ MAX_COMBINATIONS = 8  # of dropped runs of words, per sentence: of 48, the best 
 PLANNED_SCORE_GAP = 3.0
 MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
 Options = list[Hypothesis]
+Fits = Callable[[Hypothesis], bool]
 
 
 class SentenceSearch:
@@ -57,14 +58,14 @@ class SentenceSearch:
         if not texts:
             return []
         found = self.hypotheses.free([self.prefix + to_sentence_case(form.text) for form in forms])
-        return [rank_free(some) for some in self._restored(texts, forms, found)]
+        return [rank_free(some) for some in self._restored([(text, _fits_always) for text in texts], forms, found)]
 
-    def _restored(self, texts: list[str], forms: list[Form], found: list[list[Written]]) -> list[Options]:
-        """Return the results of a search with their placeholders and capitals, and with scores if a model has any."""
+    def _restored(self, asked: list[tuple[str, Fits]], forms: list[Form], found: list[list[Written]]) -> list[Options]:
+        """Return the results of a search as hypotheses of these sentences, with scores if a model has any."""
         known = self._translated_phrases(forms)
         options = [
-            [_restored(text, form, known, one) for one in some]
-            for text, form, some in zip(texts, forms, found, strict=True)
+            [_restored(text, form, known, one, fits) for one in some]
+            for (text, fits), form, some in zip(asked, forms, found, strict=True)
         ]
         return self._scored(options) if self.has_reverse_model else options
 
@@ -109,7 +110,7 @@ class SentenceSearch:
             return []
         shares = [self._room_for(form.text, request) for form, request in zip(forms, requests, strict=True)]
         found = self.hypotheses.bound([self.prefix + to_sentence_case(form.text) for form in forms], shares, wider)
-        return self._restored([request.text for request in requests], forms, found)
+        return self._restored([(request.text, request.fits) for request in requests], forms, found)
 
     def _room_for(self, masked: str, request: SentenceRequest) -> Budget:
         """Return the share, reduced by the length that placeholders take beyond their stand-ins."""
@@ -174,7 +175,7 @@ class SentenceSearch:
         found = dict(zip(shorter, first, strict=True))
         options = [
             [
-                replace(_restored(request.text, shorter[text], known, found[text]), dropped=dropped)
+                replace(_restored(request.text, shorter[text], known, found[text], request.fits), dropped=dropped)
                 for dropped, text in some.items()
             ]
             for request, some in zip(requests, forms, strict=True)
@@ -203,12 +204,21 @@ class SentenceSearch:
         return [[filled(one) for one in options] for options in found]
 
 
-def _restored(source: str, form: Form, known: Known, found: Written) -> Hypothesis:
-    """Return the result of a search with its placeholders, and in capitals if the source is."""
+def _fits_always(one: Hypothesis) -> bool:
+    return True
+
+
+def _restored(source: str, form: Form, known: Known, found: Written, fits: Fits) -> Hypothesis:
+    """Return the result of a search with its placeholders, and with the capitals and the ellipses of the source.
+
+    Three full stops stay where the text fits only with them.
+    """
     # Restore the capitals of the form first: else a stand-in in lower case is not found.
     seen = restore_case(form.text, mend_references(form.text, found.text))
     text = restore_case(source, mend_references(source, form.restore(seen, known)))
-    return Hypothesis(source, text, found.tokens, found.complete, found.error, getattr(found, "runaway", None))
+    one = Hypothesis(source, text, found.tokens, found.complete, found.error, getattr(found, "runaway", None))
+    shorter = replace(one, text=restore_ellipsis(source, text))
+    return one if shorter.text != text and fits(one) and not fits(shorter) else shorter
 
 
 def _is_torn(request: SentenceRequest, options: Options) -> bool:

@@ -29,7 +29,7 @@ from .compression import listed
 from .forms import spaced
 from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
-from .placeholders import lost, mend_references
+from .placeholders import lost, mend_references, restore_ellipsis
 from .prose import keeps_markup
 from .ranking import SentenceRequest, nearest_usable, rank_key, usable
 from .records import NO_FIT, Hypothesis, Translation
@@ -114,7 +114,7 @@ class Translator:
             readable, draft.sentences, revised.sentences, decoder.texts(revised), strict=True
         ):
             source, old = sentences[n], found[n]
-            new = restore_case(source, mend_references(source, text))
+            new = restore_ellipsis(source, restore_case(source, mend_references(source, text)))
             similar = len(new) <= 2 * len(old.text) + 20 and len(old.text) <= 2 * len(new) + 20
             whole = keeps_markup(source, new) and not lost(source, new)
             if before != after and similar and whole and decoder.separator.strip() not in source:

@@ -16,10 +16,8 @@ class GgufFile:
     """The settings and tensors of a GGUF file of the architecture `llama`."""
 
     def __init__(self, path: Path) -> None:
-        from gguf import GGUFReader
-
         self.path = path
-        self._reader: Any = GGUFReader(str(path))
+        self._reader = _reader(path)
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
         if (found := self.setting("general.architecture")) != "llama":
             raise ValueError(f"{path.name} has a model of the architecture {found}; only llama is read")
@@ -90,6 +88,17 @@ class GgufFile:
         special = [token for token, kind in zip(tokens, types, strict=True) if kind == _CONTROL]
         tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
         return tokenizer
+
+
+def _reader(path: Path) -> Any:
+    """Return gguf's reader of the file, on a plain array: it takes a view for each word, slowly of a memory map."""
+    from gguf import GGUFReader
+
+    class Reader(GGUFReader):  # type: ignore[misc]
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value.view(np.ndarray) if name == "data" else value)
+
+    return Reader(str(path))
 
 
 def _unpaired(heads: int, size: int) -> NDArray[np.int64]:
