@@ -59,7 +59,7 @@ def file(tmp_path):
     return make
 
 
-def run(translator, path, budget=None, out=None, per_sentence=False, context=False, progress=lambda *_: None):
+def run(translator, path, budget=None, out=None, per_sentence=False, context="", progress=lambda *_: None):
     known = Budget.parse(budget) if budget else None
     return translate_document(translator, Document.of(path), known, out, per_sentence, context, progress)
 
@@ -393,16 +393,16 @@ def test_a_budget_for_each_sentence(file):
     assert not done.fits
 
 
-def test_with_context_a_window_is_revised_as_a_whole(file, monkeypatch):
+def test_with_context_a_window_is_translated_again_as_a_whole(file, monkeypatch):
     monkeypatch.setattr(document_module, "WINDOW", 2)
     fake = Fake()
-    fake.revise = lambda texts, old: [
-        replace(one, text=f"{text}{len(texts)}") for text, one in zip(texts, old, strict=True)
+    fake.in_context = lambda texts, old, context: [
+        replace(one, text=f"{text}{context}{len(texts)}") for text, one in zip(texts, old, strict=True)
     ]
-    done = run(fake, file("One. Two. Three.\n"), context=True)
-    assert [row["text"] for row in done.rows()] == ["One.2", "Two.2", "Three.1"]
+    done = run(fake, file("One. Two. Three.\n"), context="sliding")
+    assert [row["text"] for row in done.rows()] == ["One.sliding2", "Two.sliding2", "Three.sliding1"]
     with pytest.raises(ValueError, match="context is for documents without a budget for each sentence"):
-        run(fake, file(), "at most 20 chars", per_sentence=True, context=True)
+        run(fake, file(), "at most 20 chars", per_sentence=True, context="revise")
 
 
 def test_progress_counts_sentences(file, monkeypatch):
