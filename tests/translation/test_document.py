@@ -429,20 +429,34 @@ def test_a_text_in_memory(translator):
         lines.document("nowhere.md")
 
 
+def peak_memory(path, out):
+    """Translate a document, check that all of it is written, and return the most memory that this took, in bytes."""
+    translator = Fake()
+    translator.asked = deque(maxlen=1)
+    tracemalloc.start()
+    run(translator, path, None, out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert out.read_bytes() == path.read_bytes()
+    return peak
+
+
 @pytest.mark.parametrize("name", ["in.txt", "in.md"])
 def test_memory_grows_with_the_window(file, tmp_path, monkeypatch, name):
     monkeypatch.setattr(markdown, "CHUNK", 20)
     monkeypatch.setattr(markdown, "FRONT_MATTER", 20)
-    paragraph, peaks = "A sentence of a long document is here.\nIt has two, and **goes** on.\n\n", []
-    for size in (100, 800):
-        path, translator = file(paragraph * size, name), Fake()
-        translator.asked = deque(maxlen=1)
-        tracemalloc.start()
-        run(translator, path, None, tmp_path / "out")
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        assert (tmp_path / "out").read_text() == paragraph * size
+    paragraph = "A sentence of a long document is here.\nIt has two, and **goes** on.\n\n"
+    peaks = [peak_memory(file(paragraph * size, name), tmp_path / "out") for size in (100, 800)]
     assert peaks[1] < 1.5 * peaks[0]  # the rows of the sentences in memory would take four times as much
+
+
+def test_memory_does_not_grow_with_a_file_of_2_mb(file, tmp_path):
+    """Most of it is code, which is read and copied fast. The text in memory would more than double the peak."""
+    section = f"A sentence is here.\n\n```\n{('x = 1  # copied' + ' and so on' * 10 + chr(10)) * 160}```\n\n"
+    small, large = (file(section * size, f"{size}.md") for size in (25, 110))
+    assert large.stat().st_size > 2_000_000
+    peaks = [peak_memory(path, tmp_path / "out") for path in (small, large)]
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_the_rest_of_a_long_sentence_is_one_part(file):
