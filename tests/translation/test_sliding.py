@@ -302,7 +302,8 @@ def test_sentences_of_a_window_with_a_wrong_count_are_translated_alone(sp_unigra
     assert len(rows) == 7
     assert "d" in alone
     assert alone == [row["text"][0].lower() for row in rows if row["text"].endswith("x")]
-    assert len(translator.asked) == 7  # they are not searched again: the translations without context are there
+    assert len(translator.asked) == 7
+    assert not {source for source, _ in engine.calls} & {letter * 8 for letter in alone}  # none was searched again
 
 
 @pytest.mark.parametrize(
