@@ -10,8 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from lengthwise import measure
+from families import tiny
+from lengthwise import attach, measure
 from lengthwise.cli.translate_document import _report
+from lengthwise.controls import SentenceSeparator
+from lengthwise.models.checkpoint import save
 from lengthwise.translation import document
 
 README = """# Command line
@@ -115,8 +118,10 @@ def test_a_markdown_file_is_a_document_without_being_told(translate, readme, tmp
         (["--document", "README.md", "--out", "README.md"], "README.md is the file to translate; name another file"),
         (["--document", "empty.md"], "empty.md is empty"),
         (["--document", "README.md", "--per-sentence"], "--per-sentence is for a --document with a --length"),
-        (["Go.", "--context"], "--context is for a --document without --per-sentence"),
-        (["--document", "README.md", "--length", "1.0x", "--per-sentence", "--context"], "without --per-sentence"),
+        (["Go.", "--context", "sliding"], "--context is for a --document without --per-sentence"),
+        (["--document", "README.md", "--length", "1.0x", "--per-sentence", "--context", "revise"], "without --per"),
+        (["--document", "README.md", "--context", "slide"], "one of sliding, segments, revise; got 'slide'"),
+        (["--document", "README.md", "--context", "sliding"], "en-it was not trained on documents"),
         (["--document", "README.md", "--out", "mine"], "it is another file; rename it, or give another --out"),
         ([], "the text is empty"),
     ],
@@ -128,6 +133,30 @@ def test_bad_usage(translate, readme, tmp_path, monkeypatch, args, says):
     code, out, err = translate(*args)
     assert (code, out) == (2, "")
     assert says in err
+
+
+@pytest.fixture
+def document_model(sp_unigram, tmp_path):
+    """The folder of an untrained model of documents. It writes no separator, so every window is repaired."""
+    model = attach(tiny("marian", sp_unigram), SentenceSeparator("the", 40), sp_unigram)
+    return save(model, sp_unigram, tmp_path / "model")
+
+
+@pytest.mark.parametrize("context", ["sliding", "segments", "revise"])
+def test_a_document_in_context(cli, document_model, tmp_path, monkeypatch, context):
+    monkeypatch.setattr(document, "WINDOW", 3)
+    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("The dog.\n\nA fox.\n\nWhere is it?\n\nSome more.\n\nA quick end.\n")
+    asked = ["translate", "--document", source, "--to", "fr", "--model", document_model, "--beams", 2, "--out", out]
+    code, shown, err = cli(*asked, "--context", context, "--json")
+    rows = [json.loads(line) for line in shown.splitlines()]
+    assert code in (0, 3), err
+    assert [row["source"] for row in rows] == source.read_text().strip().split("\n\n")
+    assert [row["window"] for row in rows] == [1, 1, 1, 2, 2]
+    assert out.read_text().count("\n\n") == 4
+    alone = sum("translated alone: in context" in row.get("note", "") for row in rows)
+    assert (alone > 0) == (context != "revise")
+    assert ("alone, where a window had a wrong number of sentences" in err) == (alone > 0)
 
 
 def test_coverage_is_the_share_of_words_that_return(capsys):

@@ -59,7 +59,7 @@ def file(tmp_path):
     return make
 
 
-def run(translator, path, budget=None, out=None, per_sentence=False, context=False, progress=lambda *_: None):
+def run(translator, path, budget=None, out=None, per_sentence=False, context="", progress=lambda *_: None):
     known = Budget.parse(budget) if budget else None
     return translate_document(translator, Document.of(path), known, out, per_sentence, context, progress)
 
@@ -393,16 +393,16 @@ def test_a_budget_for_each_sentence(file):
     assert not done.fits
 
 
-def test_with_context_a_window_is_revised_as_a_whole(file, monkeypatch):
+def test_with_context_a_window_is_translated_again_as_a_whole(file, monkeypatch):
     monkeypatch.setattr(document_module, "WINDOW", 2)
     fake = Fake()
-    fake.revise = lambda texts, old: [
-        replace(one, text=f"{text}{len(texts)}") for text, one in zip(texts, old, strict=True)
+    fake.in_context = lambda texts, old, context: [
+        replace(one, text=f"{text}{context}{len(texts)}") for text, one in zip(texts, old, strict=True)
     ]
-    done = run(fake, file("One. Two. Three.\n"), context=True)
-    assert [row["text"] for row in done.rows()] == ["One.2", "Two.2", "Three.1"]
+    done = run(fake, file("One. Two. Three.\n"), context="sliding")
+    assert [row["text"] for row in done.rows()] == ["One.sliding2", "Two.sliding2", "Three.sliding1"]
     with pytest.raises(ValueError, match="context is for documents without a budget for each sentence"):
-        run(fake, file(), "at most 20 chars", per_sentence=True, context=True)
+        run(fake, file(), "at most 20 chars", per_sentence=True, context="revise")
 
 
 def test_progress_counts_sentences(file, monkeypatch):
@@ -429,20 +429,34 @@ def test_a_text_in_memory(translator):
         lines.document("nowhere.md")
 
 
+def peak_memory(path, out):
+    """Translate a document, check that all of it is written, and return the most memory that this took, in bytes."""
+    translator = Fake()
+    translator.asked = deque(maxlen=1)
+    tracemalloc.start()
+    run(translator, path, None, out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert out.read_bytes() == path.read_bytes()
+    return peak
+
+
 @pytest.mark.parametrize("name", ["in.txt", "in.md"])
 def test_memory_grows_with_the_window(file, tmp_path, monkeypatch, name):
     monkeypatch.setattr(markdown, "CHUNK", 20)
     monkeypatch.setattr(markdown, "FRONT_MATTER", 20)
-    paragraph, peaks = "A sentence of a long document is here.\nIt has two, and **goes** on.\n\n", []
-    for size in (100, 800):
-        path, translator = file(paragraph * size, name), Fake()
-        translator.asked = deque(maxlen=1)
-        tracemalloc.start()
-        run(translator, path, None, tmp_path / "out")
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        assert (tmp_path / "out").read_text() == paragraph * size
+    paragraph = "A sentence of a long document is here.\nIt has two, and **goes** on.\n\n"
+    peaks = [peak_memory(file(paragraph * size, name), tmp_path / "out") for size in (100, 800)]
     assert peaks[1] < 1.5 * peaks[0]  # the rows of the sentences in memory would take four times as much
+
+
+def test_memory_does_not_grow_with_a_file_of_2_mb(file, tmp_path):
+    """Most of it is code, which is read and copied fast. The text in memory would more than double the peak."""
+    section = f"A sentence is here.\n\n```\n{('x = 1  # copied' + ' and so on' * 10 + chr(10)) * 160}```\n\n"
+    small, large = (file(section * size, f"{size}.md") for size in (25, 110))
+    assert large.stat().st_size > 2_000_000
+    peaks = [peak_memory(path, tmp_path / "out") for path in (small, large)]
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def test_the_rest_of_a_long_sentence_is_one_part(file):

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from families import tiny
-from lengthwise import Writer, attach
+from lengthwise import Budget, Writer, attach
 from lengthwise.controls import SentenceSeparator
 from lengthwise.engines.base import Engine, TokenLogProbs
 from lengthwise.engines.rows import SearchResult
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.translation import Translator
-from lengthwise.translation.records import Translation
-from lengthwise.translation.sliding import DocumentDecoder, Draft, _best
+from lengthwise.translation import document as document_module
+from lengthwise.translation.records import ALONE, Translation
+from lengthwise.translation.sliding import CONTEXTS, DocumentDecoder, Draft, _best
 
 SEP, END = 1, 2
 
@@ -157,7 +158,7 @@ def test_a_revision_is_taken_if_it_keeps_the_placeholders(sp_unigram, monkeypatc
     sources = ["some fox {name}.", "SOME DOGS RUN.", "some dog."]
     old = [Translation(text, len(text), "chars", "", True, True, "tiny", 1, source=text) for text in sources]
     new = ["a fox {name}.", "a dog runs.", "a {name}."]
-    found = translator_of(model, sp_unigram, monkeypatch, new).revise(sources, old)
+    found = translator_of(model, sp_unigram, monkeypatch, new).in_context(sources, old, "revise")
     assert [one.text for one in found] == ["a fox {name}.", "A DOG RUNS.", "some dog."]
     assert found[0].length == len("a fox {name}.")
 
@@ -168,8 +169,9 @@ def test_what_a_revision_does_not_touch(sp_unigram, monkeypatch):
     sources = ["a refused one.", "over the dog.", "a long sentence about a quick brown fox that runs away."]
     old = [Translation(text, len(text), "chars", "", True, True, "tiny", 1, source=text) for text in sources]
     old[0] = Translation("", 0, "", "", False, False, "tiny", 0, error="too long", source=sources[0], intact=False)
-    found = translator_of(model, sp_unigram, monkeypatch, ["over a dog.", "a fox."]).revise(sources, old)
-    assert found == old
+    translator = translator_of(model, sp_unigram, monkeypatch, ["over a dog.", "a fox."])
+    assert translator.in_context(sources, old, "revise") == old
+    assert translator.in_context(sources[:1], old[:1], "revise") == old[:1]
 
 
 def test_equal_drafts_keep_the_best_rank():
@@ -187,8 +189,11 @@ def test_a_separator_in_a_text_is_not_one():
 
 def test_a_model_of_sentences_has_no_context(sp_unigram, monkeypatch, tmp_path):
     translator = translator_of(tiny("marian", sp_unigram), sp_unigram, monkeypatch, [])
-    with pytest.raises(ValueError, match="tiny was not trained on documents"):
-        translator.document("One.\n", context=True)
+    for context in CONTEXTS:
+        with pytest.raises(ValueError, match="tiny was not trained on documents"):
+            translator.document("One.\n", context=context)
+    with pytest.raises(ValueError, match="context is one of sliding, segments, revise; got 'slide'"):
+        translator.document("One.\n", context="slide")
 
 
 @pytest.mark.parametrize("method", ["segments", "slide", "revise"])
@@ -239,3 +244,110 @@ def test_a_revision_replaces_only_what_is_less_probable():
     drafts = [decoder.draft(["aa", "bb", "xx"])]
     assert texts(decoder, decoder.revise(documents, drafts)) == [["aa", "xx", "cc"]]
     assert texts(decoder, decoder.revise(documents, drafts, compare=True)) == [["aa", "bb", "cc"]]
+
+
+class Copyist(Translator):
+    """Ends what it translates alone in x, and cuts it to its budget; in context, `engine` translates."""
+
+    def __init__(self, tokenizer, engine):
+        super().__init__(Writer(TransformersEngine(tiny("marian", tokenizer), tokenizer, "tiny")), beams=2)
+        self._engine, self.asked = engine, []
+
+    def translate(self, texts, budgets=None):
+        asked = list(zip(texts, budgets or [None] * len(texts), strict=True))
+        self.asked += asked
+        return [self.one(text, budget) for text, budget in asked]
+
+    def one(self, source, budget):
+        text = f"{source[:-1]}x"[: budget and budget.high]
+        return Translation(text, len(text), "chars", str(budget or ""), True, True, "tiny", 1, source=source)
+
+
+LETTERS = ["aaaaaaaa", "bbbbbbbb", "cccccccc", "dddddddd", "eeeeeeee", "ffffffff", "gggggggg"]
+LINES = "\n\n".join(LETTERS) + "\n"
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_document_in_context(sp_unigram, monkeypatch, context):
+    """Each five sentences are a window of the document: the translations are those of the decoder for these five."""
+    monkeypatch.setattr(document_module, "WINDOW", 5)
+    engine, direct = Copying(64), Copying(64)
+    done = Copyist(sp_unigram, engine).document(LINES, context=context)
+    decoder = DocumentDecoder(direct)
+    expected = []
+    for part in (LETTERS[:5], LETTERS[5:]):
+        expected += decoder.texts(CONTEXTS[context](decoder, part, decoder.draft([f"{text[:-1]}x" for text in part])))
+    rows = list(done.rows())
+    assert [row["text"].lower() for row in rows] == expected == LETTERS
+    assert [row["window"] for row in rows] == [1, 1, 1, 1, 1, 2, 2]
+    assert engine.calls == direct.calls
+    assert not any("note" in row for row in rows)
+
+
+def test_sliding_is_with_the_last_sentence_held_back(sp_unigram):
+    engine = Copying(64)
+    Copyist(sp_unigram, engine).document(LINES, context="sliding")
+    assert engine.calls[1] == ("bbbbbbbb|cccccccc|dddddddd", len("bbbbbbbb|"))
+
+
+@pytest.mark.parametrize("context", ["sliding", "segments"])
+def test_sentences_of_a_window_with_a_wrong_count_are_translated_alone(sp_unigram, context):
+    def lose(ids):
+        return [one for one in ids if one != SEP] if ord("d") in ids else ids
+
+    engine = Copying(64, lose)
+    translator = Copyist(sp_unigram, engine)
+    rows = list(translator.document(LINES, context=context).rows())
+    alone = [row["source"][0] for row in rows if row.get("note") == ALONE]
+    assert len(rows) == 7
+    assert "d" in alone
+    assert alone == [row["text"][0].lower() for row in rows if row["text"].endswith("x")]
+    assert len(translator.asked) == 7
+    assert not {source for source, _ in engine.calls} & {letter * 8 for letter in alone}  # none was searched again
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("page 12 of it", lambda ids: [one for one in ids if chr(one) not in "12"]),
+        ("so it ends.", lambda ids: [one for one in ids if chr(one) != "."]),
+        ("a short one", lambda ids: ids * 20),
+    ],
+)
+def test_a_faulty_translation_in_context_is_not_taken(sp_unigram, source, wrong):
+    old = [Translation(source.replace("it", "at"), 1, "chars", "", True, True, "tiny", 1, source=source)]
+    translator = Copyist(sp_unigram, Copying(64, wrong))
+    assert translator.in_context([source], old, "sliding") == old
+    [taken] = Copyist(sp_unigram, Copying(64)).in_context([source], old, "sliding")
+    assert taken.text == source
+
+
+def test_sentences_over_their_share_are_translated_again_alone(sp_unigram):
+    copyist = Copyist(sp_unigram, Copying(64))
+    done = copyist.document(LINES, "at most 65 chars", context="sliding")
+    assert done.fits
+    assert {budget.high for _, budget in copyist.asked[7:]} == {7}
+    assert [row["length"] for row in done.rows()] == [7] * 7
+    assert done.budget == Budget.parse("at most 65 chars")
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_an_interrupted_document_in_context_is_resumed(sp_unigram, monkeypatch, tmp_path, context):
+    monkeypatch.setattr(document_module, "WINDOW", 3)
+    whole, out = tmp_path / "whole.md", tmp_path / "out.md"
+    Copyist(sp_unigram, Copying(64)).document(LINES, out=whole, context=context)
+
+    def fail(ids):
+        if ord("d") in ids:
+            raise KeyboardInterrupt
+        return ids
+
+    with pytest.raises(KeyboardInterrupt):
+        Copyist(sp_unigram, Copying(64, fail)).document(LINES, out=out, context=context)
+    other = next(one for one in CONTEXTS if one != context)
+    with pytest.raises(ValueError, match=r"other settings \(context"):
+        Copyist(sp_unigram, Copying(64)).document(LINES, out=out, context=other)
+    engine = Copying(64)
+    Copyist(sp_unigram, engine).document(LINES, out=out, context=context)
+    assert out.read_text() == whole.read_text()
+    assert not any("a" in source for source, _ in engine.calls)

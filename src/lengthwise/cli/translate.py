@@ -55,8 +55,8 @@ def translate(
     document: Annotated[Path | None, option("Translate this text or Markdown file as a whole.", "FILE")] = None,
     per_sentence: Annotated[bool, flag("--per-sentence", "--length is for each sentence of the document.")] = False,
     context: Annotated[
-        bool, flag("--context", "Translate each sentence of the document again with those around it.")
-    ] = False,
+        str, option("Translate each sentence of the document with those around it: sliding, segments, revise.", "HOW")
+    ] = "",
     tsv: Annotated[bool, flag("--tsv", "Lines are: text, tab, length. [default: for .tsv files]")] = False,
     out: Annotated[Path | None, option("The file to write or replace, when all lines are done.", "FILE")] = None,
     in_place: options.InPlace = False,

@@ -22,7 +22,7 @@ _TEXTS = ("", ".txt", ".text")
 BATCH_SIZE = 32  # sentences that are translated back together
 
 
-def check_document(path: Path | None, text: str, tsv: bool, length: str, per_sentence: bool, context: bool) -> None:
+def check_document(path: Path | None, text: str, tsv: bool, length: str, per_sentence: bool, context: str) -> None:
     """Raise if the options of a document contradict each other, or there is no such file."""
     if path and (text or tsv):
         raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
@@ -32,6 +32,11 @@ def check_document(path: Path | None, text: str, tsv: bool, length: str, per_sen
         raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
     if context and (per_sentence or not path):
         raise terminal.UsageError("--context is for a --document without --per-sentence")
+    if context:
+        from ..translation.sliding import CONTEXTS  # here: controls import torch
+
+        if context not in CONTEXTS:
+            raise terminal.UsageError(f"--context is one of {', '.join(CONTEXTS)}; got {context!r}")
 
 
 def translate_document(
@@ -40,11 +45,12 @@ def translate_document(
     budget: "Budget | None",
     out: Path | None,
     per_sentence: bool,
-    context: bool,
+    context: str,
     as_json: bool,
 ) -> None:
     """Translate a document to `out` or stdout, and print its counts. Exit with 3 if a sentence has a fault."""
     from ..translation.document_sentences import MARKDOWN  # here: a Markdown parser, which lines do not need
+    from ..translation.records import ALONE
 
     if path.suffix.lower() not in _TEXTS + MARKDOWN:
         terminal.print_message(f"{path} is read as plain text; Markdown is in {' and '.join(MARKDOWN)} files")
@@ -65,6 +71,7 @@ def translate_document(
             terminal.print_message(f"sentence {row['sentence']}: {fault}")
         counts["faults"] += fault is not None
         counts["translated"] += "error" not in row
+        counts["alone"] += ALONE in row.get("note", "")
         counts.update(name for name in ("intact", "complete", "fits") if row.get(name))
     _report(document, counts, translator.search.channel.reverse)
     if counts["faults"] or not document.fits or counts["complete"] < counts["translated"]:
@@ -79,6 +86,7 @@ def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "Reve
     parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
     parts += [f"{counts['intact']:,} with all placeholders and numbers", f"{counts['complete']:,} complete"]
     parts += [f"{counts['fits']:,} fit"] if document.each else []
+    parts += [f"{counts['alone']:,} alone, where a window had a wrong number of sentences"] if counts["alone"] else []
     if reverse is not None and document.sentences:
         parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
     terminal.print_message(", ".join(parts))

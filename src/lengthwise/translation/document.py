@@ -3,7 +3,7 @@
 The sentences of a window are first translated at any length. The window may grow by its share of what the document may
 grow, plus what earlier windows have left. If it grows more, the sentences that exceed their share of its length are
 translated again. So memory grows with the window, not with the document.
-With `context`, the free translations are revised with the sentences around them; context ends at the window.
+With `context`, the sentences of a window are translated again with those around them; context ends at the window.
 """
 
 import math
@@ -39,7 +39,7 @@ class SentenceTranslator(Protocol):
 
     def translate(self, texts: list[str], budgets: list[Budget] | None = None) -> list[Translation]: ...
 
-    def revise(self, sentences: list[str], translations: list[Translation]) -> list[Translation]: ...
+    def in_context(self, sentences: list[str], translations: list[Translation], context: str) -> list[Translation]: ...
 
 
 class TranslatedDocument:
@@ -54,7 +54,7 @@ class TranslatedDocument:
         source: Document,
         budget: Budget | None,
         per_sentence: bool,
-        context: bool,
+        context: str,
         journal: Path | None,
     ) -> None:
         self._translator, self._source, self._context = translator, source, context
@@ -145,7 +145,7 @@ class TranslatedDocument:
         budgets = None if self.each is None else [self._budget_of(one, self.each) for one in window]
         rows, translations = [], self._translate(window, budgets)
         if self._context:
-            translations = self._translator.revise([one.text for one in window], translations)
+            translations = self._translator.in_context([one.text for one in window], translations, self._context)
         for one, found in zip(window, translations, strict=True):
             torn = not found.error and not keeps_markup(one.text, found.text)
             rows.append(self._row(one, self._in_pieces(one, found) if torn else found))
@@ -262,7 +262,7 @@ def translate_document(
     budget: Budget | None,
     out: Path | None,
     per_sentence: bool,
-    context: bool,
+    context: str,
     progress: Progress,
 ) -> TranslatedDocument:
     """Return the translated document, and write it to `out`, if given. An interrupted run for `out` is resumed."""

@@ -13,6 +13,7 @@ from .compression import DroppedWords
 from .placeholders import lost
 
 NO_FIT = "no complete translation that fits was found"  # the note of a translation
+ALONE = "translated alone: in context, the number of sentences was wrong"  # another note
 
 
 @dataclass(frozen=True)

@@ -338,6 +338,14 @@ class DocumentDecoder:
         return [float(known[row].token.mean()) if row in known else -math.inf for row in range(len(texts))]
 
 
+# The ways in which `Translator.document` translates sentences again in context: each from a draft of a document.
+CONTEXTS: dict[str, Callable[[DocumentDecoder, Document, Draft], Draft]] = {
+    "sliding": lambda decoder, document, _: decoder.slide([document], hold_back=1)[0],
+    "segments": lambda decoder, document, _: decoder.segments([document])[0],
+    "revise": lambda decoder, document, draft: decoder.revise([document], [draft])[0],
+}
+
+
 def _best(scored: list[tuple[float, Draft]], count: int) -> list[Draft]:
     """Return the `count` best of the different drafts. With sentences held back, many drafts are equal."""
     different: dict[tuple[Ids, ...], Draft] = {}

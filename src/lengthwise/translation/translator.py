@@ -10,10 +10,10 @@ The stages, in order:
     rank        the option with the fewest violations and the highest score is chosen     ranking.py
     replace     a fragment is replaced by the free translation nearest to its share       ranking.py
     join        the line is joined with its translations                                  segments.py
-    revise      sentences of a document are searched again with those around them         sliding.py
+    in context  sentences of a document are searched again with those around them         sliding.py
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget, as_budget
+from ..length.sentences import finished
 from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
 from ..scoring.reverse import ReverseModel
@@ -32,13 +33,13 @@ from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references, restore_ellipsis
 from .prose import keeps_markup
 from .ranking import SentenceRequest, nearest_usable, rank_key, usable
-from .records import NO_FIT, Hypothesis, Translation
+from .records import ALONE, NO_FIT, Hypothesis, Translation
 from .segments import Segments
 from .sentence_search import SentenceSearch
 
 if TYPE_CHECKING:
     from .document import Progress, TranslatedDocument
-    from .sliding import DocumentDecoder
+    from .sliding import DocumentDecoder, Draft
 
 Pool = dict[str, list[Hypothesis]]  # the free translations of each sentence, best first
 
@@ -98,39 +99,52 @@ class Translator:
             for line, text, budget in zip(split, texts, asked, strict=True)
         ]
 
-    def revise(self, sentences: Sequence[str], translations: Sequence[Translation]) -> list[Translation]:
-        """Search the translations of a document's consecutive sentences again, each with those around it as context.
+    def in_context(
+        self, sentences: Sequence[str], translations: Sequence[Translation], context: str
+    ) -> list[Translation]:
+        """Translate a document's consecutive sentences again, in context: in one of the ways in `sliding.CONTEXTS`.
 
-        A revision is taken if it keeps the placeholders and is at most twice, and at least half, as long as the
-        translation. A sentence with an error, or with the separator of the model in it, stays as it is.
+        The new translation is taken if it keeps the placeholders, ends as a finished sentence if the old one does, and
+        is at most twice, and at least half, as long. A sentence with an error, or with the separator of the model in
+        it, stays as it is. So does one whose window has a wrong number of sentences; it gets the note `ALONE`.
         """
-        decoder = self._document_decoder()
+        decode, decoder = self._document_decoder(context)
         found = list(translations)
         readable = [n for n, one in enumerate(translations) if not one.error]
+        if not readable:
+            return found
         texts = [to_sentence_case(spaced(sentences[n])) for n in readable]
         draft = decoder.draft([found[n].text for n in readable])
-        [revised] = decoder.revise([texts], [draft])
-        for n, before, after, text in zip(
-            readable, draft.sentences, revised.sentences, decoder.texts(revised), strict=True
-        ):
-            source, old = sentences[n], found[n]
-            new = restore_ellipsis(source, restore_case(source, mend_references(source, text)))
-            similar = len(new) <= 2 * len(old.text) + 20 and len(old.text) <= 2 * len(new) + 20
-            whole = keeps_markup(source, new) and not lost(source, new)
-            if before != after and similar and whole and decoder.separator.strip() not in source:
-                length = self._measure(new, old.unit)
-                found[n] = replace(old, text=new, length=length, tokens=len(after), intact=True, note=None)
+        decoder.alone.update(zip(texts, draft.sentences, strict=True))
+        new = decode(decoder, texts, draft)
+        for place, (n, text) in enumerate(zip(readable, decoder.texts(new), strict=True)):
+            if place in new.alone:
+                found[n] = replace(found[n], note="; ".join(filter(None, [found[n].note, ALONE])))
+            elif draft.sentences[place] != new.sentences[place] and decoder.separator.strip() not in sentences[n]:
+                found[n] = self._better(sentences[n], found[n], text, len(new.sentences[place]))
         return found
 
-    def _document_decoder(self) -> "DocumentDecoder":
-        from .sliding import DocumentDecoder  # here: controls import torch
+    def _better(self, source: str, old: Translation, text: str, tokens: int) -> Translation:
+        """Return the translation with another text in place of its own, or as it is if that has a fault."""
+        new = restore_ellipsis(source, restore_case(source, mend_references(source, text)))
+        similar = len(new) <= 2 * len(old.text) + 20 and len(old.text) <= 2 * len(new) + 20
+        intact = keeps_markup(source, new) and not lost(source, new)
+        if not (similar and intact and finished(new) >= finished(old.text)):
+            return old
+        return replace(old, text=new, length=self._measure(new, old.unit), tokens=tokens, intact=True, note=None)
 
+    def _document_decoder(self, context: str) -> tuple[Callable[..., "Draft"], "DocumentDecoder"]:
+        """Return the way to decode with this context, and its decoder; raise if the model cannot use it."""
+        from .sliding import CONTEXTS, DocumentDecoder  # here: controls import torch
+
+        if context not in CONTEXTS:
+            raise ValueError(f"context is one of {', '.join(CONTEXTS)}; got {context!r}")
         decoder = DocumentDecoder(self._engine, beams=self._beams)
         if not decoder.window or self.search.prefix or self.search.hypotheses.needs_length:
             raise ValueError(
                 f"{self.name} was not trained on documents; translate without context, or train such a model"
             )
-        return decoder
+        return CONTEXTS[context], decoder
 
     def document(
         self,
@@ -139,20 +153,21 @@ class Translator:
         out: str | Path | None = None,
         *,
         per_sentence: bool = False,
-        context: bool = False,
+        context: str = "",
         progress: "Progress" = lambda done, total: None,
     ) -> "TranslatedDocument":
         """Return the translation of a file (.md: Markdown), or of a text in Markdown, within a budget for all of it.
 
         `out`: a file that it is written to; an interrupted run for the same file is resumed. `per_sentence`: the budget
-        is for each sentence. `context`: each sentence is translated twice, the second time with those around it; for
-        models that were trained on documents. `progress` is called with the numbers of sentences: done, and all.
+        is for each sentence. `context`: each sentence is translated twice, the second time with those around it
+        ("sliding", "segments" or "revise"); for models that were trained on documents. `progress` is called with the
+        numbers of sentences: done, and all.
         """
         from .document import translate_document  # here: a Markdown parser, which lines do not need
         from .document_sentences import Document
 
         if context:
-            self._document_decoder()  # raises if the model cannot use it
+            self._document_decoder(context)  # raises if the model cannot use it
         known, file = None if budget is None else as_budget(budget), None if out is None else Path(out)
         return translate_document(self, Document.of(source), known, file, per_sentence, context, progress)
 
