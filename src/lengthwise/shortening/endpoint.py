@@ -9,7 +9,7 @@ from ..endpoints.calls import Ask, Searched
 from ..endpoints.rewording import Rewording
 from ..endpoints.writer import EndpointWriter, check_row
 from ..generation.generator import Written
-from ..length.budget import Budget
+from ..length.budget import Budget, with_budgets
 from ..translation.placeholders import changed_placeholders, count_placeholders
 from .content import is_format, notes_on
 from .forms import FORMS, Form
@@ -43,10 +43,7 @@ class EndpointShortener:
             raise ValueError(f"a form is {', '.join(FORMS)}; got {form!r}")
         if faithful:
             raise ValueError("a model behind an API rewrites texts; only one that runs here can just leave words out")
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
+        texts, asked = with_budgets(texts, budgets)
         begin = [partial(self._begin, form, candidates, *row) for row in zip(texts, asked, strict=True)]
         found = self.writer.search(begin)
         return [self._result(*row) for row in zip(texts, asked, found, strict=True)]

@@ -17,7 +17,7 @@ from ..endpoints.client import Endpoint, is_endpoint
 from ..endpoints.writer import EndpointWriter
 from ..generation.generator import Writer, Written
 from ..generation.load import load
-from ..length.budget import Budget, as_budget
+from ..length.budget import Budget, as_budget, with_budgets
 from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
@@ -63,10 +63,7 @@ class Shortener:
         """
         if form not in FORMS:
             raise ValueError(f"a form is {', '.join(FORMS)}; got {form!r}")
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
+        texts, asked = with_budgets(texts, budgets)
         results: dict[int, Shortened] = {}
         sources: dict[int, Source] = {}
         for place, (text, budget) in enumerate(zip(texts, asked, strict=True)):

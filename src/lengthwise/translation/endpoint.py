@@ -10,7 +10,7 @@ from ..endpoints.calls import Ask, Searched
 from ..endpoints.rewording import Reworded, Rewording
 from ..endpoints.writer import EndpointWriter, check_row
 from ..generation.generator import Written
-from ..length.budget import Budget, as_budget
+from ..length.budget import Budget, as_budget, with_budgets
 from ..length.units import measure
 from .placeholders import count_placeholders, lost, translatable
 from .records import NO_FIT, Translation
@@ -38,10 +38,7 @@ class EndpointTranslator:
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
     ) -> list[Translation]:
         """Return the translation of each line within its budget; see `Translator.translate`."""
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        asked = [budgets] * len(texts) if budgets is None or isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"give one budget for all lines or one per line; got {len(asked)} for {len(texts)} lines")
+        texts, asked = with_budgets(texts, budgets, optional=True)
         rows = list(zip(texts, asked, strict=True))
         open_ = [n for n, text in enumerate(texts) if not isinstance(text, str) or translatable(text)]
         found = dict(zip(open_, self.writer.search([partial(self._begin, *rows[n]) for n in open_]), strict=True))
