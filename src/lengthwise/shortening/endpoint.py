@@ -57,11 +57,10 @@ class EndpointShortener:
         name = self.writer.name
         if one.search is None or not (one.search.unchanged or one.search.best):
             error = one.note or f"{name} sent no text in {one.calls} calls"
-            unit = budget.unit if isinstance(budget, Budget) else ""
-            failed = Shortened("", 0, unit, str(budget), False, False, name, 0, error=error, source=text)
-            return replace(failed, intact=False, calls=one.calls, down=one.down or None)
+            known: dict[str, Any] = {"source": text, "intact": False, "calls": one.calls, "down": one.down or None}
+            return Shortened.failed(error, budget, name, **known)
         search = one.search
-        known: dict[str, Any] = {"unit": search.unit.name, "budget": str(search.budget), "model": name, "source": text}
+        known = {"unit": search.unit.name, "budget": str(search.budget), "model": name, "source": text}
         if search.unchanged:
             length = search.unit.measure(text)
             known["model"] = ""  # it was not called

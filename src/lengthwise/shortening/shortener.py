@@ -83,8 +83,7 @@ class Shortener:
                 raise ValueError("the text is empty")
             known = as_budget(budget).resolve(text, self.model.tokenizer)
         except (ValueError, TypeError) as error:
-            unit = budget.unit if isinstance(budget, Budget) else ""
-            return Shortened("", 0, unit, str(budget), False, False, self.model.name, 0, error=str(error), source=text)
+            return Shortened.failed(str(error), budget, self.model.name, source=text)
         sentences = [split_pieces(sentence) for sentence in split_sentences(text)]
         source = Source(text, known, self._length(known.unit), sentences)
         as_asked = form == "text" or len(sentences) == 1

@@ -71,9 +71,8 @@ class EndpointTranslator:
     def _result(self, text: str, budget: str | Budget | None, one: Searched[Rewording]) -> Translation:
         if one.search is None or one.search.best is None:
             error = one.note or f"{self.name} sent no text in {one.calls} calls"
-            unit = budget.unit if isinstance(budget, Budget) else ""
-            failed = Translation("", 0, unit, str(budget or ""), False, False, self.name, 0, source=text, error=error)
-            return replace(failed, intact=False, calls=one.calls, down=one.down or None)
+            known: dict[str, Any] = {"source": text, "intact": False, "calls": one.calls, "down": one.down or None}
+            return Translation.failed(error, budget, self.name, **known)
         best, *others = [self._translation(text, one.search, found) for found in one.search.ranked]
         note = "; ".join(filter(None, [best.note, one.note])) or None
         alternatives: list[Written] = list(others[: self.candidates - 1])

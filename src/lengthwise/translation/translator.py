@@ -250,5 +250,4 @@ class Translator:
         return sorted(others, key=lambda other: not other.fits)[: self.candidates - 1]
 
     def _failed(self, source: str, budget: str | Budget | None, error: str) -> Translation:
-        unit, asked = budget.unit if isinstance(budget, Budget) else "", str(budget or "")
-        return Translation("", 0, unit, asked, False, False, self.name, 0, error=error, source=source, intact=False)
+        return Translation.failed(error, budget, self.name, source=source, intact=False)
