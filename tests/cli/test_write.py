@@ -14,7 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from echo_engine import EchoEngine
 from lengthwise import Written
+from lengthwise.generation.load import ENGINES
 from lengthwise.generation.options import is_sampling
 from lengthwise.models.onnx_model import resolve_onnx
 
@@ -107,6 +109,12 @@ def test_what_is_drawn_and_what_contradicts_itself(numbers, drawn):
             is_sampling(**numbers)
     else:
         assert is_sampling(**numbers) is drawn
+
+
+def test_an_engine_needs_one_line_in_the_registry(cli, byte_bpe, monkeypatch):
+    monkeypatch.setitem(ENGINES, "fourth", lambda name, *, device, fitted: EchoEngine(byte_bpe))
+    code, out, err = cli("write", "Why?", "--length", "at most 9 words", "--model", "any", "--engine", "fourth")
+    assert (code, out.split(), err) == (0, ["Why?"], "")
 
 
 # ---- one prompt
