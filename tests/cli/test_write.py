@@ -169,10 +169,11 @@ def test_in_a_pipe_stdout_is_the_text_and_stderr_the_trouble(cli, scripted, answ
     assert cli("write", "x", "--length", "at most 20 chars") == (code, "Ein Licht.\n", says)
 
 
-def test_the_name_of_a_file_that_does_not_exist_is_no_prompt(cli, scripted):
-    code, out, err = cli("write", "prompts.txt", "--length", "at most 20 chars")
+@pytest.mark.parametrize("name", ["prompts.txt", "prompts.tab", "docs/prompts.rst"])
+def test_the_name_of_a_file_that_does_not_exist_is_no_prompt(cli, scripted, name):
+    code, out, err = cli("write", name, "--length", "at most 20 chars")
     assert (code, out) == (2, "")
-    assert "there is no file 'prompts.txt'; if it is the prompt, give - and the prompt on stdin" in err
+    assert f"there is no file '{name}'; if it is the prompt, give - and the prompt on stdin" in err
 
 
 def test_a_prompt_that_cannot_be_written_about(cli, scripted):
