@@ -241,6 +241,15 @@ def test_the_options_of_a_shortener_that_runs_here():
     assert defaults[1].items() <= defaults[0].items()
 
 
+def test_budgets_that_are_none_are_told():
+    writer = lengthwise.load("openai:toy@http://localhost:9/v1")
+    for reword in (lengthwise.EndpointTranslator(writer).translate, lengthwise.EndpointShortener(writer).shorten):
+        with pytest.raises(TypeError, match="a budget is a text such as 'at most 75 chars', or a Budget; got 40"):
+            reword(["a"], 40)
+        with pytest.raises(ValueError, match="one budget for all texts or one for each; got 1 for 2 texts"):
+            reword(["a", "b"], ["1.0x"])
+
+
 def test_a_misbehaving_endpoint_keeps_the_best_text():
     def answer(body, number):
         return chat("Annulla adesso.") if number == 0 else Raw(500, b"<html>no</html>")

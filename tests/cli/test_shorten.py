@@ -34,6 +34,10 @@ def shorten(cli, writer, monkeypatch):
     [
         ([" ", "--length", "40"], "the text is empty"),
         ([TEXT], "--length is missing; give for example --length 'at most 80 chars'"),
+        ([TEXT, "--tsv"], "--length is missing; give for example --length 'at most 80 chars'"),
+        (["docs/page.docx", "--length", "40"], "there is no file 'docs/page.docx'; if it is a text, give - and"),
+        (["-", "--length", "40", "--out", "short.txt"], "--out, --in-place and --encoding are for string files"),
+        (["-", "--whole", "--length", "40", "--in-place"], "--out, --in-place and --encoding are for string files"),
         ([TEXT, "--length", "short"], "cannot read 'short' as a budget"),
         ([TEXT, "--length", "30,short"], "cannot read '30,short' as a budget"),
         ([TEXT, "--length", "40", "--as", "poem"], "--as must be headline, sentence or text; got 'poem'"),
@@ -153,6 +157,9 @@ def test_whole_is_for_files(shorten, tmp_path):
     for place, says in ((TEXT, "--whole is for a file, a folder or stdin"), (tmp_path, "has no .txt and no .md file")):
         code, _, err = shorten(place, "--whole", "--length", "40")
         assert (code, says in err) == (2, True)
+    (tmp_path / "a.txt").write_text(TEXT)
+    code, out, err = shorten(tmp_path, "--whole", "--length", "40", "--explain")
+    assert (code, out, "--explain is for one text and a --length" in err) == (2, "", True)
 
 
 def test_a_line_that_cannot_be_read_is_an_error(shorten, tmp_path):

@@ -93,9 +93,10 @@ def test_a_word_that_may_be_the_name_of_a_missing_folder(translate, book, tmp_pa
     assert translate("values", *TO, "--out", str(tmp_path / "values.txt")) == (0, "", "")
 
 
-def test_an_address_is_a_text(translate, book):
+@pytest.mark.parametrize("address", ["https://example.com/a.html", "https://example.com/a.txt"])
+def test_an_address_is_a_text(translate, book, address):
     book()
-    assert translate("https://example.com/a.html", *TO) == (0, "https://example.com/a.html\n", "")
+    assert translate(address, *TO) == (0, f"{address}\n", "")
 
 
 def test_one_text_that_lost_a_placeholder(translate, book):

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from echo_engine import EchoEngine
 from lengthwise import Written
+from lengthwise.generation.load import ENGINES
 from lengthwise.generation.options import is_sampling
 from lengthwise.models.onnx_model import resolve_onnx
 
@@ -109,6 +111,12 @@ def test_what_is_drawn_and_what_contradicts_itself(numbers, drawn):
         assert is_sampling(**numbers) is drawn
 
 
+def test_an_engine_needs_one_line_in_the_registry(cli, byte_bpe, monkeypatch):
+    monkeypatch.setitem(ENGINES, "fourth", lambda name, *, device, fitted: EchoEngine(byte_bpe))
+    code, out, err = cli("write", "Why?", "--length", "at most 9 words", "--model", "any", "--engine", "fourth")
+    assert (code, out.split(), err) == (0, ["Why?"], "")
+
+
 # ---- one prompt
 
 
@@ -161,10 +169,11 @@ def test_in_a_pipe_stdout_is_the_text_and_stderr_the_trouble(cli, scripted, answ
     assert cli("write", "x", "--length", "at most 20 chars") == (code, "Ein Licht.\n", says)
 
 
-def test_the_name_of_a_file_that_does_not_exist_is_no_prompt(cli, scripted):
-    code, out, err = cli("write", "prompts.txt", "--length", "at most 20 chars")
+@pytest.mark.parametrize("name", ["prompts.txt", "prompts.tab", "docs/prompts.rst"])
+def test_the_name_of_a_file_that_does_not_exist_is_no_prompt(cli, scripted, name):
+    code, out, err = cli("write", name, "--length", "at most 20 chars")
     assert (code, out) == (2, "")
-    assert "there is no file 'prompts.txt'; if it is the prompt, give - and the prompt on stdin" in err
+    assert f"there is no file '{name}'; if it is the prompt, give - and the prompt on stdin" in err
 
 
 def test_a_prompt_that_cannot_be_written_about(cli, scripted):

@@ -230,6 +230,9 @@ def test_a_stop_string_in_a_batch(engine, byte_bpe):
         ({"candidates": 2, "top_p": -0.1}, "top_p"),
         ({"temperature": 1.0, "top_k": -1}, "top_k must be a number of tokens, or 0 for all; got -1"),
         ({"temperature": float("nan")}, "temperature must be a number"),
+        ({"do_sample": True, "num_beams": 4}, "beam search does not sample; got do_sample=True and 4 beams: give one"),
+        ({"do_sample": False, "candidates": 3}, "greedy candidates are all equal; got 3: leave do_sample=False out"),
+        ({"do_sample": False, "temperature": 0.7}, "greedy decoding has no temperature; got do_sample=False and 0.7"),
     ],
 )
 def test_sampling_parameters_that_mean_nothing(engine, how, says):

@@ -8,8 +8,12 @@ import torch
 
 from families import tiny
 from lengthwise import EncodingControl, LengthTokens, PromptControl, Writer, attach
+from lengthwise.endpoints.writer import EndpointText
 from lengthwise.generation.endings import Draft, best_ending
+from lengthwise.generation.generator import Written
 from lengthwise.length.budget import Budget, at_most
+from lengthwise.shortening.records import Shortened
+from lengthwise.translation.records import Translation
 
 BUDGETS = ["at most 60 chars", "exactly 9 words", "12-20 tokens", "at most 40 bytes"]
 TEXTS = ["Tell me about the dog.", "A longer question: where is the fox, and why?", "x", "Où est-il ?"]
@@ -69,6 +73,22 @@ def test_one_bad_row_costs_that_row_only(writer):
     assert "too long" in written[3].error
     assert "impossible" in written[4].error
     assert not any(w.fits for w in written[1:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget", "asked", "unit"),
+    [
+        (Written, "short", "short", ""),
+        (EndpointText, at_most(5, "words"), "at most 5 words", "words"),
+        (Translation, None, "", ""),
+        (Shortened, "1.0x", "1.0x", ""),
+    ],
+)
+def test_the_record_of_a_text_that_failed(kind, budget, asked, unit):
+    failed = kind.failed("too long", budget, "toy")
+    assert (type(failed), failed.error, failed.model) == (kind, "too long", "toy")
+    assert (failed.budget, failed.unit) == (asked, unit)
+    assert (failed.text, failed.length, failed.tokens, failed.fits, failed.complete) == ("", 0, 0, False, False)
 
 
 def test_beams_in_the_models_own_settings_are_not_taken_over(byte_bpe):

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lengthwise.length.budget import Budget, about, as_budget, at_least, at_most, between, exactly, ratio
+from lengthwise.length.budget import (
+    Budget,
+    about,
+    as_budget,
+    at_least,
+    at_most,
+    between,
+    exactly,
+    ratio,
+    with_budgets,
+)
 from lengthwise.length.units import UNITS
 
 READ = {  # text: (low, high, target, unit, of_source)
@@ -299,3 +309,25 @@ def test_any_other_text_is_refused(text):
 def test_no_limit_is_no_budget(text):
     with pytest.raises(ValueError, match="give it no length"):
         Budget.parse(text)
+
+
+def test_one_budget_for_all_texts_or_one_for_each():
+    assert with_budgets("a", "at most 9 chars") == (["a"], ["at most 9 chars"])
+    assert with_budgets(["a", "b"], ("1.0x", "2.0x")) == (["a", "b"], ["1.0x", "2.0x"])
+    assert with_budgets(["a", "b"], None, optional=True) == (["a", "b"], [None, None])
+    assert with_budgets(["a", "b"], [None, "1.0x"], optional=True) == (["a", "b"], [None, "1.0x"])
+
+
+@pytest.mark.parametrize(
+    ("budgets", "optional", "says"),
+    [
+        (40, True, "got 40"),
+        (40, False, "got 40"),
+        (None, False, "got None"),
+        ({"a": "1.0x"}, True, "got {'a': '1.0x'}"),
+        (b"1.0x", True, "got b'1.0x'"),
+    ],
+)
+def test_what_is_no_budget(budgets, optional, says):
+    with pytest.raises(TypeError, match=f"a budget is a text such as 'at most 75 chars', or a Budget; {says}"):
+        with_budgets(["a"], budgets, optional=optional)

@@ -159,6 +159,9 @@ def test_budgets_for_each_text_and_relative_ones(shortener):
     assert [one.budget for one in found] == ["at most 31 chars", "at most 3 words"]
     with pytest.raises(ValueError, match="one budget for all texts or one for each; got 1 for 2 texts"):
         shortener.shorten(TEXTS[:2], ["at most 5 words"])
+    for budget in (40, None):
+        with pytest.raises(TypeError, match=f"a text such as 'at most 75 chars', or a Budget; got {budget}"):
+            shortener.shorten(TEXTS[:1], budget)
 
 
 def test_a_text_with_several_budgets_is_read_once(shortener, monkeypatch):

@@ -101,8 +101,14 @@ def test_an_error_concerns_its_line_only(translator):
         False,
         "the line has nothing to translate; it was copied",
     )
-    with pytest.raises(ValueError, match="got 1 for 2 lines"):
+
+
+def test_budgets_that_are_none_are_told(translator):
+    lines, _ = translator()
+    with pytest.raises(ValueError, match="one budget for all texts or one for each; got 1 for 2 texts"):
         lines.translate(["a", "b"], ["1.0x"])
+    with pytest.raises(TypeError, match="a budget is a text such as 'at most 75 chars', or a Budget; got 40"):
+        lines.translate(["a"], 40)
 
 
 def test_candidates_are_reported_if_asked_for(translator):

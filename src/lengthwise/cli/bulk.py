@@ -90,6 +90,18 @@ class Cluster:
         journal.close()
 
 
+def batch_work(
+    cluster: Cluster | None, make: "partial[Work[T, W]]", size: int, kind: type[W], device: str | None, **here: Any
+) -> Callable[[Iterable[Sequence[T]]], Iterator[tuple[Sequence[T], list[W]]]]:
+    """Return what does batches of rows: the cluster, or this process, which loads the models now.
+
+    `here`: more arguments of `make` in this process.
+    """
+    if cluster:
+        return partial(cluster.run, make, size=size, kind=kind)
+    return partial(in_turn, make(device, **here))
+
+
 def _digest(value: Any) -> str:
     return blake2b(repr(value).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 

@@ -117,3 +117,6 @@ class FileLines(_Lines):
         read = (line for _, line in lines(self.file))
         while batch := list(islice(read, size)):
             yield [("", line.reason) if isinstance(line, Malformed) else (line, None) for line in batch]
+
+
+Reader = StdinLines | FileLines | WholeFiles

@@ -55,8 +55,10 @@ def prepare(name: str, device: str | None, *, dtype: str | None = None, engine: 
     engine = engine or default_engine(name, device, **({"dtype": dtype} if dtype else {}))
     if engine not in ENGINES:
         raise UsageError(f"--engine must be {' or '.join(ENGINES)}; got {engine!r}")
-    ways: dict[str, Callable[[str], Any]] = {"transformers": folder, "onnx": converted, "gguf": gguf_file}
-    ways[engine](name)
+    # What an engine needs on disk before it loads a model. One that needs nothing has no entry.
+    needs: dict[str, Callable[[str], Any]] = {"transformers": folder, "onnx": converted, "gguf": gguf_file}
+    if engine in needs:
+        needs[engine](name)
     return engine
 
 

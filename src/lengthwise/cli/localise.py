@@ -19,14 +19,13 @@ from .progress import TextProgress
 if TYPE_CHECKING:
     from ..formats.rules import Rule
     from ..length.budget import Budget
-    from ..localisation.files import Localised, Progress
+    from ..localisation.files import Localised
     from ..localisation.plan import Row
 
 # Android's folders of translations, such as values-it, values-pt-rBR and values-b+sr+Latn; values-car is for cars.
 _TRANSLATED = re.compile(r"values-(?!car\b)(?:[a-z]{2,3}(?:-r[A-Z]{2})?|b\+\S+)")
-_TEXT_FILES = (".txt", ".md", ".tsv", ".gz")
 _WIDTH = 60  # of an id and of a text in the table
-Work = Callable[[Path, Path, "Progress"], "Localised"]
+Work = Callable[..., "Localised"]  # with a file to read, the one to write, and `progress`
 
 
 def string_files(text: str, folders: bool) -> Path | None:
@@ -51,17 +50,6 @@ def is_string_file(path: Path) -> bool:
 
     names = [format.name for format in formats_of(path)]
     return bool(names) and "text" not in names
-
-
-def names_no_file(text: str, out: Path | None) -> bool:
-    """Return whether a text looks like the name of a file or of a folder, but no such file exists."""
-    if "://" in text or len(text.split()) != 1:
-        return False
-    is_folder = text.endswith("/") or ("/" in text and out is not None and not out.suffix)
-    with suppress(OSError, ValueError):  # the text is too long for a name
-        named = is_string_file(Path(text)) or Path(text).suffix.lower() in _TEXT_FILES
-        return (is_folder or named) and not Path(text).is_dir()
-    return False
 
 
 @dataclass(frozen=True)
@@ -148,7 +136,7 @@ def run(found: list[Pair], work: Work, words: tuple[str, str], as_json: bool) ->
         progress = TextProgress(*words, "texts")
         stopped = f"; the same command resumes with {pair.file}"
         with terminal.report_interrupt(lambda: f"stopped at {progress.done}{stopped}"), progress.bar:  # noqa: B023
-            done = work(pair.file, pair.out, progress.show)
+            done = work(pair.file, pair.out, progress=progress.show)
         if as_json:
             for row in done.outcome.rows:
                 terminal.print_json({"file": pair.out.as_posix(), **row.as_json()})

@@ -1,6 +1,5 @@
 """`lengthwise shorten`: shorten a text, or the lines of a file or of stdin, to one length or several."""
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import bulk, localise, options, terminal
-from .input_lines import FileLines, StdinLines, WholeFiles
+from .input_lines import Reader, WholeFiles
+from .inputs import Input, need_text, read_argument
 from .loading import check_options, load, load_endpoint
 from .options import argument, flag, integer, option
+from .results import Printer, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
-    from ..localisation.plan import Task
     from ..shortening.endpoint import EndpointShortener
     from ..shortening.records import Shortened
     from ..shortening.shortener import Shortener
@@ -91,73 +91,73 @@ def shorten(
     """
     from ..endpoints.client import is_endpoint
     from ..shortening.forms import FORMS, LANGUAGE_MODEL
+    from ..shortening.records import Shortened
 
     if form not in FORMS:
         raise terminal.UsageError(f"--as must be {', '.join(FORMS[:-1])} or {FORMS[-1]}; got {form!r}")
-    if not text.strip():
-        raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
-    terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
-    file = None if text == "-" else terminal.existing_file(text)
-    strings = None if tsv or whole else localise.string_files(text, folders=bool(out or in_place))
-    if whole and text != "-" and file is None and not Path(text).is_dir():
-        raise terminal.UsageError(f"--whole is for a file, a folder or stdin; there is no {text!r}")
-    if text.endswith("/") and Path(text).is_dir() and not (whole or strings):
-        raise terminal.UsageError(f"{text} is a folder; give --whole for its articles, or --out for its string files")
-    if file is None and localise.names_no_file(text, out):
-        raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
-    if not strings and (out or in_place) and file is None and len(text.split()) == 1:
-        raise terminal.UsageError(f"there is no file or folder {text!r}; --out and --in-place are for string files")
-    if not strings and (out or in_place or encoding):
-        raise terminal.UsageError("--out, --in-place and --encoding are for string files, such as .po or .json")
-    in_columns = tsv or (file is not None and not whole and file.name.endswith((".tsv", ".tsv.gz")))
-    if not length and not in_columns and not strings:
-        raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
     style = subtitle_style(cps, line, lines, preset, source)
-    if (style or source) and not strings:
-        raise terminal.UsageError("--preset, --cps, --line, --lines and --from are for subtitles: .srt, .vtt, .ass")
-    parsers = _parsers(length, unit, in_columns)
+    given = _input(text, out, tsv, whole, in_place, bool(out or in_place or encoding), bool(style or source))
+    if not (length or given.in_columns or given.files):
+        raise terminal.UsageError("--length is missing; give for example --length 'at most 80 chars'")
+    parsers = _parsers(length, unit, given.in_columns)
     check_options(
         is_endpoint(model),
         {"--faithful": faithful, "--device": device, "--engine": engine},
         {"--max-calls": max_calls},
     )
     if explain:
-        _explain(text, file is None and text != "-" and not strings, parsers, model or LANGUAGE_MODEL, as_json)
+        _explain(given, parsers, model or LANGUAGE_MODEL, as_json)
         return
-    in_lines = (text == "-" or file is not None or whole) and not strings
-    cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
+    cluster = bulk.cluster(engine, device, ray_address, workers, journal, given.kind in ("lines", "whole"))
     settings: dict[str, Any] = {"form": form, "candidates": candidates, "faithful": faithful}
-    if strings:
+    if given.files:
+        from ..localisation.files import shorten_file
         from ..localisation.plan import Task
 
         if len(parsers) > 1:
             raise terminal.UsageError("a string file has one length for each text; give one --length")
-        found = localise.pairs(strings, out, in_place, encoding)
+        pairs = localise.pairs(given.files, out, in_place, encoding)
         if style or source:
-            need_subtitles(found, "--preset, --cps, --line, --lines and --from")
+            need_subtitles(pairs, "--preset, --cps, --line, --lines and --from")
         task = Task(None, source or "en", localise.length_rule(parsers[0].budget), localise.file_rules(), style)
-        _shorten_files(_shortener(model, form, device, engine, max_calls), found, task, settings, encoding, as_json)
+        shortener = _shortener(model, form, device, engine, max_calls)
+        work = partial(shorten_file, shortener=shortener, task=task, options=settings, encoding=encoding or None)
+        localise.run(pairs, work, ("shortening", "shortened"), as_json)
         return
-    articles = WholeFiles(text) if whole else None
-    if articles and not articles.files:
-        raise terminal.UsageError(f"the folder {text!r} has no .txt and no .md file")
-    stdin = StdinLines() if text == "-" and not whole else None  # stdin is read while the model loads
-    if cluster:
-        from ..shortening.records import Shortened
-
-        make = partial(_line_shortener, model=model, **settings)
-        shortened: _Shorten = partial(cluster.run, make, size=BATCH_SIZE * len(parsers), kind=Shortened)
-    else:
-        make_here = partial(_line_shortener, model=model, engine=engine, max_calls=max_calls)
-        shortened = partial(bulk.in_turn, make_here(device, **settings))
-    printer = _Printer(as_json)
-    if given := articles or (FileLines(file) if file else stdin):
-        with terminal.report_interrupt(lambda: given.progress(printer.done // len(parsers), "shortened")):
-            _shorten_lines(given, parsers, shortened, printer)
+    reader, make = given.lines(), partial(_line_shortener, model=model, **settings)
+    size = BATCH_SIZE * len(parsers)
+    shortened = bulk.batch_work(cluster, make, size, Shortened, device, engine=engine, max_calls=max_calls)
+    printer = Printer(as_json)
+    if reader:
+        _shorten_lines(reader, parsers, shortened, printer)
     else:
         _shorten_one(text, [parser.budget for parser in parsers if parser.budget], shortened, printer)
-    if printer.misfits or printer.errors or printer.incomplete:
+    if not printer.all_well:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+
+
+def _input(
+    text: str, out: Path | None, tsv: bool, whole: bool, in_place: bool, for_files: bool, for_subtitles: bool
+) -> Input:
+    """Return what is to be shortened. `for_files`, `for_subtitles`: options are given that only such files have."""
+    if whole:
+        need_text(text)
+        if text != "-" and not Path(text).is_dir() and terminal.existing_file(text) is None:
+            raise terminal.UsageError(f"--whole is for a file, a folder or stdin; there is no {text!r}")
+        given = Input("whole", text, None if text == "-" else Path(text))
+    else:
+        given = read_argument(text, out, tsv=tsv, folders=bool(out or in_place))
+    if given.kind == "text" and text.endswith("/") and Path(text).is_dir():
+        raise terminal.UsageError(f"{text} is a folder; give --whole for its articles, or --out for its string files")
+    if given.kind == "text" and (out or in_place) and len(text.split()) == 1:
+        raise terminal.UsageError(f"there is no file or folder {text!r}; --out and --in-place are for string files")
+    if for_files and not given.files:
+        raise terminal.UsageError("--out, --in-place and --encoding are for string files, such as .po or .json")
+    if for_subtitles and not given.files:
+        raise terminal.UsageError("--preset, --cps, --line, --lines and --from are for subtitles: .srt, .vtt, .ass")
+    if given.kind == "whole" and not WholeFiles(text).files:
+        raise terminal.UsageError(f"the folder {text!r} has no .txt and no .md file")
+    return given
 
 
 def _parsers(length: str, unit: str, in_columns: bool) -> "list[LineParser]":
@@ -176,13 +176,13 @@ def _parsers(length: str, unit: str, in_columns: bool) -> "list[LineParser]":
         return [LineParser(length, unit, in_columns)]  # raises an error about the whole
 
 
-def _explain(text: str, is_text: bool, parsers: "list[LineParser]", model: str, as_json: bool) -> None:
+def _explain(given: Input, parsers: "list[LineParser]", model: str, as_json: bool) -> None:
     """Print where each length lies among the shortest texts that the model has found."""
     budgets = [parser.budget for parser in parsers if parser.budget]
-    if not is_text or not budgets:
+    if given.kind != "text" or not budgets:
         raise terminal.UsageError("--explain is for one text and a --length")
     for budget in budgets:
-        terminal.print_explanation(model, "shorten", budget, text, as_json)
+        terminal.print_explanation(model, "shorten", budget, given.text, as_json)
 
 
 def _shortener(model: str, form: str, device: str | None, engine: str | None, max_calls: int | None) -> "_Shortener":
@@ -224,86 +224,24 @@ def _shorten_batch(
     return results
 
 
-class _Printer:
-    """Prints results one by one and counts those that do not fit or have another fault."""
-
-    def __init__(self, as_json: bool) -> None:
-        self.as_json = as_json
-        self.done = self.misfits = self.errors = self.incomplete = 0
-
-    def show(self, one: "Shortened", file: str = "") -> None:
-        self.done += 1
-        if self.as_json:
-            terminal.print_json(({"file": file} if file else {}) | one.as_json())
-        else:
-            print(f"{file}\t{one.text}" if file else one.text, flush=True)
-        self.errors += one.error is not None
-        self.misfits += one.error is None and not (one.fits and one.intact)
-        self.incomplete += one.fits and not one.complete
-
-
-def _shorten_files(
-    shortener: "_Shortener",
-    found: "list[localise.Pair]",
-    task: "Task",
-    settings: dict[str, Any],
-    encoding: str,
-    as_json: bool,
-) -> None:
-    from ..localisation.files import shorten_file
-
-    localise.run(
-        found,
-        lambda path, out, progress: shorten_file(
-            path, out, shortener, task, options=settings, encoding=encoding or None, progress=progress
-        ),
-        ("shortening", "shortened"),
-        as_json,
-    )
-
-
-def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", printer: _Printer) -> None:
+def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", printer: Printer) -> None:
     from ..translation.line_input import InputLine
 
     # One batch: the lengths share most of the work.
     [(_, results)] = shortened([[InputLine(text, budget) for budget in budgets]])
     for one in results:
-        if one.error is None or printer.as_json:
-            printer.show(one)
-        else:
-            printer.errors += 1
-        terminal.print_verdict(one, dim=one.fits and one.complete and one.note is None)
+        printer.show_alone(one, dim=one.fits and one.complete and one.note is None)
 
 
-def _shorten_lines(
-    source: StdinLines | FileLines | WholeFiles,
-    parsers: "list[LineParser]",
-    shortened: "_Shorten",
-    printer: _Printer,
-) -> None:
-    number, names = 0, getattr(source, "names", [])
-    with terminal.progress_bar(disable=sys.stdout.isatty()) as bar:  # on a terminal, the lines show the progress
-        task = bar.add_task("shortening", total=None)
-        for lines, texts in shortened(_parsed(source, parsers)):
-            for n, (line, one) in enumerate(zip(lines, texts, strict=True)):
-                if line.is_header:
-                    if not printer.as_json and n % len(parsers) == 0:
-                        print(line.text, flush=True)
-                    continue
-                place = number + n // len(parsers)
-                printer.show(one, names[place] if len(names) > 1 else "")
-                if not printer.as_json and not (one.fits and one.intact):
-                    where = names[place] if names else f"line {place + 1}"
-                    terminal.print_message(f"{where}: {one.error or terminal.verdict(one)}")
-            number += len(lines) // len(parsers)
-            bar.update(task, completed=number, total=source.seen)
-    if printer.misfits or printer.errors or printer.incomplete:
-        counts = f"{printer.misfits} do not fit or lost a placeholder, {printer.incomplete} fit but are not complete"
+def _shorten_lines(reader: Reader, parsers: "list[LineParser]", shortened: "_Shorten", printer: Printer) -> None:
+    print_lines(shortened(_parsed(reader, parsers)), reader, printer, ("shortening", "shortened"), each=len(parsers))
+    if not printer.all_well:
+        counts = f"{printer.faulty} do not fit or lost a placeholder, {printer.incomplete} fit but are not complete"
         terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be shortened")
 
 
-def _parsed(source: StdinLines | FileLines | WholeFiles, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":
+def _parsed(reader: Reader, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":
     """Yield batches of lines, each line once for each of the lengths."""
-    for batch in source.text_batches(BATCH_SIZE):
+    for batch in reader.text_batches(BATCH_SIZE):
         rows = [parser.parse(batch) for parser in parsers]
         yield [line for same in zip(*rows, strict=True) for line in same]

@@ -1,26 +1,27 @@
 """`lengthwise translate`: translate a text, or the lines of a file or of stdin, within a length."""
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from . import bulk, localise, options, terminal
-from .input_lines import FileLines, StdinLines
+from .input_lines import Reader
+from .inputs import Input, read_argument
 from .loading import check_options, folder, load, load_endpoint
 from .options import argument, flag, integer, option
+from .results import Printer, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
 from .translate_document import check_document, translate_document
 
 if TYPE_CHECKING:
+    from ..formats.subtitles import Style
     from ..length.budget import Budget
-    from ..localisation.plan import Task
     from ..translation import Translation, Translator
     from ..translation.endpoint import EndpointTranslator
     from ..translation.line_input import InputLine, LineParser
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 MAX_NAMED = 20  # incomplete lines whose numbers are printed
 BEAMS = 5
 BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
-_FILE_NAME = re.compile(r"\S+\.(?:txt|tsv|tab)(?:\.gz)?|(?!\w+://)\S*/\S*\.\w+", re.IGNORECASE)
 
 
 def translate(
@@ -108,7 +108,6 @@ def translate(
     If no complete translation fits, the nearest complete one is written and reported as one that does not fit.
     Exit code 3: a line does not fit, is not complete, lost a placeholder, or could not be translated.
     """
-    from ..atomic import partial_file, partial_path
     from ..endpoints.client import is_endpoint
     from ..length.speech import with_language
     from ..models.registry import good_for
@@ -119,38 +118,14 @@ def translate(
     if not (document or tsv) and text.lower().endswith((".md", ".markdown")) and terminal.existing_file(text):
         document, text = Path(text), ""  # line by line, its code and its tables would be damaged
     check_document(document, text, tsv, length, per_sentence, context)
-    if not text.strip() and not document:
-        raise terminal.UsageError("the text is empty; give a text, a file, or - to read stdin")
-    terminal.decode(text.encode("utf-8", "surrogateescape"), "an argument")
-    file = None if text == "-" else terminal.existing_file(text)
-    if file is None and (_FILE_NAME.fullmatch(text) or localise.names_no_file(text, out)):
-        raise terminal.UsageError(f"there is no file {text!r}; if it is a text, give - and the text on stdin")
-    strings = None if document or tsv else localise.string_files(text, folders=bool(out or in_place))
-    if not strings and (in_place or again or encoding):
-        raise terminal.UsageError("--in-place, --again and --encoding are for string files, such as .po or .json")
     style = subtitle_style(cps, line, lines, preset, to)
-    if style and not strings:
-        raise terminal.UsageError("--preset, --cps, --line and --lines are for subtitle files: .srt, .vtt, .ass")
-    parser = LineParser(
-        with_language(length, to), unit, tsv or (file is not None and file.name.endswith((".tsv", ".tsv.gz")))
-    )
-    found = localise.pairs(strings, out, in_place, encoding, translates=True) if strings else []
-    if style and strings:
-        need_subtitles(found, "--preset, --cps, --line and --lines")
-    if strings and not again:
-        found = without_finished(found, strings.is_dir())
-        if not found:
-            return
-    if out and not strings:
-        if not (document or file or out.suffix) and re.fullmatch(r"\w[\w.-]*\w", text):
-            terminal.print_message(f"{text!r} is translated as a text: there is no file or folder of this name")
-        if not (document or as_json) and localise.is_string_file(out):
-            raise terminal.UsageError(f"--out {out} is a string file, but {text!r} is none; name another file to write")
-        read = document or file
-        if read is not None and out.exists() and out.samefile(read):
-            raise terminal.UsageError(f"--out {out} is the file to translate; name another file")
-        if not document:
-            partial_path(out)  # raises if it cannot be written, before minutes of loading and translating
+    given = _input(text, document, out, tsv, in_place, bool(in_place or again or encoding), style is not None)
+    parser = LineParser(with_language(length, to), unit, given.in_columns)
+    pairs = _pairs(given, out, in_place, encoding, style, again)
+    if given.files and not pairs:
+        return
+    if out and not given.files:
+        _check_out(out, given, as_json)
     name = model or _default_model(source, to)
     check_options(
         is_endpoint(name),
@@ -159,54 +134,74 @@ def translate(
         {"--max-calls": max_calls},
     )
     if explain:
-        if file or strings or document or text == "-" or parser.budget is None:
+        if given.kind != "text" or parser.budget is None:
             raise terminal.UsageError("--explain is for one text and a --length")
         terminal.print_explanation(name, "translate", parser.budget, text, as_json)
         return
-    if not model and (not strings or any(map(is_subtitle, found))) and (purpose := good_for(name)):
+    if not model and (not pairs or any(map(is_subtitle, pairs))) and (purpose := good_for(name)):
         terminal.print_message(f"{name} is for {purpose}")
-    in_lines = (text == "-" or file is not None) and not strings
-    cluster = bulk.cluster(engine, device, ray_address, workers, journal, in_lines)
-    stdin = StdinLines() if text == "-" else None  # stdin is read while the model loads
-    asked: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit}
-    asked |= {
-        "name": name,
-        "max_calls": max_calls,
-        "reverse": reverse,
-        "fitted": not no_control,
-        "source": source,
-        "target": to,
-    }
-    if cluster:
-        from ..translation import Translation
+    cluster = bulk.cluster(engine, device, ray_address, workers, journal, given.kind == "lines")
+    asked: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit, "name": name}
+    asked |= {"max_calls": max_calls, "reverse": reverse, "fitted": not no_control, "source": source, "target": to}
+    if pairs:
+        from ..localisation.files import translate_file
+        from ..localisation.plan import Task
 
-        make = partial(_line_translator, **asked)
-        translated: _Translate = partial(cluster.run, make, size=BATCH_SIZE, kind=Translation)
-    else:
+        task = Task(to, source, localise.length_rule(parser.budget, min_limit), localise.file_rules(), style, again)
         translator = _translator(device, engine=engine, **asked)
-        if strings:
-            from ..localisation.plan import Task
+        work = partial(translate_file, translator=translator, task=task, encoding=encoding or None)
+        localise.run(pairs, work, ("translating", "translated"), as_json)
+    elif document:
+        here = cast("Translator", _translator(device, engine=engine, **asked))
+        translate_document(here, document, parser.budget, out, per_sentence, context, as_json)
+    else:
+        from ..translation.records import Translation
 
-            limits = localise.length_rule(parser.budget, min_limit), localise.file_rules(), style
-            task = Task(to, source, *limits, again)
-            _translate_files(translator, found, task, encoding, as_json)
-            return
-        if document:
-            translate_document(
-                cast("Translator", translator), document, parser.budget, out, per_sentence, context, as_json
-            )
-            return
-        translated = partial(bulk.in_turn, partial(_translate_batch, translator))
-    with partial_file(out) if out else nullcontext(sys.stdout) as stream:
-        printer = _Printer(stream, as_json)
-        if given := FileLines(file) if file else stdin:
-            file_name = stream.name if out else ""
-            with terminal.report_interrupt(lambda: given.progress(printer.done, "translated", file_name)):
-                _translate_lines(translated, parser, given, printer)
-        else:
-            _translate_one(translated, text, parser.budget, printer)
-    if not printer.all_well:
-        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+        reader, make = given.lines(), partial(_line_translator, **asked)
+        translated = bulk.batch_work(cluster, make, BATCH_SIZE, Translation, device, engine=engine)
+        _translate_texts(translated, parser, reader, text, out, as_json)
+
+
+def _input(
+    text: str, document: Path | None, out: Path | None, tsv: bool, in_place: bool, for_files: bool, for_subtitles: bool
+) -> Input:
+    """Return what is to be translated. `for_files`, `for_subtitles`: options are given that only such files have."""
+    if document:
+        given = Input("document", text, document)
+    else:
+        given = read_argument(text, out, tsv=tsv, folders=bool(out or in_place))
+    if for_files and not given.files:
+        raise terminal.UsageError("--in-place, --again and --encoding are for string files, such as .po or .json")
+    if for_subtitles and not given.files:
+        raise terminal.UsageError("--preset, --cps, --line and --lines are for subtitle files: .srt, .vtt, .ass")
+    return given
+
+
+def _pairs(
+    given: Input, out: Path | None, in_place: bool, encoding: str, style: "Style | None", again: bool
+) -> list[localise.Pair]:
+    """Return the string files to translate, each with the file to write; none if the input is no string file."""
+    if given.files is None:
+        return []
+    pairs = localise.pairs(given.files, out, in_place, encoding, translates=True)
+    if style:
+        need_subtitles(pairs, "--preset, --cps, --line and --lines")
+    return pairs if again else without_finished(pairs, given.files.is_dir())
+
+
+def _check_out(out: Path, given: Input, as_json: bool) -> None:
+    """Raise if texts or a document cannot be written to `out`, before minutes of loading and translating."""
+    from ..atomic import partial_path
+
+    if given.kind == "text" and not out.suffix and re.fullmatch(r"\w[\w.-]*\w", given.text):
+        terminal.print_message(f"{given.text!r} is translated as a text: there is no file or folder of this name")
+    if given.kind != "document" and not as_json and localise.is_string_file(out):
+        problem = f"--out {out} is a string file, but {given.text!r} is none"
+        raise terminal.UsageError(f"{problem}; name another file to write")
+    if given.path and out.exists() and out.samefile(given.path):
+        raise terminal.UsageError(f"--out {out} is the file to translate; name another file")
+    if given.kind != "document":
+        partial_path(out)  # raises if it cannot be written
 
 
 def _default_model(source: str, target: str) -> str:
@@ -273,82 +268,39 @@ def _translator(
     return translator
 
 
-class _Printer:
-    """Prints translations one by one and counts those that do not fit, are not complete, or have another fault."""
+def _translate_texts(
+    translated: "_Translate", parser: "LineParser", reader: Reader | None, text: str, out: Path | None, as_json: bool
+) -> None:
+    """Translate lines, or one text if there is no reader. Exit with 3 if a translation has a fault."""
+    from ..atomic import partial_file
 
-    def __init__(self, stream: TextIO, as_json: bool) -> None:
-        self.stream, self.as_json = stream, as_json
-        self.done = self.misfits = self.damaged = self.errors = self.incomplete = 0
-
-    def show(self, one: "Translation") -> None:
-        self.done += 1
-        self.print(json.dumps(one.as_json(), ensure_ascii=False) if self.as_json else one.text)
-        self.errors += one.error is not None
-        self.misfits += one.error is None and not one.fits
-        self.damaged += one.error is None and not one.intact
-        self.incomplete += one.error is None and not one.complete
-
-    def print(self, line: str) -> None:
-        print(line, file=self.stream, flush=True)
-
-    @property
-    def all_well(self) -> bool:
-        return not (self.misfits or self.damaged or self.errors or self.incomplete)
+    with partial_file(out) if out else nullcontext(sys.stdout) as stream:
+        printer = Printer(as_json, stream)
+        if reader:
+            _translate_lines(translated, parser, reader, printer)
+        else:
+            _translate_one(translated, text, parser.budget, printer)
+    if not printer.all_well:
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
 
-def _translate_one(translated: "_Translate", text: str, budget: "Budget | None", printer: _Printer) -> None:
+def _translate_one(translated: "_Translate", text: str, budget: "Budget | None", printer: Printer) -> None:
     from ..translation.line_input import InputLine
 
     with terminal.status("translating"):
         [(_, [one])] = translated([[InputLine(text, budget)]])
-    if one.error is None or printer.as_json:
-        printer.show(one)
-    terminal.print_verdict(one, dim=one.fits and one.complete and one.intact)
+    printer.show_alone(one, dim=one.fits and one.complete and one.intact)
     if one.error is not None and not printer.as_json:
-        raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+        raise typer.Exit(terminal.SOME_DO_NOT_FIT)  # here: the file of --out stays as it is
 
 
-def _translate_lines(
-    translated: "_Translate", parser: "LineParser", source: StdinLines | FileLines, printer: _Printer
-) -> None:
-    number, incomplete = 0, []
-    with terminal.progress_bar(disable=printer.stream.isatty()) as bar:  # on a terminal, the lines show the progress
-        task = bar.add_task("translating", total=None)
-        for lines, texts in translated(map(parser.parse, source.text_batches(BATCH_SIZE))):
-            for line, one in zip(lines, texts, strict=True):
-                number += 1
-                if not line.is_header:
-                    printer.show(one)
-                elif not printer.as_json:
-                    printer.print(line.text)
-                if one.fits and one.intact and not one.complete:
-                    incomplete.append(str(number))
-                if not (printer.as_json or (one.fits and one.intact)):
-                    terminal.print_message(f"line {number}: {one.error or terminal.verdict(one)}")
-            bar.update(task, completed=number, total=source.seen)
-    if printer.misfits or printer.damaged or printer.errors:
+def _translate_lines(translated: "_Translate", parser: "LineParser", reader: Reader, printer: Printer) -> None:
+    batches = translated(map(parser.parse, reader.text_batches(BATCH_SIZE)))
+    incomplete = print_lines(batches, reader, printer, ("translating", "translated"))
+    if printer.faulty or printer.errors:
         faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
         terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
     if incomplete:
-        some = ", ".join(incomplete[:MAX_NAMED]) + (", ..." if len(incomplete) > MAX_NAMED else "")
+        some = ", ".join(map(str, incomplete[:MAX_NAMED])) + (", ..." if len(incomplete) > MAX_NAMED else "")
         what = "fits but is not complete: line" if len(incomplete) == 1 else "fit but are not complete: lines"
         terminal.print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")
-
-
-def _translate_files(
-    translator: "_Translator",
-    found: "list[localise.Pair]",
-    task: "Task",
-    encoding: str,
-    as_json: bool,
-) -> None:
-    from ..localisation.files import translate_file
-
-    localise.run(
-        found,
-        lambda path, out, progress: translate_file(
-            path, out, translator, task, encoding=encoding or None, progress=progress
-        ),
-        ("translating", "translated"),
-        as_json,
-    )

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..generation.options import is_sampling
-from . import bulk, localise, options, terminal
+from . import bulk, options, terminal
 from .input_lines import StdinLines
+from .inputs import need_file, need_utf8
 from .loading import check_options, load, load_endpoint
 from .options import argument, option
+from .results import Printer, show_all
 
 if TYPE_CHECKING:
     from ..endpoints.writer import EndpointWriter
@@ -67,7 +69,7 @@ def write(
     if not prompt.strip():
         raise terminal.UsageError("the prompt is empty; give a text, or - to read stdin")
     for given in (prompt, system or ""):
-        terminal.decode(given.encode("utf-8", "surrogateescape"), "an argument")
+        need_utf8(given)
     budget = as_budget(length)
     if explain:
         if prompt == "-":
@@ -75,8 +77,7 @@ def write(
         terminal.print_explanation(model, "write", budget, prompt, as_json)
         return
     terminal.warn_if_file(prompt)
-    if terminal.existing_file(prompt) is None and localise.names_no_file(prompt, None):
-        raise terminal.UsageError(f"there is no file {prompt!r}; if it is the prompt, give - and the prompt on stdin")
+    need_file(prompt, meant="the prompt")
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}
@@ -92,13 +93,14 @@ def write(
     # One line per call: the seed of a text depends on its index in the call, and calls on when lines arrive.
     # An endpoint gives line n the same seed in any call.
     alone = sampling and not remote
+    printer = Printer(as_json or prompt == "-")
     if cluster and lines:
         from ..engines.base import Engine
         from ..generation.generator import Written
 
         size = 1 if alone else max(1, Engine.batch_size // max(candidates, beams))
         make = partial(_line_writer, model=model, dtype=dtype, seed=seed, **asked)
-        all_fit = _write_lines(lines, size, partial(cluster.run, make, size=size, kind=Written))
+        _write_lines(lines, size, partial(cluster.run, make, size=size, kind=Written), printer)
     else:
         writer: Writer | EndpointWriter
         if remote:
@@ -108,11 +110,11 @@ def write(
             _warn_of_window(writer, budget)
         call: Write = partial(writer.write, **asked)
         if lines is None:
-            all_fit = _write_one(prompt, partial(call, seed=seed), getattr(writer, "model", None), as_json)
+            _write_one(prompt, partial(call, seed=seed), getattr(writer, "model", None), printer)
         else:
             size = 1 if alone else max(1, writer.batch_size // max(candidates, beams))
-            all_fit = _write_lines(lines, size, partial(bulk.in_turn, partial(_write_batch, call, seed)))
-    if not all_fit:
+            _write_lines(lines, size, partial(bulk.in_turn, partial(_write_batch, call, seed)), printer)
+    if printer.misfits or printer.errors:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
 
 
@@ -132,38 +134,26 @@ def _token_count(model: Any, show: Callable[[str], None]) -> Any:
     return model.register_forward_hook(lambda *_: show(f"writing: {next(steps):,} tokens"))
 
 
-def _write_one(prompt: str, call: Write, model: Any, as_json: bool) -> bool:
+def _write_one(prompt: str, call: Write, model: Any, printer: Printer) -> None:
     with terminal.status("writing") as show, _token_count(model, show):
         [written] = call([prompt])
-    if as_json:
-        terminal.print_json({"prompt": prompt, **written.as_json()})
-    elif written.error is None:
-        print(written.text, flush=True)
-    terminal.print_verdict(written, dim=sys.stdout.isatty() or (written.fits and written.complete))
-    return written.error is None and written.fits
+    dim = sys.stdout.isatty() or (written.fits and written.complete)
+    printer.show_alone(written, dim, **({"prompt": prompt} if printer.as_json else {}))
 
 
 def _write_lines(
     lines: StdinLines,
     size: int,
     write: "Callable[[Iterable[list[Row]]], Iterator[tuple[Sequence[Row], list[Written]]]]",
-) -> bool:
-    done = misfits = incomplete = errors = 0
-    progress = terminal.progress_bar(disable=sys.stdout.isatty())  # on a terminal, the lines show the progress
-    with terminal.report_interrupt(lambda: lines.progress(done, "written")), progress as bar:
-        task = bar.add_task("writing", total=None)
-        for rows, texts in write(_rows(lines, size)):
-            for (_, prompt, _), written in zip(rows, texts, strict=True):
-                done += 1
-                terminal.print_json({"prompt": prompt, **written.as_json()})
-                misfits += written.error is None and not written.fits
-                incomplete += written.fits and not written.complete
-                errors += written.error is not None
-            bar.update(task, completed=done, total=lines.seen)
-    if misfits or errors or incomplete:
-        counts = f"{misfits} do not fit, {incomplete} fit but are not complete, and {errors} could not be written"
-        terminal.print_message(f"of {done} texts, {counts}")
-    return not (misfits or errors)
+    printer: Printer,
+) -> None:
+    def show(_: int, row: Row, written: "Written") -> None:
+        printer.show(written, prompt=row[1])
+
+    show_all(write(_rows(lines, size)), lines, printer, ("writing", "written"), show)
+    if not printer.all_well:
+        counts = f"{printer.misfits} do not fit, {printer.incomplete} fit but are not complete"
+        terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be written")
 
 
 def _rows(lines: StdinLines, size: int) -> Iterator[list[Row]]:

@@ -93,8 +93,7 @@ class EndpointWriter:
     def _text(self, one: Searched[Fitting], budget: str | Budget) -> EndpointText:
         if one.search is not None:
             return text_record(one.search, self.name, one.calls, one.tokens, one.note)
-        unit = budget.unit if isinstance(budget, Budget) else ""
-        return EndpointText("", 0, unit, str(budget), False, False, self.name, 0, calls=one.calls, error=one.note)
+        return EndpointText.failed(one.note or "", budget, self.name, calls=one.calls)
 
 
 def text_record(fitting: Fitting, model: str, calls: int, tokens: int, note: str | None = None) -> EndpointText:
@@ -103,7 +102,7 @@ def text_record(fitting: Fitting, model: str, calls: int, tokens: int, note: str
     known: dict[str, Any] = {"unit": budget.unit, "budget": str(budget), "model": model}
     if best is None:
         error = note or f"{model} sent no text in {calls} calls"
-        return EndpointText("", 0, fits=False, complete=False, tokens=0, **known, calls=calls, error=error)
+        return EndpointText.failed(error, budget, model, calls=calls)
     if note is None and not best.fits:
         note = f"nothing that fits was found in {calls} calls; this is the nearest"
     others = [EndpointText(**_fields(other), **known) for other in fitting.others]

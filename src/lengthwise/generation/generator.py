@@ -7,7 +7,7 @@ streaming. An error in one row does not affect the others.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from ..engines.base import Engine
 from ..length.addresses import final_address
@@ -37,6 +37,12 @@ class Written:
     candidates: list["Written"] = field(default_factory=list)
     error: str | None = None
     ids: tuple[int, ...] = field(default=(), repr=False)  # the tokens, where a writer has generated the text
+
+    @classmethod
+    def failed(cls, error: str, budget: str | Budget | None, model: str, **others: Any) -> Self:
+        """Return the record of a text that could not be generated. `others`: fields of the subclass."""
+        unit = budget.unit if isinstance(budget, Budget) else ""
+        return cls("", 0, unit, str(budget or ""), False, False, model, 0, error=error, **others)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields as plain values, without `ids`; `error` only where there is one."""
@@ -147,8 +153,7 @@ class Writer:
             try:
                 requests.append(make(place, text, budget))
             except (ValueError, TypeError) as error:
-                unit = budget.unit if isinstance(budget, Budget) else ""
-                results[place] = Written("", 0, unit, str(budget), False, False, self.name, 0, error=str(error))
+                results[place] = Written.failed(str(error), budget, self.name)
         if progress and results:
             progress(len(results))
         for batch in self.requests.batches(requests, each, self.batch_size):

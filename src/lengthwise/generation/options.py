@@ -52,11 +52,11 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     options = {"renormalize_logits": False} | generation
     guards_loops = all(options.get(name) is None for name in _PENALTIES)
     beams = options.pop("num_beams", 1)
-    sampled = options.pop("do_sample", is_sampling(candidates, beams, options.get("temperature")))
+    sampled = is_sampling(candidates, beams, options.get("temperature"), options.pop("do_sample", None))
     seed = secrets.randbits(62) if seed is None else seed
     given = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
     sampling = SAMPLING | {name: value for name, value in given.items() if value is not None}
-    if not sampled or beams > 1:
+    if not sampled:
         return DecodingOptions(beams, None, seed, options, guards_loops)
     if not 0 < (temperature := sampling["temperature"]) < math.inf:
         raise ValueError(f"temperature must be above 0 where tokens are sampled; got {temperature}")
@@ -67,10 +67,12 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     return DecodingOptions(beams, sampling, seed, options, guards_loops)
 
 
-def is_sampling(candidates: int = 1, beams: int = 1, temperature: float | None = None) -> bool:
-    """Return whether tokens are sampled; raise a `ValueError` if the numbers contradict each other.
+def is_sampling(
+    candidates: int = 1, beams: int = 1, temperature: float | None = None, do_sample: bool | None = None
+) -> bool:
+    """Return whether tokens are sampled; raise a `ValueError` if the options contradict each other.
 
-    `temperature` None: the caller names none. Candidates without beams are sampled.
+    `temperature`, `do_sample`: None where the caller does not give them. Candidates without beams are sampled.
     """
     for name, number in (("candidates", candidates), ("beams", beams)):
         if number < 1:
@@ -80,9 +82,18 @@ def is_sampling(candidates: int = 1, beams: int = 1, temperature: float | None =
     if beams > 1:
         if temperature:
             raise ValueError("beam search does not sample; give beams or a temperature, not both")
+        if do_sample:
+            raise ValueError(f"beam search does not sample; got do_sample={do_sample} and {beams} beams: give one")
         if beams < candidates:
             raise ValueError(f"{candidates} candidates need at least as many beams; got {beams}")
         return False
     if candidates > 1 and temperature == 0:
         raise ValueError("greedy candidates are all equal: give a temperature above 0, or as many beams")
-    return candidates > 1 or bool(temperature)
+    if do_sample is None:
+        return candidates > 1 or bool(temperature)
+    if not do_sample and temperature:
+        raise ValueError(f"greedy decoding has no temperature; got do_sample={do_sample} and {temperature}: give one")
+    if not do_sample and candidates > 1:
+        advice = f"leave do_sample={do_sample} out to sample, or give as many beams"
+        raise ValueError(f"greedy candidates are all equal; got {candidates}: {advice}")
+    return do_sample

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..protocols import Tokenizer
 from .speech import seconds_rate
@@ -180,14 +180,24 @@ def as_budget(value: str | Budget) -> Budget:
     raise TypeError(f"a budget is a Budget or a string; got {value!r}; {_FORMS}")
 
 
+@overload
 def with_budgets(
     texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget]
-) -> tuple[list[str], list[str | Budget]]:
-    """Return the texts and a budget for each; a caller may give one text, and one budget for all."""
+) -> tuple[list[str], list[str | Budget]]: ...
+@overload
+def with_budgets(
+    texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None, *, optional: Literal[True]
+) -> tuple[list[str], list[str | Budget | None]]: ...
+def with_budgets(texts: str | Sequence[str], budgets: Any, *, optional: bool = False) -> tuple[list[str], list[Any]]:
+    """Return the texts and a budget for each; a caller may give one text, and one budget for all.
+
+    `optional`: None is the budget of a text that may have any length.
+    """
     texts = [texts] if isinstance(texts, str) else list(texts)
-    if isinstance(budgets, bytes | Mapping) or not isinstance(budgets, str | Budget | Iterable):
+    for_all = isinstance(budgets, str | Budget) or (optional and budgets is None)
+    if not for_all and (isinstance(budgets, bytes | Mapping) or not isinstance(budgets, Iterable)):
         raise TypeError(f"a budget is a text such as 'at most 75 chars', or a Budget; got {budgets!r}")
-    asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
+    asked = [budgets] * len(texts) if for_all else list(budgets)
     if len(asked) != len(texts):
         raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
     return texts, asked

@@ -9,7 +9,7 @@ from ..endpoints.calls import Ask, Searched
 from ..endpoints.rewording import Rewording
 from ..endpoints.writer import EndpointWriter, check_row
 from ..generation.generator import Written
-from ..length.budget import Budget
+from ..length.budget import Budget, with_budgets
 from ..translation.placeholders import changed_placeholders, count_placeholders
 from .content import is_format, notes_on
 from .forms import FORMS, Form
@@ -43,10 +43,7 @@ class EndpointShortener:
             raise ValueError(f"a form is {', '.join(FORMS)}; got {form!r}")
         if faithful:
             raise ValueError("a model behind an API rewrites texts; only one that runs here can just leave words out")
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
+        texts, asked = with_budgets(texts, budgets)
         begin = [partial(self._begin, form, candidates, *row) for row in zip(texts, asked, strict=True)]
         found = self.writer.search(begin)
         return [self._result(*row) for row in zip(texts, asked, found, strict=True)]
@@ -60,11 +57,10 @@ class EndpointShortener:
         name = self.writer.name
         if one.search is None or not (one.search.unchanged or one.search.best):
             error = one.note or f"{name} sent no text in {one.calls} calls"
-            unit = budget.unit if isinstance(budget, Budget) else ""
-            failed = Shortened("", 0, unit, str(budget), False, False, name, 0, error=error, source=text)
-            return replace(failed, intact=False, calls=one.calls, down=one.down or None)
+            known: dict[str, Any] = {"source": text, "intact": False, "calls": one.calls, "down": one.down or None}
+            return Shortened.failed(error, budget, name, **known)
         search = one.search
-        known: dict[str, Any] = {"unit": search.unit.name, "budget": str(search.budget), "model": name, "source": text}
+        known = {"unit": search.unit.name, "budget": str(search.budget), "model": name, "source": text}
         if search.unchanged:
             length = search.unit.measure(text)
             known["model"] = ""  # it was not called

@@ -17,7 +17,7 @@ from ..endpoints.client import Endpoint, is_endpoint
 from ..endpoints.writer import EndpointWriter
 from ..generation.generator import Writer, Written
 from ..generation.load import load
-from ..length.budget import Budget, as_budget
+from ..length.budget import Budget, as_budget, with_budgets
 from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
@@ -63,10 +63,7 @@ class Shortener:
         """
         if form not in FORMS:
             raise ValueError(f"a form is {', '.join(FORMS)}; got {form!r}")
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        asked = [budgets] * len(texts) if isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"one budget for all texts or one for each; got {len(asked)} for {len(texts)} texts")
+        texts, asked = with_budgets(texts, budgets)
         results: dict[int, Shortened] = {}
         sources: dict[int, Source] = {}
         for place, (text, budget) in enumerate(zip(texts, asked, strict=True)):
@@ -86,8 +83,7 @@ class Shortener:
                 raise ValueError("the text is empty")
             known = as_budget(budget).resolve(text, self.model.tokenizer)
         except (ValueError, TypeError) as error:
-            unit = budget.unit if isinstance(budget, Budget) else ""
-            return Shortened("", 0, unit, str(budget), False, False, self.model.name, 0, error=str(error), source=text)
+            return Shortened.failed(str(error), budget, self.model.name, source=text)
         sentences = [split_pieces(sentence) for sentence in split_sentences(text)]
         source = Source(text, known, self._length(known.unit), sentences)
         as_asked = form == "text" or len(sentences) == 1

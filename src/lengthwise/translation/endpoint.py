@@ -10,7 +10,7 @@ from ..endpoints.calls import Ask, Searched
 from ..endpoints.rewording import Reworded, Rewording
 from ..endpoints.writer import EndpointWriter, check_row
 from ..generation.generator import Written
-from ..length.budget import Budget, as_budget
+from ..length.budget import Budget, as_budget, with_budgets
 from ..length.units import measure
 from .placeholders import count_placeholders, lost, translatable
 from .records import NO_FIT, Translation
@@ -38,10 +38,7 @@ class EndpointTranslator:
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
     ) -> list[Translation]:
         """Return the translation of each line within its budget; see `Translator.translate`."""
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        asked = [budgets] * len(texts) if budgets is None or isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"give one budget for all lines or one per line; got {len(asked)} for {len(texts)} lines")
+        texts, asked = with_budgets(texts, budgets, optional=True)
         rows = list(zip(texts, asked, strict=True))
         open_ = [n for n, text in enumerate(texts) if not isinstance(text, str) or translatable(text)]
         found = dict(zip(open_, self.writer.search([partial(self._begin, *rows[n]) for n in open_]), strict=True))
@@ -74,9 +71,8 @@ class EndpointTranslator:
     def _result(self, text: str, budget: str | Budget | None, one: Searched[Rewording]) -> Translation:
         if one.search is None or one.search.best is None:
             error = one.note or f"{self.name} sent no text in {one.calls} calls"
-            unit = budget.unit if isinstance(budget, Budget) else ""
-            failed = Translation("", 0, unit, str(budget or ""), False, False, self.name, 0, source=text, error=error)
-            return replace(failed, intact=False, calls=one.calls, down=one.down or None)
+            known: dict[str, Any] = {"source": text, "intact": False, "calls": one.calls, "down": one.down or None}
+            return Translation.failed(error, budget, self.name, **known)
         best, *others = [self._translation(text, one.search, found) for found in one.search.ranked]
         note = "; ".join(filter(None, [best.note, one.note])) or None
         alternatives: list[Written] = list(others[: self.candidates - 1])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer, Written
-from ..length.budget import Budget, as_budget
+from ..length.budget import Budget, as_budget, with_budgets
 from ..length.sentences import finished
 from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
@@ -86,10 +86,7 @@ class Translator:
 
         A line that cannot be translated has its `error` set.
         """
-        texts = [texts] if isinstance(texts, str) else list(texts)
-        asked = [budgets] * len(texts) if budgets is None or isinstance(budgets, str | Budget) else list(budgets)
-        if len(asked) != len(texts):
-            raise ValueError(f"give one budget for all lines or one per line; got {len(asked)} for {len(texts)} lines")
+        texts, asked = with_budgets(texts, budgets, optional=True)
         split = [self._split(text, budget) for text, budget in zip(texts, asked, strict=True)]
         lines = [line for line in split if isinstance(line, Segments)]
         pool = self._translate_freely(lines)
@@ -268,5 +265,4 @@ class Translator:
         return sorted(others, key=lambda other: not other.fits)[: self.candidates - 1]
 
     def _failed(self, source: str, budget: str | Budget | None, error: str) -> Translation:
-        unit, asked = budget.unit if isinstance(budget, Budget) else "", str(budget or "")
-        return Translation("", 0, unit, asked, False, False, self.name, 0, error=error, source=source, intact=False)
+        return Translation.failed(error, budget, self.name, source=source, intact=False)

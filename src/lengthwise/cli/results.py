@@ -1,0 +1,121 @@
+"""Print texts as they are done, and count those that have a fault, for `translate`, `shorten` and `write`."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+from . import terminal
+from .input_lines import Reader
+
+if TYPE_CHECKING:
+    from ..generation.generator import Written
+    from ..shortening.records import Shortened
+    from ..translation.line_input import InputLine
+    from ..translation.records import Translation
+
+T = TypeVar("T")
+W = TypeVar("W", bound="Written")
+
+
+class Printer:
+    """Prints texts one by one and counts those that do not fit, are not complete, or have another fault."""
+
+    def __init__(self, as_json: bool, stream: TextIO | None = None) -> None:
+        self.as_json, self.stream = as_json, stream or sys.stdout
+        self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.errors = 0
+
+    @property
+    def file(self) -> str:
+        """The name of the file that is written; "" for stdout."""
+        return "" if self.stream is sys.stdout else self.stream.name
+
+    @property
+    def all_well(self) -> bool:
+        return not (self.faulty or self.incomplete or self.errors)
+
+    def print(self, line: str) -> None:
+        print(line, file=self.stream, flush=True)
+
+    def show(self, one: "Written", **place: str) -> None:
+        """Print a text after its `place`, such as the name of its file."""
+        self._count(one)
+        if self.as_json:
+            self.print(json.dumps(place | one.as_json(), ensure_ascii=False))
+        else:
+            self.print("\t".join([*place.values(), one.text]))
+
+    def show_alone(self, one: "Written", dim: bool, **place: str) -> None:
+        """Print the result for one text, and its verdict. An error has no text, so only JSON shows it on stdout."""
+        if one.error is None or self.as_json:
+            self.show(one, **place)
+        else:
+            self._count(one)
+        terminal.print_verdict(one, dim=dim)
+
+    def _count(self, one: "Written") -> None:
+        self.done += 1
+        if one.error is not None:
+            self.errors += 1
+            return
+        intact = getattr(one, "intact", True)
+        self.misfits += not one.fits
+        self.damaged += not intact
+        self.faulty += not (one.fits and intact)
+        self.incomplete += one.fits and not one.complete
+
+
+def show_all(
+    batches: Iterable[tuple[Sequence[T], Sequence[W]]],
+    reader: Reader,
+    printer: Printer,
+    words: tuple[str, str],
+    show: Callable[[int, T, W], None],
+    each: int = 1,
+) -> None:
+    """Call `show` with the number of each row, from 0, the row and its text. Show how many lines are done.
+
+    `words`: such as "translating" and "translated". `each`: rows of a line.
+    """
+    number = 0
+    hidden = printer.stream.isatty()  # on a terminal, the lines show the progress
+    stopped = terminal.report_interrupt(lambda: reader.progress(printer.done // each, words[1], printer.file))
+    with stopped, terminal.progress_bar(disable=hidden) as bar:
+        task = bar.add_task(words[0], total=None)
+        for rows, texts in batches:
+            for n, (row, one) in enumerate(zip(rows, texts, strict=True), number):
+                show(n, row, one)
+            number += len(rows)
+            bar.update(task, completed=number // each, total=reader.seen)
+
+
+def print_lines(
+    batches: "Iterable[tuple[Sequence[InputLine], Sequence[Translation | Shortened]]]",
+    reader: Reader,
+    printer: Printer,
+    words: tuple[str, str],
+    each: int = 1,
+) -> list[int]:
+    """Print the results of lines; messages name the lines that have a fault.
+
+    Return the numbers of the lines whose text has no other fault than that it is not complete.
+    """
+    names, incomplete = getattr(reader, "names", []), []
+
+    def show(number: int, line: "InputLine", one: "Translation | Shortened") -> None:
+        n, again = divmod(number, each)
+        where = names[n] if names else f"line {n + 1}"
+        if line.is_header:
+            if not (again or printer.as_json):
+                printer.print(line.text)
+            return
+        place: dict[str, Any] = {"file": where} if len(names) > 1 else {}
+        printer.show(one, **place)
+        if not (one.fits and one.intact):
+            if not printer.as_json:
+                terminal.print_message(f"{where}: {one.error or terminal.verdict(one)}")
+        elif not one.complete:
+            incomplete.append(n + 1)
+
+    show_all(batches, reader, printer, words, show, each)
+    return incomplete
