@@ -372,7 +372,9 @@ def test_any_document_keeps_its_markup_within_its_budget(tmp_path_factory, words
     rows = list(free.rows())
     sentences = list(Document.of(path).sentences())
     assert [row["source"] for row in rows] == [one.source for one in sentences]
-    assert free.length == measure(path.read_text()) + 4 * sum(one.text.count("two") for one in sentences)
+    whole = measure(path.read_text()) + 4 * sum(one.text.count("two") for one in sentences)
+    # A break of three characters (" \n ") is a space where a translation has no other space before a letter.
+    assert whole - 2 * path.read_text().count("\n") <= free.length <= whole
     out = path.with_name("out.md")
     with suppress(ValueError):  # refused: mostly markup
         done = run(Fake(), path, f"at most {ratio}x", out)
