@@ -36,8 +36,9 @@ class OnnxEngine(Engine):
         self.eos, self.pad, self.window = model.eos, model.pad, model.shape.window
         self.graph = Graph(model)
         self.head = self.graph.head
-        template = model.control[0].get("template") if model.control else None
-        self.template = PromptTemplate(template) if template else None
+        self.template: PromptTemplate | None = None
+        if model.control is not None and model.control[0]["control"] == "prompt":
+            self.template = PromptTemplate.of(model.control[0])
         self._shared: SharedBatch | None = None
 
     def share(self) -> bool:
