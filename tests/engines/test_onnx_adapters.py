@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from test_conformance import TEXTS, greedy, tiny
-from test_onnx import trained_head
+from test_conformance import TEXTS, greedy, tiny, trained_head
 
 from families import tiny as tiny_model
 from lengthwise import EncodingControl, Writer, attach, load, save
