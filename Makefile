@@ -5,7 +5,7 @@
 #   make bench   speed, and the share of texts that fit, compared with plain generate
 #   make docs    update what the docs quote from code and results; build the site in build/site
 #   make regression   compare texts, reports and losses with the recorded ones (minutes)
-#   make wheel   build the wheel and try it in a clean environment            make clean
+#   make wheel   build the wheel and run the demo with it, without PyTorch     make clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -70,7 +70,7 @@ wheel: setup
 	@$(BIN)/pip install --quiet build && $(BIN)/python -m build --quiet --wheel --outdir dist
 	@$(PYTHON) -m venv build/clean
 	@build/clean/bin/pip install --quiet dist/*.whl
-	@cd build && clean/bin/lengthwise --version && clean/bin/lengthwise translate "Save the file." --to it --length 1.0x
+	@cd build && clean/bin/lengthwise --version && clean/bin/lengthwise translate "Save the file." --to it --length 1.0x && clean/bin/lengthwise demo
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -58,7 +58,7 @@ def main() -> None:
         reverse = back if options.rank else None
         translator = Translator(writer, options.source, options.to, reverse=reverse)
         if options.few_first:
-            translator.search.hypotheses.plans = True
+            translator.search.hypotheses.reads_length_first = True
         row, free, within = measured(translator, sources, options.length)
         row |= {"system": name, "free": chrf(free, references), "chrf": chrf(within, references)}
         if back is not None:

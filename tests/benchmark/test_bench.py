@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lengthwise.benchmark import peers, run, shell, translating
+from lengthwise.benchmark import peers, run, shell, texts, translating
 from lengthwise.benchmark.report import report
 from lengthwise.benchmark.rounds import Clock, Spread, in_turns, times_as_fast
 from lengthwise.cli import main
@@ -19,6 +19,7 @@ SMALL = run.Plan(
     sentences=2,
     rounds=2,
     commands=(),
+    lines=0,
     command_rounds=1,
     budgets=("at most 40 chars",),
     cost_batches=(1, 2),
@@ -91,6 +92,15 @@ def test_a_command_from_the_shell():
         assert 10 < found["peak_memory_mb"] < 2000
     with pytest.raises(ValueError, match=r"lengthwise measure ended with code 2: lengthwise: .*--nothing"):
         shell.measured(("measure", "--nothing"), 1)
+
+
+def test_a_command_reads_sentences_of_the_benchmark(monkeypatch):
+    sent, run_of = [], shell._run
+    monkeypatch.setattr(shell, "_run", lambda arguments, lines: (sent.append(lines), run_of(arguments, lines))[1])
+    found = shell.measured(("measure", "-", "--lines"), 1, 3)
+    assert found["command"] == "head -n 3 sentences.txt | lengthwise measure - --lines"
+    assert sent == ["\n".join([*texts.sentences(3), ""])]
+    assert (run.FULL.lines, run.QUICK.lines) == (20, 0)
 
 
 def test_translators_are_compared_round_by_round():

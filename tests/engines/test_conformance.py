@@ -1,4 +1,9 @@
-"""What every engine must do, on eight tiny model families, and what a writer needs of an engine."""
+"""What every engine must do, on tiny models of the families that it runs, and what a writer needs of an engine.
+
+The tokens and scores of the reference (transformers in float32) in greedy decoding, beam search and `score`, with and
+without length controls; texts inside every hard budget; prompts of different lengths in one batch; rows that are
+dropped, forked and added.
+"""
 
 import tempfile
 from functools import partial
@@ -12,7 +17,9 @@ from bigram_engine import BigramEngine
 from families import ENCODER_DECODERS, FAMILIES
 from families import tiny as tiny_model
 from lengthwise import Alibi, CountdownHead, EncodingControl, Writer, attach, load
+from lengthwise.controls import PromptControl
 from lengthwise.controls.attached import controls_of
+from lengthwise.engines import shared_batch
 from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.gguf import GgufEngine
 from lengthwise.engines.onnx import OnnxEngine
@@ -21,6 +28,7 @@ from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import load as loading
 from lengthwise.generation.unconstrained import UnconstrainedWriter
 from lengthwise.length.budget import Budget
+from lengthwise.length.units import measure
 from lengthwise.models.conversion import gpt2, llama, marian
 from lengthwise.models.conversion.folder import save_converted, save_marian
 from lengthwise.models.gguf_model import GgufModel
@@ -77,6 +85,24 @@ ENGINES = {
     "onnx": (onnx_engine, ONNX),
     "gguf": (gguf_engine, LLAMAS),
 }
+CONTROLS = {
+    "countdown head": lambda: trained_head(),
+    "encoding": lambda: EncodingControl(unit="chars", at_most=True, scale=0.5),
+    "encoding of units": lambda: EncodingControl(
+        unit=("tokens", "words", "chars"), at_most=True, scale=0.5, end_index=1, gain=0.5
+    ),
+    "prompt": lambda: PromptControl("At most {target} {unit}: {text}"),
+    "prompt or none": lambda: PromptControl("[{percent}%] {text}", plain_share=0.5),
+}
+# The controls that an engine beside the reference runs, by engine and family. A new engine adds its own.
+CONTROLLED = {
+    ("onnx", "llama"): ("countdown head", "prompt", "prompt or none"),
+    ("onnx", "gpt2"): ("countdown head",),
+    ("onnx", "marian"): tuple(CONTROLS),
+    ("gguf", "llama"): ("countdown head",),
+}
+KINDS = ("at most 9", "exactly 6", "5-8")
+UNITS = ("chars", "words", "tokens", "bytes")
 TEXTS = ["The dog.", "A longer question: where is the fox, and why?", "x"]
 STEPS = 8
 
@@ -94,18 +120,46 @@ def for_families(names=FAMILIES):
     return for_pairs([(engine, family) for engine, family in PAIRS if family in names])
 
 
+def for_controls(counting=False):
+    """Run a test for each engine, family and control; `counting`: for controls that count units."""
+    cases = [(*pair, name) for pair, names in CONTROLLED.items() for name in names]
+    cases = [case for case in cases if not (counting and case[2].startswith("prompt"))]
+    return pytest.mark.parametrize(("make", "family", "control"), cases, indirect=["make"])
+
+
+class Make:
+    """A function from a family's name to an engine, and to a pair of the reference and an engine."""
+
+    def __init__(self, engine, tokenizers):
+        self.engine, self.tokenizers = ENGINES[engine][0], tokenizers
+
+    def __call__(self, family, control=None):
+        return self.engine(*self._model(family, control), "tiny")
+
+    def pair(self, family, control=None):
+        model = self._model(family, control)
+        return TransformersEngine(*model, "tiny"), self.engine(*model, "tiny")
+
+    def _model(self, family, control):
+        tokenizer = self.tokenizers[family in ENCODER_DECODERS]
+        model = tiny(family, tokenizer)
+        return model if control is None else attach(model, control, tokenizer), tokenizer
+
+
 @pytest.fixture
 def make(request, byte_bpe, sp_unigram):
-    """A function from a family's name to an engine."""
+    return Make(request.param, (byte_bpe, sp_unigram))
 
-    def engine(family, control=None):
-        tokenizer = sp_unigram if family in ENCODER_DECODERS else byte_bpe
-        model = tiny(family, tokenizer)
-        if control is not None:
-            attach(model, control, tokenizer)
-        return ENGINES[request.param][0](model, tokenizer, "tiny")
 
-    return engine
+def trained_head(units=("tokens", "words", "chars")):
+    """A countdown head that changes scores."""
+    head = CountdownHead(units, at_most=True, hidden=8)
+    head.on_attach(1.0, 32)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for name in ("gain", "outer", "choice"):
+            head.learnt[name].normal_()
+    return head
 
 
 def greedy(rows, steps=STEPS):
@@ -115,6 +169,99 @@ def greedy(rows, steps=STEPS):
         taken.append(torch.as_tensor(rows.scores.argmax(1)))
         rows.step(taken[-1])
     return torch.stack(taken, 1)
+
+
+# ---- the tokens and scores of the reference
+
+
+# The fixed cache is a cache of the reference engine; test_recorded_rows.py compares it with the usual one.
+BESIDE_REFERENCE = [pair for pair in PAIRS if pair[0] not in ("transformers", "fixed cache")]
+
+
+@for_pairs(BESIDE_REFERENCE)
+def test_scores_and_tokens_of_the_reference(make, family):
+    reference, engine = make.pair(family)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    one, other = (each.prefill(prompts, hidden=True) for each in (reference, engine))
+    np.testing.assert_allclose(other.scores, one.scores, atol=1e-4)
+    np.testing.assert_allclose(other.hidden, one.hidden, atol=1e-4)
+    assert greedy(other, 20).tolist() == greedy(one, 20).tolist()
+    for how in ({"beams": 1}, {"beams": 4, "sequences": 2}, {"beams": 4, "options": {"length_penalty": 0.3}}):
+        expected, found = (one.search(prompts, max_new_tokens=20, scores=True, **how) for one in (reference, engine))
+        assert found.ids == expected.ids
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+
+
+@for_pairs(BESIDE_REFERENCE)
+def test_forked_rows_have_the_scores_of_the_reference(make, family):
+    reference, engine = make.pair(family)
+    prompts = [engine.prompt_ids(text) for text in TEXTS]
+    one, other = reference.prefill(prompts), engine.prefill(prompts)
+    for rows in ([0, 1, 1, 2, 0], [4, 2], [1, 1, 0, 1]):  # more rows than prompts, and fewer
+        one.select(torch.tensor(rows)), other.select(torch.tensor(rows))
+        tokens = one.scores.argmax(1) + torch.arange(len(rows))  # forks go different ways
+        one.step(tokens), other.step(tokens)
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-4)
+
+
+@for_controls(counting=True)
+def test_a_control_has_the_effect_that_it_has_in_the_reference(make, family, control):
+    reference, engine = make.pair(family, CONTROLS[control]())
+    prompts, most = [engine.prompt_ids(text) for text in TEXTS], len(engine.units) - 1
+    written = [0, 0 if engine.encoder_decoder else 3, 0]  # the end of a prompt may be the beginning of the text
+    lengths = LengthInputs([9, 40, 17], [most, 0, min(1, most)], [False, True, True], written)
+    one, other = reference.prefill(prompts, lengths), engine.prefill(prompts, lengths)
+    assert not np.allclose(other.scores, engine.prefill(prompts).scores, atol=0.1)
+    for rows in (None, None, None, [2, 0, 2], None, [1]):
+        if rows is not None:
+            one.select(torch.tensor(rows)), other.select(torch.tensor(rows))
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
+        tokens = 4 + one.scores[:, 4:].argmax(1)  # no special ones
+        one.step(tokens), other.step(tokens)
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
+    texts = [[5, 9], [7, 8, 11, 6, 10], [12, 5, 2]]
+    found, expected = (one.score(prompts, texts, lengths) for one in (engine, reference))
+    for row, text in enumerate(texts):
+        np.testing.assert_allclose(found.token[row, : len(text)], expected.token[row, : len(text)], atol=1e-3)
+
+
+@for_controls()
+def test_a_control_declares_what_it_declares_in_the_reference(make, family, control):
+    def declared(engine):
+        [one] = engine.controls
+        kind = one.units, one.needs_length, one.at_most, one.reads_length_first
+        return kind, one.prefix("Hi there", 6, "chars"), engine.plain_without_length, engine.takes_limits_in("chars")
+
+    reference, engine = make.pair(family, CONTROLS[control]())
+    assert declared(engine) == declared(reference)
+
+
+@for_controls(counting=True)
+def test_a_writer_writes_what_it_writes_with_the_reference(make, family, control):
+    writers = [Writer(one) for one in make.pair(family, CONTROLS[control]())]
+    for how in ({"candidates": 2, "seed": 1}, {"num_beams": 4, "candidates": 2}):
+        expected, found = (writer.write(TEXTS, "at most 20 chars", **how) for writer in writers)
+        assert [one.text for one in found] == [one.text for one in expected]
+        assert [one.complete for one in found] == [one.complete for one in expected]
+        assert all(one.fits for one in found)
+
+
+# ---- hard budgets
+
+
+@pytest.mark.parametrize("how", [{}, {"num_beams": 3}], ids=["greedy", "beams"])
+@for_pairs([pair for pair in PAIRS if pair[0] != "fixed cache" and pair[1] in ("llama", "marian")])
+def test_every_text_of_a_batch_is_inside_its_budget(make, family, how):
+    engine = make(family)
+    budgets = [f"{kind} {unit}" for unit in UNITS for kind in KINDS]
+    prompts = [TEXTS[n % len(TEXTS)] for n in range(len(budgets))]
+    for one, budget in zip(Writer(engine).write(prompts, budgets, **how), map(Budget.parse, budgets), strict=True):
+        length = one.tokens if budget.unit == "tokens" else measure(one.text, budget.unit)
+        assert (one.error, one.fits, length) == (None, True, one.length)
+        assert budget.fits(length), (budget, one.text)
+
+
+# ---- rows
 
 
 @for_families()
@@ -153,6 +300,24 @@ def test_rows_are_forked_dropped_and_reordered(make, family):
     rest = greedy(rows, STEPS - 3)
     assert torch.cat([first[[2, 0, 0]], rest], 1).tolist() == alone[[2, 0, 0]].tolist()
     assert len(rows.scores) == 3
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["apart", "shared"])
+@for_families(["llama", "gpt2", "marian"])
+def test_rows_are_added_while_others_are_written(make, family, shared, monkeypatch):
+    monkeypatch.setattr(shared_batch, "PATIENCE", 0.001)  # one thread steps the rows in turn
+    engine = make(family)
+    first, later = ([engine.prompt_ids(text) for text in some] for some in (TEXTS, TEXTS[::-1]))
+    alone = [greedy(engine.prefill(prompts)) for prompts in (first, later)]
+    if shared and not engine.share():
+        pytest.skip("this engine does not put rows of several calls into one forward pass")
+    rows = engine.prefill(first)
+    begun = greedy(rows, 3)
+    added = engine.prefill(later)
+    other = greedy(added, 2)
+    rows.select(torch.tensor([2, 0]))  # a row leaves, and the others stay
+    assert torch.equal(torch.cat([begun[[2, 0]], greedy(rows, STEPS - 3)], 1), alone[0][[2, 0]])
+    assert torch.equal(torch.cat([other, greedy(added, STEPS - 2)], 1), alone[1])
 
 
 @for_families()

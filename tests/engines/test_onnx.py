@@ -1,28 +1,15 @@
-"""The onnx engine: the same scores as transformers, with and without a countdown head, and what it refuses."""
+"""The onnx engine: buffers that grow, the end of the positions, rows of its KV cache, and what it refuses."""
 
 import numpy as np
 import pytest
-import torch
-from test_conformance import ONNX, TEXTS, greedy, onnx_engine, tiny
+from test_conformance import TEXTS, greedy, onnx_engine, tiny
 
-from lengthwise import CountdownHead, EncodingControl, Writer, attach
+from lengthwise import EncodingControl, Writer, attach
 from lengthwise.engines import kv_cache
-from lengthwise.engines.base import LengthInputs
 from lengthwise.engines.numpy_rows import least_tokens
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.errors import ModelNotFound
 from lengthwise.generation.load import load
-
-
-def trained_head(units=("tokens", "words", "chars")):
-    """A countdown head that changes scores."""
-    head = CountdownHead(units, at_most=True, hidden=8)
-    head.on_attach(1.0, 32)
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for name in ("gain", "outer", "choice"):
-            head.learnt[name].normal_()
-    return head
 
 
 def pair(family, tokenizer, control=None):
@@ -31,52 +18,6 @@ def pair(family, tokenizer, control=None):
     if control is not None:
         attach(model, control, tokenizer)
     return TransformersEngine(model, tokenizer, "tiny"), onnx_engine(model, tokenizer, "tiny")
-
-
-@pytest.mark.parametrize("family", ONNX)
-def test_scores_and_texts_of_transformers(family, byte_bpe, sp_unigram):
-    reference, engine = pair(family, sp_unigram if family == "marian" else byte_bpe)
-    prompts = [engine.prompt_ids(text) for text in TEXTS]
-    one, other = reference.prefill(prompts, hidden=True), engine.prefill(prompts, hidden=True)
-    np.testing.assert_allclose(other.scores, one.scores, atol=1e-4)
-    np.testing.assert_allclose(other.hidden, one.hidden, atol=1e-4)
-    assert greedy(other, 40).tolist() == greedy(one, 40).tolist()
-    for how in ({"beams": 1}, {"beams": 4, "sequences": 2}, {"beams": 4, "options": {"length_penalty": 0.3}}):
-        expected, found = (one.search(prompts, max_new_tokens=20, scores=True, **how) for one in (reference, engine))
-        assert found.ids == expected.ids
-        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
-
-
-@pytest.mark.parametrize("family", ["llama", "gpt2"])
-def test_rows_of_different_units_count_down(family, byte_bpe):
-    reference, engine = pair(family, byte_bpe, trained_head())
-    assert (engine.units, engine.plain_without_length) == (reference.units, True)
-    prompts = [engine.prompt_ids(text) for text in TEXTS]
-    lengths = LengthInputs([9, 40, 17], [2, 0, 1], [False, True, True], [0, 3, 0])
-    one, other = reference.prefill(prompts, lengths), engine.prefill(prompts, lengths)
-    plain = engine.prefill(prompts)
-    assert not np.allclose(other.scores, plain.scores, atol=0.1)
-    for _ in range(6):
-        np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
-        tokens = one.scores.argmax(1)
-        one.step(tokens), other.step(tokens)
-    order = torch.tensor([2, 0, 2])
-    one.select(order), other.select(order)
-    tokens = one.scores.argmax(1)
-    one.step(tokens), other.step(tokens)
-    np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
-    texts = [[5, 9], [7, 8, 11, 6, 10], [12, 5, 2]]
-    found, expected = (one.score(prompts, texts, lengths) for one in (engine, reference))
-    for row, text in enumerate(texts):
-        np.testing.assert_allclose(found.token[row, : len(text)], expected.token[row, : len(text)], atol=1e-3)
-
-
-@pytest.mark.parametrize("how", [{}, {"candidates": 3, "seed": 1}, {"num_beams": 3}])
-def test_a_writer_writes_what_it_writes_with_transformers(how, byte_bpe):
-    reference, engine = pair("llama", byte_bpe, trained_head())
-    expected, found = (Writer(one).write(TEXTS, "at most 40 chars", **how) for one in (reference, engine))
-    assert [one.text for one in found] == [one.text for one in expected]
-    assert [one.complete for one in found] == [one.complete for one in expected]
 
 
 def test_a_text_longer_than_the_first_buffers(byte_bpe, monkeypatch):

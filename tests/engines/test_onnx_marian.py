@@ -1,51 +1,12 @@
-"""Marian on onnxruntime: the scores and texts of transformers with length controls, prefixes and many beams."""
+"""Marian on onnxruntime: rows that end, cache columns that are removed, sources that are encoded once, refusals."""
 
 import numpy as np
 import pytest
-import torch
 from test_conformance import TEXTS, greedy
-from test_onnx import pair, trained_head
+from test_onnx import pair
 
-from lengthwise import EncodingControl, Writer
+from lengthwise import EncodingControl
 from lengthwise.engines import beam_cache
-from lengthwise.engines.base import LengthInputs
-
-CONTROLS = {
-    "encoding": lambda: EncodingControl(unit="chars", at_most=True, scale=0.5),
-    "units": lambda: EncodingControl(unit=("tokens", "words", "chars"), at_most=True, scale=0.5, end_index=1, gain=0.5),
-    "countdown head": trained_head,
-}
-
-
-@pytest.mark.parametrize("name", CONTROLS)
-def test_rows_with_a_length_control(name, sp_unigram):
-    reference, engine = pair("marian", sp_unigram, CONTROLS[name]())
-    assert (engine.units, engine.plain_without_length) == (reference.units, reference.plain_without_length)
-    assert engine.takes_limits_in("chars") == reference.takes_limits_in("chars")
-    prompts, most = [engine.prompt_ids(text) for text in TEXTS], len(engine.units) - 1
-    lengths = LengthInputs([9, 40, 17], [most, 0, most], [False, True, True], [0, 0, 0])
-    one, other = reference.prefill(prompts, lengths), engine.prefill(prompts, lengths)
-    for _ in range(6):
-        np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
-        tokens = 4 + one.scores[:, 4:].argmax(1)  # no special ones
-        one.step(tokens), other.step(tokens)
-    order = torch.tensor([2, 0, 2])
-    one.select(order), other.select(order)
-    np.testing.assert_allclose(other.scores, one.scores, atol=1e-3)
-    texts = [[5, 9], [7, 8, 11, 6, 10], [12, 5, 2]]
-    found, expected = (one.score(prompts, texts, lengths) for one in (engine, reference))
-    for row, text in enumerate(texts):
-        np.testing.assert_allclose(found.token[row, : len(text)], expected.token[row, : len(text)], atol=1e-3)
-
-
-@pytest.mark.parametrize("how", [{}, {"candidates": 3, "seed": 1}, {"num_beams": 6, "candidates": 3}])
-@pytest.mark.parametrize("name", CONTROLS)
-def test_a_writer_writes_what_it_writes_with_transformers(name, how, sp_unigram):
-    reference, engine = pair("marian", sp_unigram, CONTROLS[name]())
-    expected, found = (Writer(one).write(TEXTS, "at most 40 chars", **how) for one in (reference, engine))
-    assert [one.text for one in found] == [one.text for one in expected]
-    assert [one.complete for one in found] == [one.complete for one in expected]
-    assert all(one.fits for one in found)
 
 
 def until(end, ids):

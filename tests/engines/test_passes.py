@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from test_conformance import onnx_engine, tiny
-from test_onnx import trained_head
+from test_conformance import onnx_engine, tiny, trained_head
 
 from lengthwise import Writer, attach
 from lengthwise.benchmark.passes import bytes_read, counted, of_texts, operators

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_conformance import onnx_engine, tiny
-from test_onnx import trained_head
+from test_conformance import onnx_engine, tiny, trained_head
 
 from lengthwise import Writer, attach
 from lengthwise.engines import kv_cache, shared_batch

@@ -25,7 +25,7 @@ class Dictionary:
     `fragments_are_complete`, they count as complete translations.
     """
 
-    needs_length, plans = False, False
+    needs_length, reads_length_first = False, False
     fragments_are_complete = False
 
     def __init__(self, entries):

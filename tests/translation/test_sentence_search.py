@@ -43,7 +43,7 @@ def two_a_word(text):
 class WordForWord:
     """In place of the search. Within a budget it finds `tight`, or nothing complete. `torn`: what is incomplete."""
 
-    needs_length, plans = False, False
+    needs_length, reads_length_first = False, False
 
     def __init__(self, tight=None, torn=()):
         self.tight, self.torn = tight, torn
@@ -357,9 +357,9 @@ def test_models_that_score_without_a_length_can_compress(sp_unigram, controls, c
 
 
 @pytest.mark.parametrize(("narrow", "searches"), [("Va.", [1]), (None, [1, 4])])
-def test_a_model_that_plans_is_searched_widely_only_where_few_beams_find_nothing(translator, narrow, searches):
+def test_a_length_that_is_read_first_needs_a_wide_search_only_if_few_beams_fail(translator, narrow, searches):
     lines, search = translator(forward=Indifferent())
-    search.plans, asked = True, []
+    search.reads_length_first, asked = True, []
 
     def bound(texts, budgets, wider=4):
         asked.append(wider)

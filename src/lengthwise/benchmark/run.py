@@ -28,6 +28,7 @@ class Plan:
     sentences: int = 16
     rounds: int = 3
     commands: tuple[tuple[str, ...], ...] = shell.OTHERS  # beside one `write` and one `translate`
+    lines: int = 20  # sentences of one `translate` of several lines
     command_rounds: int = 3
     budgets: tuple[str, ...] = ("at most 280 chars", "exactly 30 words", "40-60 words")  # of texts whose passes count
     cost_batches: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
@@ -44,6 +45,7 @@ QUICK = Plan(
     sentences=4,
     rounds=2,
     commands=(),
+    lines=0,
     command_rounds=1,
     budgets=("at most 100 chars",),
     cost_batches=(1, 8),
@@ -91,6 +93,9 @@ def _shell(plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
     for arguments in commands:
         say(f"lengthwise {arguments[0]} from the shell, {plan.command_rounds} times")
         rows.append(shell.measured(arguments, plan.command_rounds))
+    if plan.lines:
+        say(f"lengthwise translate of {plan.lines} lines, {plan.command_rounds} times")
+        rows.append(shell.measured(shell.LINES, plan.command_rounds, plan.lines))
     return {"cli": rows}
 
 

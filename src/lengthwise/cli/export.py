@@ -15,6 +15,9 @@ def export(
     bits: Annotated[
         int, option("Bits of the weights: 8, 32 for the same scores as with transformers, or 4 to pack them.", "N")
     ] = 8,
+    engine: Annotated[str, option("The engine that the model is converted for: onnx, the only one so far.", "NAME")] = (
+        "onnx"
+    ),
     as_json: options.Json = False,
 ) -> None:
     """Convert a model for --engine onnx: Llama, Mistral, Qwen2, GPT-2 or Marian, plain or with a countdown head.
@@ -24,11 +27,13 @@ def export(
     its matrices are packed into 4 bits, to be distributed. The engines transformers and onnx read packed weights.
 
     \b
-    lengthwise export my-model my-model-onnx
+    lengthwise export my-model my-model-onnx --engine onnx
     lengthwise write "Describe a lighthouse." --length "at most 280 chars" --engine onnx --model my-model-onnx
     """
     if bits not in (4, 8, 32):
         raise UsageError(f"--bits must be 4, 8 or 32; got {bits}")
+    if engine != "onnx":
+        raise UsageError(f"--engine must be onnx, the only one that models are converted for; got {engine}")
     if bits == 4:
         from ..models.conversion.packing import pack
 

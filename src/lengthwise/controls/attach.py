@@ -84,7 +84,7 @@ def _check(model: Model, controls: list[Control]) -> None:
     if len([control for control in controls if control.groups_sentences]) > 1:
         raise ValueError("a model takes one control with group attention; got several")
     for control in controls:
-        if getattr(control, "placement", None) == "decoder" and not model.config.is_encoder_decoder:
+        if control.placement == "decoder" and not model.config.is_encoder_decoder:
             raise ValueError(f"placement 'decoder' needs an encoder-decoder; {name} has only a decoder: use 'answer'")
         if control.positions == "replace" and positions_of(model.get_decoder()) is None:
             raise ValueError(

@@ -68,6 +68,11 @@ class Control(nn.Module):
     groups_sentences: bool = False  # whether it has `sentences` and `attend`
     global_layers: int = 0  # the top layers, in which `attend` also takes the whole attention
     needs_length: bool = True  # whether the model is wrong without a length
+    at_most: bool = False  # whether it was trained with upper limits as well
+    reads_length_first: bool = False  # whether the length itself, not a class of lengths, stands before the source
+    placement: str = "answer"  # which steps receive the length: a key of `PLACEMENTS`
+    norm_of_example: bool = False  # whether its vectors are scaled by a norm over the whole example
+    can_shift: bool = False  # whether it can be trained with a length above that of the text
     plain_share: float = 0.0  # of the training examples of usual length: they receive no `prefix`
 
     def config(self) -> dict[str, Any]:

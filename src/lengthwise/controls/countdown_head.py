@@ -30,8 +30,8 @@ class CountdownHead(Control):
     """
 
     name = "countdown_head"
-    kind = "difference"  # it depends on the units that remain, as the encoding of that name
     edits_hidden = True
+    can_shift = True
     needs_length = False
 
     def __init__(self, unit: str | Sequence[str] = "chars", at_most: bool = False, hidden: int = 512) -> None:

@@ -82,6 +82,7 @@ class EncodingControl(Control):
         self.kind, self.placement, self.end_index, self.positions = kind, placement, end_index, positions
         self.scale, self.gain, self.reader, self.at_most = scale, gain, reader, at_most
         self.steps, self.layout, self.cosine = steps, layout, cosine
+        self.norm_of_example, self.can_shift = scale == "frobenius", kind == "difference"
         self.register_buffer("factor", torch.tensor(math.nan if isinstance(scale, str) else scale, dtype=torch.float32))
         self.inner: Tensor | None = None  # (reader, dim)
         self.outer: Tensor | None = None  # (dim, reader)
@@ -99,7 +100,7 @@ class EncodingControl(Control):
         mask = signal.placement_mask(self.placement).unsqueeze(-1)  # (batch, time, 1)
         dim = inputs.shape[-1]
         vectors = self._amplified(self.vectors(signal, dim) + self._tags(signal, dim)) * mask  # (batch, time, dim)
-        if self.scale != "frobenius":
+        if not self.norm_of_example:
             return vectors * self.factor
         norms = [x.float().norm(dim=(1, 2), keepdim=True) for x in (inputs * mask, vectors)]  # (batch, 1, 1)
         scale: Tensor = norms[0] / norms[1].clamp(min=1e-12)

@@ -21,6 +21,8 @@ class PromptControl(Control):
     """
 
     name = "prompt"
+    reads_length_first = True
+    can_shift = True
 
     def __init__(self, template: str = "Answer in {target} {unit}: {text}", plain_share: float = 0.0) -> None:
         super().__init__()

@@ -46,13 +46,16 @@ class TokenLogProbs(NamedTuple):
 
 
 class AttachedControl(Protocol):
-    """What generation uses of a length control."""
+    """What generation uses of a length control; `controls/base.py` says the same of those that torch runs."""
 
-    units: tuple[str, ...]  # the units in which it counts; none: it does not count
-    needs_length: bool  # whether the model is wrong without a length
+    units: tuple[str, ...] = ()  # the units in which it counts; none: it does not count
+    needs_length: bool = True  # whether the model is wrong without a length
+    at_most: bool = False  # whether it was trained with upper limits as well
+    reads_length_first: bool = False  # whether the length itself, not a class of lengths, stands before the source
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         """Return the prompt, edited for an output of `target` units."""
+        return text
 
 
 class Engine(Protocol):
@@ -229,4 +232,4 @@ class Engine(Protocol):
         Such a model can receive a limit so large that it has no effect.
         """
         trained = [control for control in self.controls if control.needs_length]
-        return bool(trained) and all(getattr(c, "at_most", False) and unit in c.units for c in trained)
+        return bool(trained) and all(control.at_most and unit in control.units for control in trained)

@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
-HIDDEN = -1e9  # added to the logits of columns that a row must not see
+_HIDDEN = -1e9  # added to the logits of columns that a row must not see
 _LEAST = 32  # columns of the first buffers
+
+
+def padding_mask(sizes: Integers, width: int) -> Floats:
+    """Return the mask of sources of these sizes, padded to `width` tokens: (sources, 1, 1, width)."""
+    return np.where(np.arange(width) < sizes[:, None], 0, _HIDDEN).astype(np.float32)[:, None, None]
 
 
 class BeamCache:
@@ -49,8 +54,8 @@ class BeamCache:
         """Return the mask of a step with one token per row: (sources, 1, slots, capacity + slots)."""
         self._reserve(self.slots)
         capacity = self._seen.shape[1]
-        mask = np.full((self.sources, 1, self.slots, capacity + self.slots), HIDDEN, np.float32)
-        mask[self.source, 0, self.slot, :capacity] = np.where(self._seen, 0, HIDDEN)
+        mask = np.full((self.sources, 1, self.slots, capacity + self.slots), _HIDDEN, np.float32)
+        mask[self.source, 0, self.slot, :capacity] = np.where(self._seen, 0, _HIDDEN)
         slots = np.arange(self.slots)
         mask[:, 0, slots, capacity + slots] = 0
         return mask
@@ -64,7 +69,7 @@ class BeamCache:
     def text_mask(self, time: int) -> Floats:
         """Return the mask of the first tokens of one row per source, each with those before it."""
         capacity = self._seen.shape[1]
-        mask = np.full((1, 1, time, capacity + time), HIDDEN, np.float32)
+        mask = np.full((1, 1, time, capacity + time), _HIDDEN, np.float32)
         mask[0, 0, :, capacity:][np.tri(time, dtype=np.bool_)] = 0
         return np.ascontiguousarray(np.broadcast_to(mask, (self.sources, *mask.shape[1:])))
 

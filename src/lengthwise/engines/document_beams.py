@@ -19,7 +19,7 @@ from ..controls.alibi import slopes
 from ..controls.attached import controls_of, core_of
 from ..controls.masks import limited
 from .decoder_prefix import last_logits_only
-from .marian_beams import MarianBeams, _Batch
+from .marian_beams import BeamBatch, MarianBeams
 from .padding import padded
 from .recorded_rows import rounded
 from .rows import SearchResult
@@ -104,7 +104,7 @@ def _has_usual_settings(core: Any) -> bool:
     return usual and all(getattr(settings, name) in (None, getattr(config, name)) for name in tokens)
 
 
-class _Windows(_Batch):
+class _Windows(BeamBatch):
     """Windows that are translated together, each after its prefix."""
 
     def __init__(self, search: MarianBeams, rows: int, width: int, limit: int, before: int) -> None:

@@ -16,7 +16,7 @@ from ..protocols import Tokenizer
 from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .llama_sequences import Sequences
 from .numpy_countdown_head import NumpyCountdownHead
-from .numpy_rows import NumpyRows, least_tokens, text_states, token_log_probs
+from .numpy_rows import NumpyRows, fill_log_probs, least_tokens, text_states
 
 Floats = NDArray[np.float32]
 
@@ -100,9 +100,7 @@ class GgufEngine(Engine):
             rows = range(first, min(first + size, len(texts)))
             own_states = None if states is None else np.concatenate([states[row] for row in rows])
             logits = self._text_logits(prompts, texts, rows, own_states, cache)
-            for row in rows:
-                own, logits = logits[: len(texts[row])], logits[len(texts[row]) :]
-                found[:, row, : len(texts[row])] = token_log_probs(own, texts[row], self.eos)
+            fill_log_probs(found, rows, texts, logits, self.eos)
         return TokenLogProbs(*found)
 
     def _text_logits(

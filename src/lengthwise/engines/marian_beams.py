@@ -53,7 +53,7 @@ class MarianBeams:
         if chars is not None:
             self.chars[: len(chars)] = chars[:size].to(self.chars)
         self._char_counts = self.chars.cpu().numpy()
-        self.batches: dict[tuple[int, int, int], _Batch] = {}
+        self.batches: dict[tuple[int, int, int], BeamBatch] = {}
         self.pool: Any = None  # graphs are replayed one after the other, so they share memory
         self.buffers: dict[str, Tensor] = {}  # and so do batches of different shapes
 
@@ -86,7 +86,7 @@ class MarianBeams:
         limit = min(-(-limit // 16) * 16, config.max_position_embeddings)
         shape = (rows, width, limit)
         if shape not in self.batches:
-            self.batches[shape] = _Batch(self, *shape)
+            self.batches[shape] = BeamBatch(self, *shape)
         batch = self.batches[shape]
         batch.begin(ids, mask.bool(), costs, room, len(sources))
         return batch.run(limit)[: len(sources)]
@@ -105,7 +105,7 @@ class MarianBeams:
         return self.buffers[name][:size].view(shape)
 
 
-class _Batch:
+class BeamBatch:
     """Sentences that are translated together. Tensors are changed in place: a graph refers to them by address.
 
     `before`: columns of the cache before those of the beams, which all beams of a sentence may share.

@@ -14,10 +14,10 @@ from ..constraint.length_state import LengthState
 from ..length.countdown import STATES, countdown_state
 from ..length.meter import Integers, meter_of
 from ..protocols import Tokenizer
-from .base import Ids, LengthInputs
+from .base import AttachedControl, Ids, LengthInputs
 
 
-class NumpyCountdownHead:
+class NumpyCountdownHead(AttachedControl):
     """A countdown head, with one more state, `identity`, in which it changes nothing."""
 
     needs_length = False
@@ -42,9 +42,6 @@ class NumpyCountdownHead:
         empty, wide = np.zeros((1, 1), np.float32), np.zeros((1, width), np.float32)
         learnt = {"inner": wide, "outer": wide.T, "gain": empty[:0], "shift": empty[:0], "choice": wide[:0]}
         return cls((), False, learnt)
-
-    def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
-        return text
 
     def states(self, lengths: LengthInputs, written: Integers) -> Integers:
         """Return the states of rows that have `written` so many units: (rows,) -> (rows,)."""

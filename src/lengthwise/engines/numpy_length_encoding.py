@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..length.meter import Integers
+from .base import AttachedControl
 
 Floats = NDArray[np.float32]
 
@@ -26,10 +27,8 @@ _SUPPORTED = {
 }
 
 
-class NumpyLengthEncoding:
+class NumpyLengthEncoding(AttachedControl):
     """The encoding that a `config()` of an `EncodingControl` and its scale describe."""
-
-    needs_length = True
 
     def __init__(self, config: Mapping[str, Any], factor: float) -> None:
         for option, values in _SUPPORTED.items():
@@ -44,9 +43,6 @@ class NumpyLengthEncoding:
         self.units = (unit,) if isinstance(unit, str) else tuple(unit)
         self.at_most, self._end = bool(config.get("at_most")), int(config.get("end_index", 0))
         self._factor, self._gain = float(factor), float(config.get("gain", 1.0))
-
-    def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
-        return text
 
     def vectors(
         self, length: Sequence[int], unit: Sequence[int], at_most: Sequence[bool], written: Integers, width: int

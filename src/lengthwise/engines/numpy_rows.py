@@ -103,6 +103,16 @@ def token_log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
     return np.stack([found[np.arange(len(text)), list(text)], found.max(1), found[:, list(ends)].max(1)])
 
 
+def fill_log_probs(found: Floats, rows: Sequence[int], texts: Sequence[Ids], logits: Floats, ends: Ids) -> None:
+    """Write the values of `TokenLogProbs` of these rows into `found` (3, rows, time).
+
+    `logits`: those of the texts of these rows, joined: (n, vocabulary).
+    """
+    for row in rows:
+        own, logits = logits[: len(texts[row])], logits[len(texts[row]) :]
+        found[:, row, : len(texts[row])] = token_log_probs(own, texts[row], ends)
+
+
 def text_states(engine: Decoder, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs) -> list[Integers]:
     """Return the state of the countdown head at each token of each text: (time,) each."""
     found = []

@@ -17,8 +17,8 @@ from ..models.onnx_model import OnnxModel
 from .base import AttachedControl, Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .kv_cache import KVCache, SlotCache
 from .numpy_countdown_head import NumpyCountdownHead
-from .numpy_rows import NumpyRows, least_tokens, text_states, token_log_probs
-from .onnx_session import Session, wrapped
+from .numpy_rows import NumpyRows, fill_log_probs, least_tokens, text_states, token_log_probs
+from .onnx_session import Session, cache_name, wrapped
 from .shared_batch import Member, SharedBatch
 
 Floats = NDArray[np.float32]
@@ -36,8 +36,9 @@ class OnnxEngine(Engine):
         self.eos, self.pad, self.window = model.eos, model.pad, model.shape.window
         self.graph = Graph(model)
         self.head = self.graph.head
-        template = model.control[0].get("template") if model.control else None
-        self.template = PromptTemplate(template) if template else None
+        self.template: PromptTemplate | None = None
+        if model.control is not None and model.control[0]["control"] == "prompt":
+            self.template = PromptTemplate.of(model.control[0])
         self._shared: SharedBatch | None = None
 
     def share(self) -> bool:
@@ -111,9 +112,7 @@ class OnnxEngine(Engine):
             ids = [[*prompts[row], *texts[row][:-1]] for row in rows]
             steps = [len(prompts[row]) - 1 + np.arange(len(texts[row])) for row in rows]
             logits = self.graph.run(self.graph.cache(len(rows)), ids, steps, [states[row] for row in rows])[1]
-            for row in rows:
-                own, logits = logits[: len(texts[row])], logits[len(texts[row]) :]
-                found[:, row, : len(texts[row])] = token_log_probs(own, texts[row], self.eos)
+            fill_log_probs(found, rows, texts, logits, self.eos)
         return TokenLogProbs(*found)
 
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> KVCache:
@@ -195,7 +194,7 @@ class Graph:
             for name, value in self._head.items():
                 cache.binding.bind_ortvalue_input(name, value)
             for n, buffer in enumerate(cache.buffers):
-                name, value = f"{('key', 'value')[n % 2]}.{n // 2}", wrapped(buffer)
+                name, value = cache_name(n), wrapped(buffer)
                 cache.binding.bind_ortvalue_input(name, value)
                 cache.binding.bind_ortvalue_output(f"new_{name}", value)
         return cache.binding

@@ -52,6 +52,11 @@ def _open(graph: Path) -> Any:
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
+def cache_name(n: int) -> str:
+    """Return the name in a graph of one of the 2 · layers keys and values of a KV cache."""
+    return f"{('key', 'value')[n % 2]}.{n // 2}"
+
+
 def wrapped(array: NDArray[Any]) -> Any:
     """Return a value of onnxruntime with the memory of `array`, which must be contiguous."""
     import onnxruntime

@@ -124,7 +124,7 @@ class UnconstrainedWriter:
         A translator may end a title without a full stop; a model trained with limits need not use them up.
         """
         counting = [control for control in self.engine.controls if budget.unit in control.units]
-        limited = budget.is_limit and any(getattr(control, "at_most", False) for control in counting)
+        limited = budget.is_limit and any(control.at_most for control in counting)
         return bool(counting) and not limited and not self.engine.encoder_decoder
 
     def _judged(self, budget: Budget, hypothesis: SearchedText) -> UnconstrainedText:

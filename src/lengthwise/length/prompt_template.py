@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 from string import Formatter
 from typing import Any
 
@@ -24,6 +25,8 @@ class PromptTemplate:
     """
 
     units: tuple[str, ...] = ()  # it does not count
+    at_most = False
+    reads_length_first = True
 
     def __init__(self, template: str, needs_length: bool = False) -> None:
         fields = {field for _, field, _, _ in Formatter().parse(template) if field is not None}
@@ -31,6 +34,11 @@ class PromptTemplate:
             wanted = "{text}, and {target} or {percent}; it may have {unit}"
             raise ValueError(f"a template needs {wanted}; got {template!r}")
         self.template, self.needs_length, self._relative = template, needs_length, "percent" in fields
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "PromptTemplate":
+        """Return the template that a `config()` of a `PromptControl` describes."""
+        return cls(config["template"], needs_length=not config.get("plain_share"))
 
     def prefix(self, text: str, target: int, unit: str, tokenizer: Any = None) -> str:
         unit = unit_named(unit).name

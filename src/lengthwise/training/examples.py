@@ -78,7 +78,7 @@ class ExampleMaker:
     positions: int | None = None  # of the model; None: any number
 
     def __post_init__(self) -> None:
-        placements = {getattr(control, "placement", None) for control in self.controls}
+        placements = {control.placement for control in self.controls}
         self._through_prompt = "whole" in placements and not self.encoder_decoder
         self._letters: dict[str, int] = self.tokenizer.get_vocab() if self.characters else {}
         separator = self.cutting.separator

@@ -92,7 +92,7 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
         end=maker.end,
         first=config.decoder_start_token_id if maker.encoder_decoder else None,
         signal=any(control.units for control in controls),
-        mask=any(getattr(control, "scale", None) == "frobenius" for control in controls),
+        mask=any(control.norm_of_example for control in controls),
         packing=recipe.data.max_tokens if recipe.batch.packing else 0,
         **({} if recipe.loss is None else recipe.loss.model_dump()),
     )

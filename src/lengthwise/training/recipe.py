@@ -267,12 +267,12 @@ class Recipe(Section):
         known = controls or self.model.fresh  # otherwise the base may have controls of its own
         if known:
             self.check_controls(controls)
-        limits = any(getattr(control, "at_most", False) for control in controls)
+        limits = any(control.at_most for control in controls)
         if limits and not self.shift:
             raise ValueError("at_most: true is trained with a shift; add shift: {share: 0.33}, or leave at_most out")
         if self.shift and self.shift.share < 1 and known and not limits:
             raise ValueError("shift.share < 1 mixes limits and exact lengths; add at_most: true to a control")
-        if self.batch.packing and any(getattr(control, "scale", "") == "frobenius" for control in controls):
+        if self.batch.packing and any(control.norm_of_example for control in controls):
             raise ValueError("scale 'frobenius' is a norm over one example; batch.packing puts several in a row")
         if self.batch.packing and any(control.positions == "replace" for control in controls):
             raise ValueError("batch.packing separates examples by their positions; no control may replace these")
@@ -289,7 +289,7 @@ class Recipe(Section):
             if control.units and list(control.units) != self.unit:
                 own, ours = (", ".join(units) for units in (control.units, self.unit))
                 raise RecipeError(f"a control counts {own}, the recipe {ours}; write unit: [{own}] at the top")
-        if self.shift and not any(getattr(one, "kind", "") == "difference" or one.name == "prompt" for one in controls):
+        if self.shift and not any(control.can_shift for control in controls):
             needed = "a 'difference' encoding, a countdown head or the length in the prompt"
             raise RecipeError(f"shift needs {needed}; add one, or leave shift out")
 

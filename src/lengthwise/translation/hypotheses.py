@@ -38,8 +38,8 @@ class Hypotheses:
         rows = max(1, sequences // beams)
         self._free = UnconstrainedWriter(writer, beams=beams, hypotheses=beams, batch_size=rows, **options)
         self._greedy = UnconstrainedWriter(writer, batch_size=sequences, **options)
-        # A model that reads the length before the source plans for it, so a search of few beams is tried first.
-        self.plans = any(isinstance(getattr(control, "template", None), str) for control in engine.controls)
+        # A model that reads the length before the source writes towards it, so a search of few beams is tried first.
+        self.reads_length_first = any(control.reads_length_first for control in engine.controls)
         self._bound = Writer(engine, batch_size=2 * sequences, prefer=_complete_then_probable)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:

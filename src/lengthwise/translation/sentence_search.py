@@ -21,8 +21,8 @@ from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_fre
 from .records import Hypothesis
 
 MAX_COMBINATIONS = 8  # of dropped runs of words, per sentence: of 48, the best was among the first 8
-# As MAX_SCORE_GAP, for a model that plans for a length. 24 lines with 1.5: 59.5 chrF for 59.4, 19 wide searches for 11.
-PLANNED_SCORE_GAP = 3.0
+# As MAX_SCORE_GAP, for a model that reads it first. 24 lines with 1.5: 59.5 chrF for 59.4, 19 wide searches for 11.
+LENGTH_FIRST_SCORE_GAP = 3.0
 MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
 Options = list[Hypothesis]
 Fits = Callable[[Hypothesis], bool]
@@ -78,8 +78,11 @@ class SentenceSearch:
         return {phrase: [one.text for one in some] for phrase, some in zip(phrases, found, strict=True)}
 
     def within(self, requests: list[SentenceRequest]) -> list[Options]:
-        """Return translations within each share, and the free ones. A model that plans is searched twice if needed."""
-        if not self.hypotheses.plans:
+        """Return translations within each share, and the free ones.
+
+        A model that reads the length first is searched with few beams, and widely only where these find too little.
+        """
+        if not self.hypotheses.reads_length_first:
             return self._all_forms(requests, WIDER)
         found = self._all_forms(requests, 1)
         behind = [
@@ -141,7 +144,7 @@ class SentenceSearch:
             return False
         too_short = request.line.sentence_length(request.free[0]) <= high
         good = [score_of(one) for one in options if not any(violations(request, one))]
-        gap = PLANNED_SCORE_GAP if self.hypotheses.plans else MAX_SCORE_GAP
+        gap = LENGTH_FIRST_SCORE_GAP if self.hypotheses.reads_length_first else MAX_SCORE_GAP
         return not too_short and max(good, default=-math.inf) < score_of(request.free[0]) - gap
 
     def _compressed(self, requests: list[SentenceRequest]) -> list[Options]:

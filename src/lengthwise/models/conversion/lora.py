@@ -111,7 +111,7 @@ def read_adapter(folder: Path) -> Adapter:
         if (match := _TENSOR.fullmatch(name)) is None:
             linear = f"{', '.join(name.partition('.')[2] for name in _NAMES)} in Llama-type models"
             known = f"{linear}, and of the layers of Marian"
-            raise ValueError(f"the onnx engine runs LoRA of {known}; the one in {folder} has {name}")
+            raise ValueError(f"{_refusal(folder)}: it has {name}, and only LoRA of {known} can be merged")
         found[match[2]][match[1]] = values
     if found["A"].keys() != found["B"].keys():
         raise ValueError(
@@ -125,6 +125,10 @@ def _refuse(folder: Path, config: dict[str, Any]) -> None:
     for name, value in config.items():
         if value not in plain[name] if name in plain else value and name not in _KNOWN:
             raise ValueError(
-                f"the onnx engine runs no adapter with {name}: {json.dumps(value)}, which {folder / CONFIG} has; use "
-                "the engine transformers, or merge the adapter into its base model"
+                f"{_refusal(folder)}: {CONFIG} has {name}: {json.dumps(value)}; run it with the engine "
+                "transformers, or merge it into its base model with PEFT and convert that"
             )
+
+
+def _refusal(folder: Path) -> str:
+    return f"the adapter in {folder} cannot be converted for the onnx engine"

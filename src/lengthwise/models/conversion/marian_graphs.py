@@ -1,7 +1,7 @@
 """The ONNX graphs of a Marian encoder-decoder for onnxruntime: the encoder, and one pass of the decoder.
 
-Embeddings go in; `engines/onnx_marian.py` looks them up, so that both graphs share one table, and adds positions and
-length encodings. The encoder returns the keys and values of the decoder's cross-attention.
+Embeddings go in; the engine (`engines/onnx_marian_graphs.py`) looks them up, so that both graphs share one table, and
+adds positions and length encodings. The encoder returns the keys and values of the decoder's cross-attention.
 A pass of the decoder appends `time` tokens to each source. The tokens may be those of several beams: a token sees the
 columns of the cache, and the new tokens, that its row of the mask shows. So beams of a source share the keys and values
 of the source, and a cache is never reordered. The keys and values of the new tokens are returned, to be stored by the
