@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lengthwise import Budget, measure
 from lengthwise.endpoints.client import Reply
-from lengthwise.endpoints.fitting import Fitting
+from lengthwise.endpoints.fitting import Fitting, Gains
 from lengthwise.length.sentences import finished
 
 WORDS = ["the", "sea", "is", "a", "wide", "and", "quiet", "place", "where", "ships", "pass", "at", "night", "in", "fog"]
@@ -244,3 +244,17 @@ def test_never_more_calls_and_fits_is_what_is_measured(low, width, unit, calls, 
         assert one.complete or not finished(one.text)
     if any(one.fits for one in fitting.found):
         assert fitting.best.fits
+
+
+def test_the_next_length_is_corrected_by_recent_replies_of_its_kind():
+    gains = Gains()
+    assert gains.corrected(True, 100) == 100
+    for received in (900, *[150] * 8):  # the last eight replies count
+        gains.add(True, received, 100)
+    assert gains.corrected(True, 60) == pytest.approx(40)
+    assert gains.corrected(False, 60) == 60
+    gains.add(False, 900, 100)
+    assert gains.corrected(False, 60) == pytest.approx(60 / 2.01, abs=0.1)  # at most halved
+    gains.add(False, 0, 100)
+    gains.add(False, 0, 100)  # the median: too little
+    assert gains.corrected(False, 60) == pytest.approx(60 * 2.01, abs=0.3)  # at most doubled

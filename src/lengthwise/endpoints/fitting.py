@@ -26,6 +26,8 @@ TRIES = 2  # calls for the end of one beginning, before a shorter beginning is t
 MIN_END = 8  # words: the shortest end that is asked for
 SENTENCE = 15  # words
 MARGIN = 0.85  # of a maximum is asked for: models count badly
+RECENT = 8  # replies by which the next length is corrected
+MAX_GAIN = 0.7  # a length is at most about doubled or halved (e^0.7 = 2.0)
 CHARS_PER_WORD, CHARS_PER_CJK_WORD = 6.0, 2.0  # with a space
 UNIT_NAMES = {"chars": "characters", "chars-nospace": "characters without spaces", "cells": "columns"}
 UNIT_NAMES |= {"graphemes": "characters", "tweet": "characters", "bytes": "bytes", "words": "words"}
@@ -57,6 +59,25 @@ class Found(Ending):
         return self.fits and self.complete and (self.whole or not budget.is_limit or 2 * self.length >= budget.target)
 
 
+class Gains:
+    """Received over requested lengths, by which the next length is corrected: models write too much or too little.
+
+    Requests of two kinds have their own: those for a part of a text or for another text, and all others.
+    """
+
+    def __init__(self) -> None:
+        self._logs: dict[bool, list[float]] = {True: [], False: []}
+
+    def add(self, kind: bool, received: int, asked: float) -> None:
+        """Note the length of a reply to a request for `asked` units."""
+        self._logs[kind].append(math.log(max(received, 1) / asked))
+
+    def corrected(self, kind: bool, target: float) -> float:
+        """Return the length to ask for, so that the reply has about `target` units: 100 → 50 if replies had 2x."""
+        gain = median(self._logs[kind][-RECENT:] or [0.0])
+        return target / math.exp(min(max(gain, -MAX_GAIN), MAX_GAIN))
+
+
 class Fitting:
     """The search for one text. `found` has every text seen, `drafts` the best one of each reply to the first call."""
 
@@ -68,8 +89,7 @@ class Fitting:
         self.drafts: list[Found] = []
         self.beginnings: dict[str, str] = {"": ""}  # finished beginnings, each with the white space after it
         self.tried: Counter[str] = Counter()
-        # log(received / asked for) of each reply: to a request with a beginning, and to one without
-        self.gains: dict[bool, list[float]] = {True: [], False: []}
+        self.gains = Gains()  # of requests with a beginning, and without
         self.net = True  # send max_tokens
 
     @property
@@ -99,7 +119,7 @@ class Fitting:
                 continue
             received = self.unit.measure(rest)
             if reply.ended:
-                self.gains[bool(kept)].append(math.log(max(received, 1) / aim))
+                self.gains.add(bool(kept), received, aim)
             elif received < aim:
                 self.net = False  # the text has more tokens than expected
             best = self._measure(kept, rest, reply)
@@ -172,8 +192,7 @@ class Fitting:
         """Return how many units to ask for after `kept`: the target, corrected by how replies missed theirs so far."""
         target = self.budget.target * (MARGIN if self.budget.is_limit else 1.0) - self.unit.measure(kept)
         target = max(target, MIN_END * self.per_word if kept else 1.0)
-        gain = median(self.gains[bool(kept)][-8:] or [0.0])
-        return target / math.exp(min(max(gain, -0.7), 0.7))  # at most doubled or halved
+        return self.gains.corrected(bool(kept), target)
 
     def _max_tokens(self, aim: float) -> int | None:
         """Return twice the tokens that the text should need, so that a model that does not end costs no more."""

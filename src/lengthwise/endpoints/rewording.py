@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from ..generation.endings import Ending
@@ -18,7 +17,7 @@ from ..length.budget import Budget
 from ..length.sentences import finished_ends
 from ..length.units import unit_named
 from .calls import Ask, Messages
-from .fitting import ENDINGS, MARGIN, TRIES, UNIT_NAMES, bare, per_word
+from .fitting import ENDINGS, MARGIN, TRIES, UNIT_NAMES, Gains, bare, per_word
 
 MIN_SHARE = 0.4  # of its length, to which a sentence is shortened alone; else the whole text is asked for again
 RUNAWAY = 3.0  # times the source's length, and some characters: more is no translation, but a talk about it
@@ -71,8 +70,7 @@ class Rewording:
         self.per_word = per_word(self.unit.name, source)
         self.found: list[Reworded] = []
         self.tried: Counter[str] = Counter()
-        # log(received / asked for) of each reply: to a request for another text, and to one for the first
-        self.gains: dict[bool, list[float]] = {True: [], False: []}
+        self.gains = Gains()  # of requests for another text, and for the first
         self.net = True  # send max_tokens
 
     @property
@@ -106,7 +104,7 @@ class Rewording:
                 self.net = self.net and reply.ended  # a reasoning model may use up max_tokens before its text begins
                 continue
             if aim and reply.ended:
-                self.gains[old is not None].append(math.log(max(self.unit.measure(text) - around, 1) / aim))
+                self.gains.add(old is not None, self.unit.measure(text) - around, aim)
             self.net = self.net and (reply.ended or len(reply.text) > 2 * len(self.source))
             self.found.append(self._measured(text, reply.ended))
 
@@ -165,8 +163,7 @@ class Rewording:
         if self.budget is None:
             return None
         target = self.budget.target * (MARGIN if self.budget.is_limit and self.found else 1.0) - around
-        gain = median(self.gains[again][-8:] or [0.0])
-        return max(target, 1.0) / math.exp(min(max(gain, -0.7), 0.7))  # at most doubled or halved
+        return self.gains.corrected(again, max(target, 1.0))
 
     def _max_tokens(self, aim: float | None) -> int | None:
         """Return at how many tokens a reply is cut, so that a model that does not end costs no more."""

@@ -44,6 +44,7 @@ SHORT_FORM, TELEGRAPHIC = 0.3, 1.5
 NAME, NUMBER, NEGATION, PLACEHOLDER, MAX_ADDED = 1.0, 1.5, 2.0, 12.0, 6.0
 _PAUSE = (",", ";", ":", "-", "–", "—", "--")
 _BE = ("am", "is", "are", "was", "were", "be", "been", "being")
+_Part = tuple[int, int, float, bool]  # start, end, cost, whether it is a whole clause
 
 
 @dataclass(frozen=True)
@@ -85,60 +86,103 @@ def skips(pieces: Sequence[Piece], found: Sequence[Deletion]) -> list[dict[int, 
     return table
 
 
-def _parts(pieces: Sequence[Piece], headline: bool) -> Iterator[tuple[int, int, float, bool]]:
-    """Yield (start, end, cost, whether it is a whole clause)."""
-    count = len(pieces)
-    last = count - 1 if count and not pieces[-1].is_word and pieces[-1].text not in CLOSING else count
-    pauses = [place for place in range(count) if pieces[place].text in _PAUSE]
+def _parts(pieces: Sequence[Piece], headline: bool) -> Iterator[_Part]:
+    """Yield the parts that the rules find, place by place."""
+    ends = _clause_ends(pieces)
     for place, piece in enumerate(pieces):
-        word, first = piece.lower, place == 0
         if piece.text in OPENING:
-            end = next((n + 1 for n in range(place, count) if pieces[n].text in CLOSING), place)
-            yield place, end, BRACKET, True
+            yield _bracket(pieces, place)
         if piece.text in _PAUSE:
-            following = [n for n in (*pauses, last) if n > place]
-            opens = pieces[place + 1].lower if place + 1 < count else ""
-            cost = RELATIVE if opens in words.RELATIVES or opens.endswith("ing") else ASIDE
-            added = CONDITION if opens in words.CONDITIONS else ALTERNATIVE if opens == "or" else 0.0
-            cost = max(cost, added)
-            for end in following[:2]:
-                yield place, end, cost, True  # a clause or an item of a list, with the pause before it
-                if end < last and pieces[end].text == piece.text:
-                    yield place, end + 1, cost, True  # with both pauses
-            yield place, last, TRAILING + added, True
-            continue
-        if not piece.is_word:
-            continue
-        clause_end = next((n for n in pauses if n > place), last)
-        if first and pauses and clause_end < last and pieces[clause_end].text == ",":
-            opener = word in words.PREPOSITIONS | words.SUBORDINATORS or words.is_adverb(piece)
-            cost = LEADING if opener else MAIN_CLAUSE
-            cost += CONDITION if word in words.CONDITIONS else 0.0
-            refers = pieces[clause_end + 1].lower in words.REFERRING and any(map(words.is_content, pieces[:clause_end]))
-            yield 0, clause_end + 1, cost + (ANTECEDENT if refers else 0.0), True
-        if first and (size := words.lead_in(pieces)):
-            yield 0, size, LEAD_IN, False
-        if headline and word in words.PRESENTS and place < 12:
-            yield 0, place + 1, LEAD_IN, True
-            if place + 1 < count and pieces[place + 1].lower in words.ARTICLES:
-                yield 0, place + 2, LEAD_IN, True
-        if word in words.RELATIVES | words.SUBORDINATORS and not _is_needed(pieces, place):
-            cost = RELATIVE if word in words.RELATIVES else CONDITION if word in words.CONDITIONS else CLAUSE
-            yield place, clause_end, cost, True
-            if word in words.RELATIVES:  # "The bridge that was built in 1911 is closed."
-                verbs = [n for n in range(place + 3, clause_end) if pieces[n].lower in words.AUXILIARIES]
-                for end in (n for n in verbs if pieces[n - 1].lower not in words.PRONOUNS | words.FUNCTION_WORDS):
-                    yield place, end, RELATIVE, True
-        if word in words.PREPOSITIONS or word in words.CONJUNCTIONS:
-            cost = ALTERNATIVE if word == "or" else OF_PHRASE if word == "of" else PHRASE
-            for end in _phrase_ends(pieces, place):
-                yield place, end, cost, word in words.CONJUNCTIONS
-        joins = pieces[place + 1] if word in words.CONJUNCTIONS and place + 1 < count else None
-        if joins is not None and words.is_content(joins):
-            for start in range(max(0, place - 3), place):  # "A and B" → "B"
-                if all(one.is_word and one.lower not in words.FUNCTION_WORDS for one in pieces[start:place]):
-                    yield start, place + 1, ALTERNATIVE if word == "or" else LISTED, False
-        yield place, place + 1, _word_cost(pieces, place, headline), False
+            yield from _after_pause(pieces, place, ends)
+        elif piece.is_word:
+            if place == 0:
+                yield from _opening(pieces, ends)
+            if headline:
+                yield from _announcement(pieces, place)
+            yield from _clauses(pieces, place, ends)
+            yield from _phrases(pieces, place)
+            yield from _items_before(pieces, place)
+            yield place, place + 1, _word_cost(pieces, place, headline), False
+
+
+def _clause_ends(pieces: Sequence[Piece]) -> list[int]:
+    """Return where a clause can end: at each pause, and before the final mark of the sentence."""
+    count = len(pieces)
+    has_mark = count and not pieces[-1].is_word and pieces[-1].text not in CLOSING
+    return [*(place for place in range(count) if pieces[place].text in _PAUSE), count - 1 if has_mark else count]
+
+
+def _bracket(pieces: Sequence[Piece], place: int) -> _Part:
+    """Return the bracket that opens here: "(old)"."""
+    end = next((n + 1 for n in range(place, len(pieces)) if pieces[n].text in CLOSING), place)
+    return place, end, BRACKET, True
+
+
+def _after_pause(pieces: Sequence[Piece], place: int, ends: Sequence[int]) -> Iterator[_Part]:
+    """Yield a clause or an item of a list with the pause before it or both, and all up to the end: ", which is old"."""
+    last = ends[-1]
+    opens = pieces[place + 1].lower if place + 1 < len(pieces) else ""
+    is_relative = opens in words.RELATIVES or opens.endswith("ing")
+    least = CONDITION if opens in words.CONDITIONS else ALTERNATIVE if opens == "or" else 0.0
+    cost = max(RELATIVE if is_relative else ASIDE, least)
+    for end in [n for n in ends if n > place][:2]:
+        yield place, end, cost, True
+        if end < last and pieces[end].text == pieces[place].text:
+            yield place, end + 1, cost, True
+    yield place, last, TRAILING + least, True
+
+
+def _opening(pieces: Sequence[Piece], ends: Sequence[int]) -> Iterator[_Part]:
+    """Yield what stands before the first comma, "On Monday, ", and words that only lead in, "Opens a dialog to"."""
+    if ends[0] < ends[-1] and pieces[ends[0]].text == ",":
+        word, after = pieces[0].lower, ends[0] + 1
+        is_leading = word in words.PREPOSITIONS | words.SUBORDINATORS or words.is_adverb(pieces[0])
+        refers = pieces[after].lower in words.REFERRING and any(map(words.is_content, pieces[: ends[0]]))
+        added = (CONDITION if word in words.CONDITIONS else 0.0) + (ANTECEDENT if refers else 0.0)
+        yield 0, after, (LEADING if is_leading else MAIN_CLAUSE) + added, True
+    if size := words.lead_in(pieces):
+        yield 0, size, LEAD_IN, False
+
+
+def _announcement(pieces: Sequence[Piece], place: int) -> Iterator[_Part]:
+    """Yield all up to the verb that announces a topic, for headlines: "This paper presents (a)"."""
+    if pieces[place].lower in words.PRESENTS and place < 12:
+        yield 0, place + 1, LEAD_IN, True
+        if place + 1 < len(pieces) and pieces[place + 1].lower in words.ARTICLES:
+            yield 0, place + 2, LEAD_IN, True
+
+
+def _clauses(pieces: Sequence[Piece], place: int, ends: Sequence[int]) -> Iterator[_Part]:
+    """Yield the relative or subordinate clause that opens here: "because it is old"."""
+    word = pieces[place].lower
+    if word not in words.RELATIVES | words.SUBORDINATORS or _is_needed(pieces, place):
+        return
+    clause_end = next((n for n in ends if n > place), ends[-1])
+    is_relative = word in words.RELATIVES
+    yield place, clause_end, RELATIVE if is_relative else CONDITION if word in words.CONDITIONS else CLAUSE, True
+    if is_relative:  # "The bridge that was built in 1911 is closed."
+        verbs = [n for n in range(place + 3, clause_end) if pieces[n].lower in words.AUXILIARIES]
+        for end in (n for n in verbs if pieces[n - 1].lower not in words.PRONOUNS | words.FUNCTION_WORDS):
+            yield place, end, RELATIVE, True
+
+
+def _phrases(pieces: Sequence[Piece], place: int) -> Iterator[_Part]:
+    """Yield the phrases that a preposition or a conjunction opens here: "in the box", "and the box"."""
+    word = pieces[place].lower
+    if word in words.PREPOSITIONS | words.CONJUNCTIONS:
+        cost = ALTERNATIVE if word == "or" else OF_PHRASE if word == "of" else PHRASE
+        for end in _phrase_ends(pieces, place):
+            yield place, end, cost, word in words.CONJUNCTIONS
+
+
+def _items_before(pieces: Sequence[Piece], place: int) -> Iterator[_Part]:
+    """Yield the item of a list before a conjunction, with it: "A and B" → "B"."""
+    word = pieces[place].lower
+    following = pieces[place + 1] if word in words.CONJUNCTIONS and place + 1 < len(pieces) else None
+    if following is not None and words.is_content(following):
+        for start in range(max(0, place - 3), place):
+            if all(one.is_word and one.lower not in words.FUNCTION_WORDS for one in pieces[start:place]):
+                yield start, place + 1, ALTERNATIVE if word == "or" else LISTED, False
 
 
 def _is_needed(pieces: Sequence[Piece], place: int) -> bool:
