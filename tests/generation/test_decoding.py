@@ -5,19 +5,21 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from families import tiny
 from lengthwise import CountdownHead, Writer, attach
 from lengthwise.engines.transformers import TransformersEngine
-from lengthwise.generation import token_choice
+from lengthwise.generation import decoding, token_choice
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.options import decoding_options
 from lengthwise.generation.token_choice import FORKS, KEPT_FORKS, KEPT_ITEMS, TokenChoice
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import measure
+from lengthwise.scoring.completeness import TokenScores
 from lengthwise.scoring.reverse import ReverseModel
 
 
@@ -122,6 +124,34 @@ def test_the_likeliest_items_of_a_row_are_kept(engine):
         scores[0, 0] = step % 3  # in every third step, the item is likelier
         choice(scores)
     assert [fork.step for fork in choice.forks] == list(range(2, steps, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "end", "ratio"),
+    [
+        ("- Flour\n- Milk", 0.2, 0.0, 0.2),
+        ("- Flour\n- Milk", 0.02, 0.5, 0.0),  # of an item, the end of its line decides
+        ("I go.\n\nBest regards,\nJane Smith", 0.2, 0.0, 0.2),
+        ("I go.\n\nBest regards,\nJane Smith", 0.02, 0.5, 0.5),  # a letter ends there
+        ("I go.\n\nBest regards,\nJane", 0.02, 0.05, 0.0),  # a surname follows
+        ("I go to Jane", 0.2, 0.5, 0.0),
+    ],
+)
+def test_a_likely_end_of_the_line_or_of_a_letter_counts_as_an_end(
+    engine, byte_bpe, monkeypatch, text, line, end, ratio
+):
+    def scored(engine, prompts, texts, *more):
+        shape = len(texts), len(texts[0])
+        return TokenScores(np.ones(shape), np.full(shape, end), np.full(shape, np.log(line)))
+
+    monkeypatch.setattr(decoding, "score_tokens", scored)
+    writer, ids = Writer(engine), byte_bpe(text, add_special_tokens=False)["input_ids"]
+    batch, blank = (
+        writer.decoder._batch([writer.requests.make(0, "x", "at most 90 chars")]),
+        np.zeros((1, len(ids) + 1)),
+    )
+    found = writer.decoder._with_line_ends(batch, [[*ids, 2]], TokenScores(blank, blank, blank))
+    assert found.end_ratio[0].tolist() == pytest.approx([0.0] * len(ids) + [ratio])
 
 
 # ---- options that only `generate` of transformers can carry out

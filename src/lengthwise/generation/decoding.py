@@ -6,6 +6,7 @@ and `repair.py` chooses what is decoded again.
 """
 
 import codecs
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,7 +21,7 @@ from ..constraint.token_costs import token_costs_of
 from ..engines.base import Engine, LengthInputs
 from ..engines.rows import Processor, Rows, closing
 from ..engines.sampling import SeededSampler
-from ..length.blocks import may_end_item
+from ..length.blocks import is_signed, may_end_line
 from ..length.meter import Meter
 from ..length.sentences import finished
 from ..scoring.completeness import (
@@ -184,16 +185,22 @@ class Decoder:
         return self._with_line_ends(rows, texts, scores)
 
     def _with_line_ends(self, rows: _Batch, texts: Texts, scores: TokenScores) -> TokenScores:
-        """Return the scores, where the end of a line ends a text that stops in a list item, if it is likely."""
+        """Return the scores, where the end of a line ends a text that stops in a list item or a signature, if likely.
+
+        After a signature, the end of the text may be likely instead: the scores of a fork do not have its own end.
+        """
         newline, ends = token_costs_of(rows.meter, True).newline, set(self.engine.eos)
         if newline is None:
             return scores
         last: dict[int, int] = {}  # for each such row: its number of tokens
+        signed = set[int]()
         for row, (new, request) in enumerate(zip(texts, rows.requests, strict=True)):
             end = next((i for i, token in enumerate(new) if token in ends), len(new))
             text = spelled(rows.meter, [*request.kept.ids, *new[:end]])[0].rstrip()
-            if end < len(new) and may_end_item(text) and not finished(text):
+            if end < len(new) and may_end_line(text) and not finished(text):
                 last[row] = end
+                if is_signed(text):
+                    signed.add(row)
         if not last:
             return scores
         read = [[*texts[row][:end], newline] for row, end in last.items()]  # the last score is that of the new line
@@ -203,6 +210,8 @@ class Decoder:
         for n, (row, end) in enumerate(last.items()):
             if (likely := float(own.score[n, end])) >= LIKELY_END:
                 end_ratio[row, end] = max(end_ratio[row, end], np.exp(likely))
+            if row in signed and own.end_ratio[n, end] >= math.exp(LIKELY_END):
+                end_ratio[row, end] = max(end_ratio[row, end], own.end_ratio[n, end])
         return replace(scores, end_ratio=end_ratio)
 
     def _without_length(
