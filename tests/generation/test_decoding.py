@@ -5,19 +5,22 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from families import tiny
 from lengthwise import CountdownHead, Writer, attach
 from lengthwise.engines.transformers import TransformersEngine
-from lengthwise.generation import token_choice
+from lengthwise.generation import decoding, token_choice
+from lengthwise.generation.choice_record import KEPT_FORKS, KEPT_ITEMS
 from lengthwise.generation.decoding import spelled
 from lengthwise.generation.options import decoding_options
-from lengthwise.generation.token_choice import FORKS, KEPT_FORKS, KEPT_ITEMS, TokenChoice
+from lengthwise.generation.token_choice import FORKS, TokenChoice
 from lengthwise.length.budget import Budget
 from lengthwise.length.meter import Meter
 from lengthwise.length.units import measure
+from lengthwise.scoring.completeness import TokenScores
 from lengthwise.scoring.reverse import ReverseModel
 
 
@@ -46,7 +49,7 @@ def engine(byte_bpe):
 def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken(engine):
     choice = TokenChoice(engine, Ban([0], []), None)
     assert choice(torch.tensor([[5.0, 3.0, 1.0]] * 2)).tolist() == [1, 0]
-    found = choice.token_scores
+    found = choice.record.token_scores
     assert found.agreement.flatten().tolist() == pytest.approx([math.exp(-2), 1.0])
     assert found.end_ratio.flatten().tolist() == pytest.approx([math.exp(-4)] * 2)
     assert found.score.flatten().tolist() == [-2.0, 0.0]
@@ -55,7 +58,7 @@ def test_a_banned_favourite_lowers_the_agreement_of_the_token_that_is_taken(engi
 def test_a_forced_end_has_no_agreement_where_nothing_was_allowed(engine):
     choice = TokenChoice(engine, Ban([0, 1, 2]), None)
     assert choice(torch.tensor([[5.0, 3.0, -9.0]])).tolist() == [2]
-    assert choice.token_scores.agreement.item() == pytest.approx(math.exp(-14))
+    assert choice.record.token_scores.agreement.item() == pytest.approx(math.exp(-14))
     assert choice.done
 
 
@@ -78,13 +81,13 @@ class Closable(Ban):
     def update(self, tokens):
         self.steps += 1
 
-    def closable_code(self, scores, least):
+    def of_code(self, scores, least):
         return [0] if self.steps in self.code else [], 1
 
     def line_ends(self, scores):
         return {0: -0.5} if self.steps in self.lines else {}
 
-    def block_closings(self, scores, least, most):
+    def of_blocks(self, scores, least, most):
         return ([0], [0]) if self.steps in self.items else ([], [])
 
 
@@ -101,27 +104,56 @@ class Closable(Ban):
     ],
 )
 def test_an_end_of_a_block_is_kept_beside_the_text_that_goes_on(engine, constraint, written, texts):
-    choice = TokenChoice(engine, constraint, None)
-    choice.closes_blocks = True
+    choice = TokenChoice(engine, constraint, None, closings=constraint)
     for token in written:
         scores = torch.full((1, 4), 1.0)
         scores[0, token] = 3.0
         assert choice(scores).tolist() == [token]  # no row is added, so it takes no pass
-    assert choice.texts == texts
+    assert choice.record.texts == texts
     if len(texts) > 1 and constraint.code:
         end = texts[1].index(1)
-        assert choice.token_scores.agreement[1].tolist()[: end + 1] == pytest.approx([1.0] * end + [math.exp(-2)])
+        assert choice.record.token_scores.agreement[1].tolist()[: end + 1] == pytest.approx(
+            [1.0] * end + [math.exp(-2)]
+        )
 
 
 def test_the_likeliest_items_of_a_row_are_kept(engine):
     steps = 3 * KEPT_ITEMS
-    choice = TokenChoice(engine, Closable(items=range(steps)), None)
-    choice.closes_blocks = True
+    closable = Closable(items=range(steps))
+    choice = TokenChoice(engine, closable, None, closings=closable)
     for step in range(steps):
         scores = torch.tensor([[0.0, 0.0, 0.0, 9.0]])
         scores[0, 0] = step % 3  # in every third step, the item is likelier
         choice(scores)
-    assert [fork.step for fork in choice.forks] == list(range(2, steps, 3))
+    assert [fork.step for fork in choice.record.forks] == list(range(2, steps, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "end", "ratio"),
+    [
+        ("- Flour\n- Milk", 0.2, 0.0, 0.2),
+        ("- Flour\n- Milk", 0.02, 0.5, 0.0),  # of an item, the end of its line decides
+        ("I go.\n\nBest regards,\nJane Smith", 0.2, 0.0, 0.2),
+        ("I go.\n\nBest regards,\nJane Smith", 0.02, 0.5, 0.5),  # a letter ends there
+        ("I go.\n\nBest regards,\nJane", 0.02, 0.05, 0.0),  # a surname follows
+        ("I go to Jane", 0.2, 0.5, 0.0),
+    ],
+)
+def test_a_likely_end_of_the_line_or_of_a_letter_counts_as_an_end(
+    engine, byte_bpe, monkeypatch, text, line, end, ratio
+):
+    def scored(engine, prompts, texts, *more):
+        shape = len(texts), len(texts[0])
+        return TokenScores(np.ones(shape), np.full(shape, end), np.full(shape, np.log(line)))
+
+    monkeypatch.setattr(decoding, "score_tokens", scored)
+    writer, ids = Writer(engine), byte_bpe(text, add_special_tokens=False)["input_ids"]
+    batch, blank = (
+        writer.decoder._batch([writer.requests.make(0, "x", "at most 90 chars")]),
+        np.zeros((1, len(ids) + 1)),
+    )
+    found = writer.decoder._with_line_ends(batch, [[*ids, 2]], TokenScores(blank, blank, blank))
+    assert found.end_ratio[0].tolist() == pytest.approx([0.0] * len(ids) + [ratio])
 
 
 # ---- options that only `generate` of transformers can carry out

@@ -41,6 +41,7 @@ def test_a_full_stop_of_the_models_own_stays():
     [
         (LIST, "Buy this:\n- Flour\n- Milk"),
         ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | wor.", "| a | b |\n|---|---|\n| 1 | 2 |"),
+        ("I go.\n\nRegards,\nJane Smith\n\nIt is wor.", "I go.\n\nRegards,\nJane Smith"),
         ("So:\n\n```\nprint(1)\n```\n\nIt prints wor.", "So:\n\n```\nprint(1)\n```"),
     ],
 )

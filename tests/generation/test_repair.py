@@ -14,7 +14,7 @@ from lengthwise.controls import Control, Signal
 from lengthwise.engines.transformers_rows import Prepared
 from lengthwise.generation import decoding, generator, repair, requests, token_choice
 from lengthwise.generation.decoding import spelled
-from lengthwise.generation.endings import Draft, unforced_ends
+from lengthwise.generation.endings import Draft, Ending, unforced_ends
 from lengthwise.generation.options import decoding_options
 from lengthwise.generation.repair import DEEPEST, ROUNDS, without_tail
 from lengthwise.generation.streaming import SentenceStreamer
@@ -112,6 +112,81 @@ def test_the_least_number_of_tokens_is_kept(byte_bpe):
     for least in range(1, len(ids)):
         kept = len(without_tail(drafted(meter, ids), 200, meter.pieces, least=least).ids)
         assert least <= kept <= least + 5
+
+
+# ---- what a round does
+
+PIECES = [b" word", b" ```"]
+CODE = 1
+
+
+def step(number, budget="exactly 500 tokens", *, length=500, complete=False, first=290, ids=(0,) * 230, **more):
+    """Return what a round does for a text whose first draft has `first` tokens, and whose best one has `ids`."""
+
+    def draft(ids):
+        text = "".join(PIECES[n].decode() for n in ids)
+        return Draft(text, [len(PIECES[n]) for n in ids], [1.0] * len(ids), 0.0, 0.0, list(ids))
+
+    known = {"place": 3, "source": "", "prompt": [7], "limit": 600, "seed": 50} | more
+    request = requests.Request(budget=Budget.parse(budget), **known)
+    ending = Ending("", length, len(ids), request.budget.fits(length), complete)
+    return repair.next_step(request, number, draft([0] * first), ending, draft(ids), PIECES)
+
+
+@pytest.mark.parametrize(
+    ("number", "budget", "kept", "samples", "restarts"),
+    [
+        (0, "exactly 500 tokens", 230 - 12, 2, False),
+        (3, "exactly 500 tokens", 290 - DEEPEST, 2, False),  # not 230 - 21: so much of the first draft stays
+        (4, "exactly 500 tokens", 290 - 48, 2, True),  # of the first draft
+        (10, "exactly 500 tokens", 290 - DEEPEST, 2, True),
+        (0, "at most 500 tokens", 230 - 48, 1, False),
+        (2, "at most 500 tokens", 230 - 64, 1, False),
+    ],
+)
+def test_a_round_removes_its_tokens_and_samples_a_few_more(number, budget, kept, samples, restarts):
+    found = step(number, budget, first=230 if "at most" in budget else 290)
+    tail = (ROUNDS if "exactly" in budget else repair.LIMIT_ROUNDS)[number][0]
+    assert (found.samples, found.restarts) == (samples, restarts)
+    assert (found.request.place, found.request.seed) == (3, 50 + tail)
+    assert len(found.request.kept.ids) == kept
+    assert found.request.limit == kept + tail + repair.MORE_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("number", "how"),
+    [
+        (0, {"complete": True}),
+        (len(ROUNDS), {}),
+        (3, {"budget": "at most 500 tokens"}),
+        (0, {"repairs": False}),
+        (0, {"length": 450, "limit": 230}),  # too short, with all the tokens that it may have
+    ],
+)
+def test_no_round_follows_where_none_is_needed_or_none_can_help(number, how):
+    assert step(number, **how) is None
+    assert step(0) is not None
+
+
+def test_a_complete_text_that_does_not_fit_has_a_further_round():
+    assert step(0, length=450, complete=True) is not None
+
+
+def test_short_ends_of_code_are_not_written_again():
+    """A later round removes more of it."""
+    code = (0,) * 50 + (CODE,) + (0,) * 150
+    assert step(0, ids=code) == (None, 2, False)
+    assert step(4, ids=code).request is not None
+    assert step(0, "at most 500 tokens", ids=code).request is not None
+
+
+def test_a_closed_listener_has_no_further_round_and_an_open_one_receives_nothing():
+    listener = Leaving(1)
+    listener.shown = 0
+    found = step(0, listener=listener)
+    found.request.listener.put([1], [1.0])  # `Leaving` would count it
+    assert found.request.closed
+    assert step(0, listener=Leaving(0)) is None
 
 
 # ---- ends of list items

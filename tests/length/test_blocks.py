@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.length.blocks import block_ends, breaks_off, in_code, may_end_block
+from lengthwise.length.blocks import block_ends, breaks_off, in_code, is_signed, may_end_block
 from lengthwise.length.sentences import finished, finished_ends
 
 TABLE = "| Name | Age |\n|------|-----|\n| Anna | 31 |\n| Boris | 4"
@@ -75,6 +75,54 @@ def test_a_whole_row_may_be_the_last_one():
 )
 def test_where_a_text_may_end_without_a_full_stop(text, may_end):
     assert may_end_block(text) == may_end
+
+
+SIGNED = "See you on Monday.\n\nYours sincerely,\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "signed"),
+    [
+        (SIGNED + "Jane Smith", True),
+        ("Best regards,\n[Your Name]", True),
+        ("best regards,  \nDr. Jane Smith", True),
+        (SIGNED + "Jane Smith\nHead of Sales, Acme", True),
+        (SIGNED + "[Your Name]\n[Your Address]\n[City, State]", True),
+        ("Bien cordialement,\nÉlodie Martin", True),
+        ("Mit freundlichen Grüßen\n\nAnna Müller", True),
+        ("Mit freundlichen Grüßen,\nAnna Müller", True),
+        ("Mit freundlichen Grüssen\nAnna Müller", True),
+        ("Cordiali saluti,\n\nMaria Rossi", True),
+        ("Un cordial saludo,\nÁngel García", True),
+        ("Best regards,", False),
+        ("Mit freundlichen Grüßen", False),
+        ("Best regards,\n\n", False),
+        ("Dear Jane Smith", False),
+        ("Dear Sir,\n\nJane Smith", False),  # a name in the middle of a letter
+        ("Thanks for all,\nJane Smith", False),  # no formula
+        ("I send you my best regards,\nJane Smith", False),  # not in a line of its own
+        ("Best regards\nJane Smith", False),  # without its comma, the line may go on
+        (SIGNED + "Jane Smith\n\nAlso Anna", False),  # a new paragraph
+        (SIGNED + "Jane Smith,", False),
+        (SIGNED + "[Your Name", False),
+        (SIGNED + "and Jane Smith", False),
+        (SIGNED + "I will come. You", False),
+        (SIGNED + "I will come.", False),  # a sentence
+        (SIGNED + "You Can Write To Me At Home", False),  # seven words
+        (SIGNED + "- Jane\nSmith", False),
+        ("```\nBest regards,\nJane", False),
+    ],
+)
+def test_a_letter_may_end_with_its_signature(text, signed):
+    assert is_signed(text) is signed
+    assert may_end_block(text) is signed
+
+
+def test_a_line_of_a_signature_that_another_one_follows_is_whole():
+    text = SIGNED + "Jane Smith\nHead of Sales\n\nP.S. Jane\nis"
+    assert [text[:end].splitlines()[-1] for end in block_ends(text)] == ["Jane Smith", "Head of Sales"]
+    assert block_ends(SIGNED + "Jane") == []  # "Jane Smith", maybe
+    assert block_ends("Dear Jane,\nJane\nSmith") == []
 
 
 @pytest.mark.parametrize(

@@ -11,18 +11,17 @@ integers per row. Only the masks are as wide as the vocabulary. In most steps ev
 import math
 import re
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library, to_numpy
-from ..length.blocks import in_code, may_end_block
+from ..length.blocks import in_code
 from ..length.meter import Booleans, Integers, Meter
 from ..length.sentences import finished
 from .length_state import ALL, LengthState, Rows
-from .token_costs import BANNED, FENCE, State, TokenCosts, token_costs_of
+from .token_costs import BANNED, State, TokenCosts, token_costs_of
 
 Limits = Iterable[int | None]  # None: no limit
 
@@ -33,8 +32,6 @@ _LANDING = {"tokens": (16, 6), "words": (12, 4), "words-cjk": (12, 4)}  # others
 _FAVOUR = 4.0  # nats for a full stop with which a row reaches its maximum
 _DISFAVOUR = 12.0  # nats subtracted from a full stop after which the text may not end and no whole sentence would fit
 _LAST_TOKENS = 4  # with so few tokens left, a character must not stay incomplete
-_LAST_UNITS = 16  # with more units left, a row is not closed by a single token and a full stop
-_LEAST_USED = 2 / 3  # of the maximum, where code is closed before the model closes it
 LIKELY_END = math.log(0.1)  # an end is allowed if it has at least this share of the likeliest token's probability
 _LIKELY_PIECE = math.log(0.5)  # the same for a token that continues the last word that fits
 _FULL_STOP = re.compile(r"[.!?…]")
@@ -65,7 +62,7 @@ class LengthConstraint:
         self.high, self.limit = (_numbers([None] * rows if limits is None else limits) for limits in (high, limit))
         self._texts, self._written = rows, [[]] * rows if written is None else written
         self.state = LengthState.of(meter, self._written)
-        self._costs = token_costs_of(meter, finish)
+        self.costs = token_costs_of(meter, finish)
         self._landing, self._shortest = _LANDING.get(meter.unit.name, (64, 20))
         self._tables: dict[Any, _Tables] = {}
 
@@ -79,9 +76,9 @@ class LengthConstraint:
         tables = self._tables_for(scores)
         lib, at, low = tables.lib, self.state, self.low
         best, ends = lib.amax(scores, 1), scores[:, tables.eos]  # (rows,), (rows, ends)
-        left, units_left, state = self.limit - at.tokens, self.high - at.used, self._costs.state(at)
+        left, units_left, state = self.limit - at.tokens, self.high - at.used, self.costs.state(at)
         may_end = (at.used_at_end >= low) & at.begun & (at.utf8_state == 0)
-        stopped = self._costs.is_full_stop[at.last] & (at.tokens > 0) & self.finish
+        stopped = self.costs.is_full_stop[at.last] & (at.tokens > 0) & self.finish
         over = self._enough(units_left, stopped & may_end) | (left < 1)
         units_left = np.where(over, -1, units_left)  # nothing more fits
 
@@ -127,74 +124,23 @@ class LengthConstraint:
 
     def full_stops(self, tokens: Array) -> Array:
         """Return which of these tokens are full stops, as an array of the same library and shape."""
-        known = self._costs.is_full_stop
+        known = self.costs.is_full_stop
         return converter(tokens)(known)[tokens.clip(max=len(known) - 1)]  # a model may have ids beyond its tokenizer's
 
-    # ---- closing a row
+    # ---- what a search for endings reads, see `closings.py`
 
-    def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
-        """Return rows and tokens after each of which a full stop gives the row its length, the likeliest first.
+    @property
+    def parts(self) -> Sequence[tuple[Sequence[int], "LengthConstraint"]]:
+        """The rows of each constraint among those of the scores: all rows belong to this one."""
+        return [(range(len(self.low)), self)]
 
-        Only for rows of an exact length. `kept`: what `apply` returned for the `scores`. `least`: the log of a token's
-        probability over that of the likeliest one. `most`: the number of tokens for each row.
-        """
-        rows: list[int] = []
-        tokens: list[int] = []
-        if not len(near := self.near_exact_end()):
-            return rows, tokens
-        state, left = self._costs.state(self.state), self.high - self.state.used
-        for row in near.tolist():
-            own, allowed = to_numpy(scores[row]), to_numpy(kept[row])
-            cost = _widened(self._costs.by_state[state[row]][None], len(own), BANNED)[0]  # with the full stop's
-            ends_word = _widened(self._costs.ends_word[None], len(own), False)[0]
-            closes = (cost == left[row]) & ends_word
-            found = (closes & (allowed > -math.inf) & (own >= own.max() + least)).nonzero()[0]
-            found = found[np.argsort(-own[found], kind="stable")[:most]]
-            rows += [row] * len(found)
-            tokens += found.tolist()
-        return rows, tokens
+    def text(self, row: int) -> str:
+        """Return what this row has written, without an incomplete character at its end."""
+        return self.state.written(row).decode("utf-8", "ignore")
 
-    def block_closings(self, scores: Array, least: float, most: int) -> tuple[list[int], list[int]]:
-        """Return rows and tokens that end a list item or a table row at the row's exact length, the likeliest first.
-
-        The arguments are those of `closings`. Words are left out: their last one may be longer, see `line_ends`. So are
-        tokens that end in white space, which the text loses, or inside a character.
-        """
-        rows: list[int] = []
-        tokens: list[int] = []
-        if self.meter.opens is not None or not len(near := self.near_exact_end()):
-            return rows, tokens
-        costs = token_costs_of(self.meter, False)
-        state, left = costs.state(self.state), self.high - self.state.used
-        for row in near.tolist():
-            own = to_numpy(scores[row])
-            cost = _widened(costs.by_state[state[row]][None], len(own), BANNED)[0]
-            found = ((cost == left[row]) & (own >= own.max() + least)).nonzero()[0]
-            found = found[np.argsort(-own[found], kind="stable")] if self.state.tokens[row] < self.limit[row] else []
-            written = self.state.written(row) if len(found) else b""
-            closing = list(islice((token for token in map(int, found) if self._closes_block(written, token)), most))
-            rows += [row] * len(closing)
-            tokens += closing
-        return rows, tokens
-
-    def _closes_block(self, written: bytes, token: int) -> bool:
-        """Return whether the written text ends in a whole list item or table row after this token."""
-        piece = self.meter.pieces[token]
-        if self._costs.is_full_stop[token] or piece[-1:].isspace() or self.meter.utf8[0][token]:
-            return False
-        return may_end_block((written + piece).decode("utf-8", "ignore"))
-
-    def near_exact_end(self) -> Integers:
-        """Return the rows of an exact length that a full stop could soon end; none if the tokenizer has no full stop.
-
-        Rows with a window are left out: a stream may have released a sentence end in it already.
-        """
-        if not len(self._costs.plain_stops):
-            return np.zeros(0, np.int64)
-        at, left = self.state, self.high - self.state.used
-        near = (self.low == self.high) & (left > 0) & (left <= _LAST_UNITS)
-        rows = (near & self.finish & at.begun & (at.utf8_state == 0)).nonzero()[0]
-        return np.array([row for row in rows.tolist() if not self._in_code(row)], np.int64)
+    def writes_code(self, row: int) -> bool:
+        """Return whether this row is inside a block of code."""
+        return bool(self.state.fenced[row]) and in_code(self.text(row))
 
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""
@@ -204,40 +150,10 @@ class LengthConstraint:
         allowed = tables.lib.amax(scores, 1) > -math.inf
         return tables.lib.where(allowed, found, tables.lib.full_like(found, int(self.eos[0])))
 
-    def closable_code(self, scores: Array, least: float) -> tuple[list[int], int]:
-        """Return the rows whose block of code a closing fence would end now, within the budget, and that token.
-
-        `least`: the log of the fence's probability over that of the likeliest token. The row itself need not choose it.
-        """
-        at, fence = self.state, self._costs.fence
-        if fence is None or not self.finish:
-            return [], -1
-        length = at.used + self.meter.cost[fence]
-        least_length = np.maximum(self.low, (_LEAST_USED * self.high).astype(np.int64))
-        fits = (least_length <= length) & (length <= self.high) & (at.tokens < self.limit)
-        rows = (fits & at.begun & at.fenced & self._costs.ends_line[at.last]).nonzero()[0].tolist()
-        likely = [row for row in rows if float(scores[row, fence]) >= float(scores[row].max()) + least]
-        return [row for row in likely if in_code(text := self._text(row)) and finished(text + FENCE)], fence
-
-    def line_ends(self, scores: Array) -> list[int]:
-        """Return the rows that have their exact length where a list item or a table row ends: a new line is likely."""
-        at, newlines = self.state, self._costs.newlines
-        here = (self.low == self.high) & (at.used_at_end == self.high) & (at.used == self.high) & at.begun
-        here &= (at.utf8_state == 0) & ~self._costs.is_full_stop[at.last] & self.finish
-        found = []
-        for row in here.nonzero()[0].tolist() if len(newlines) else ():
-            own = to_numpy(scores[row])
-            if own[newlines].max() - own.max() >= LIKELY_END and may_end_block(self._text(row)):
-                found.append(row)
-        return found
-
-    def _text(self, row: int) -> str:
-        return self.state.written(row).decode("utf-8", "ignore")
-
     # ---- parts of a step
 
     def _tables_for(self, scores: Array, finish: bool | None = None) -> "_Tables":
-        costs = self._costs if finish is None else token_costs_of(self.meter, finish)
+        costs = self.costs if finish is None else token_costs_of(self.meter, finish)
         key = scores.shape[1], scores.dtype, getattr(scores, "device", None), costs
         if key not in self._tables:
             self._tables[key] = _Tables(costs, self.eos, scores)
@@ -247,10 +163,7 @@ class LengthConstraint:
         """Return the rows that near their maximum are inside a block of code."""
         near = (units_left >= 0) & (units_left <= self._landing + self._shortest) & self.finish
         rows = (near & self.state.fenced).nonzero()[0].tolist()
-        return np.array([row for row in rows if self._in_code(row)], np.int64)
-
-    def _in_code(self, row: int) -> bool:
-        return bool(self.state.fenced[row]) and in_code(self._text(row))
+        return np.array([row for row in rows if self.writes_code(row)], np.int64)
 
     def _enough(self, units_left: Integers, stopped: Booleans) -> Booleans:
         """Return which of the rows that have `stopped` are finished texts without space for another sentence: (rows,).
@@ -260,18 +173,18 @@ class LengthConstraint:
         """
         enough = stopped & ((units_left < self._shortest) | (self.high == UNLIMITED))
         for row in enough.nonzero()[0].tolist():  # once per sentence
-            text = self._text(row)
+            text = self.text(row)
             endless = units_left[row] == 0 and len(_FULL_STOP.findall(text.split()[-1])) > 1
             enough[row] = endless or finished(text)
         return enough
 
     def _ban_too_late(self, kept: Array, tables: "_Tables", left: Integers, over: Booleans) -> None:
         """Ban the tokens after which too few are left to complete a character or to reach the minimum."""
-        must_gain = self._costs.must_gain(self.state, left, self.low)
+        must_gain = self.costs.must_gain(self.state, left, self.low)
         late = (must_gain | (left <= _LAST_TOKENS)) & ~over
         if late.any():
             rows = late.nonzero()[0]
-            banned = self._costs.too_late(self.state, left, must_gain, rows)[:, : kept.shape[1]]
+            banned = self.costs.too_late(self.state, left, must_gain, rows)[:, : kept.shape[1]]
             tables.ban(kept, tables.convert(rows), tables.convert(banned))
 
     def _ban_unlikely(self, kept: Array, tables: "_Tables", scores: Array, best: Array, rows: Integers) -> None:
@@ -287,7 +200,7 @@ class LengthConstraint:
         """
         if not self.finish or units_left.min() > self._landing + self._shortest:
             return None
-        cost = self._costs.stop_costs  # (stops,)
+        cost = self.costs.stop_costs  # (stops,)
         after = units_left[:, None] - cost
         may_end = self.state.used[:, None] + cost >= self.low[:, None]
         stump = ~may_end & (after > 0) & (after < self._shortest)

@@ -15,77 +15,43 @@ class MixedConstraint:
     """Applies each constraint to its rows. `parts`: the rows and their constraint; every row is in one of them."""
 
     def __init__(self, parts: Sequence[tuple[list[int], LengthConstraint]]) -> None:
-        self._parts, self._texts = parts, sum(len(rows) for rows, _ in parts)
+        self.parts: Sequence[tuple[Sequence[int], LengthConstraint]] = parts
+        self._texts = sum(len(rows) for rows, _ in parts)
 
     def apply(self, scores: Array) -> Array:
         """Return the scores (rows, vocabulary) with the tokens that are not allowed at minus infinity."""
         kept = scores + 0
-        for rows, part in self._parts:
+        for rows, part in self.parts:
             kept[rows] = part.apply(scores[rows])
         return kept
 
     def __call__(self, ids: Array, scores: Array) -> Array:
         """Like `apply`, for a search that reorders the rows of each text; `ids` (rows, time) are the texts so far."""
         kept, each = scores + 0, len(scores) // self._texts
-        for texts, part in self._parts:
+        for texts, part in self.parts:
             rows = (np.array(texts)[:, None] * each + np.arange(each)).ravel().tolist()
             kept[rows] = part(ids[rows], scores[rows])
         return kept
 
     def update(self, tokens: Array) -> None:
         """Append the chosen tokens, one for each row."""
-        for rows, part in self._parts:
+        for rows, part in self.parts:
             part.update(tokens[rows])
 
     def select(self, rows: Array) -> None:
         """Keep these rows in this order."""
         order, parts = to_numpy(rows).tolist(), []
-        for own, part in self._parts:
+        for own, part in self.parts:
             places = {row: place for place, row in enumerate(own)}
             part.select([places[row] for row in order if row in places])
             if kept := [place for place, row in enumerate(order) if row in places]:
                 parts.append((kept, part))
-        self._parts = parts
-
-    def closings(self, scores: Array, kept: Array, least: float, most: int) -> tuple[list[int], list[int]]:
-        """Return rows and tokens after each of which a full stop ends the row; see `LengthConstraint.closings`."""
-        rows: list[int] = []
-        tokens: list[int] = []
-        for own, part in self._parts:
-            if not len(part.near_exact_end()):
-                continue  # before the scores of its rows are copied
-            some, found = part.closings(scores[own], kept[own], least, most)
-            rows += [own[row] for row in some]
-            tokens += found
-        return rows, tokens
-
-    def block_closings(self, scores: Array, least: float, most: int) -> tuple[list[int], list[int]]:
-        """Return rows and tokens that end a list item or a table row; see `LengthConstraint.block_closings`."""
-        rows: list[int] = []
-        tokens: list[int] = []
-        for own, part in self._parts:
-            some, found = part.block_closings(scores[own], least, most)
-            rows += [own[row] for row in some]
-            tokens += found
-        return rows, tokens
-
-    def closable_code(self, scores: Array, least: float) -> tuple[list[int], int]:
-        """Return the rows whose block of code a closing fence would end; see `LengthConstraint.closable_code`."""
-        rows: list[int] = []
-        token = -1
-        for own, part in self._parts:
-            some, token = part.closable_code(scores[own], least)
-            rows += [own[row] for row in some]
-        return rows, token
-
-    def line_ends(self, scores: Array) -> list[int]:
-        """Return the rows that have their exact length at the end of a block; see `LengthConstraint.line_ends`."""
-        return [own[row] for own, part in self._parts for row in part.line_ends(scores[own])]
+        self.parts = parts
 
     def stops(self, kept: Array) -> Array:
         """Return the likeliest full stop that each row allows, or the end of the text if it allows none: (rows,)."""
-        return self._parts[0][1].stops(kept)  # depends on the tokenizer only
+        return self.parts[0][1].stops(kept)  # depends on the tokenizer only
 
     def full_stops(self, tokens: Array) -> Array:
         """Return which of these tokens are full stops, as an array of the same library and shape."""
-        return self._parts[0][1].full_stops(tokens)  # depends on the tokenizer only
+        return self.parts[0][1].full_stops(tokens)  # depends on the tokenizer only

@@ -6,6 +6,7 @@ and `repair.py` chooses what is decoded again.
 """
 
 import codecs
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..constraint.closings import Closings
 from ..constraint.mask import LIKELY_END, LengthConstraint
 from ..constraint.mixed import MixedConstraint
 from ..constraint.token_costs import token_costs_of
 from ..engines.base import Engine, LengthInputs
 from ..engines.rows import Processor, Rows, closing
 from ..engines.sampling import SeededSampler
-from ..length.blocks import may_end_item
+from ..length.blocks import is_signed, may_end_line
 from ..length.meter import Meter
 from ..length.sentences import finished
 from ..scoring.completeness import (
@@ -31,6 +33,7 @@ from ..scoring.completeness import (
     score_tokens,
     without_bent_words,
 )
+from .choice_record import ChoiceRecord
 from .endings import Draft
 from .loops import LoopGuard, loop_tables_of
 from .options import DecodingOptions
@@ -98,12 +101,9 @@ class Decoder:
         scores: TokenScores | None = None
         owners = [n for n in range(len(requests)) for _ in range(each)]  # the request of each row
         if options.one_by_one:
-            listeners = [one.listener for one in rows.requests]
-            constraint, guard = rows.constraint(self.engine.eos, finish), self._guard(rows, options)
-            choice = TokenChoice(self.engine, constraint, sampler, listeners, each == 1, guard)
-            texts = self._steps(batch, rows, options, steps, choice)
-            scores = choice.token_scores
-            owners += [owners[fork.origin] for fork in choice.forks]
+            texts, record = self._steps(batch, rows, options, steps, finish, sampler)
+            scores = record.token_scores
+            owners += [owners[fork.origin] for fork in record.forks]
             rows = self._batch([requests[n] for n in owners])
         else:
             texts = self._search(batch, rows, options, steps, finish, sampler)
@@ -120,31 +120,43 @@ class Decoder:
             return None
         return LoopGuard(loop_tables_of(rows.meter), [one.kept.ids for one in rows.requests])
 
-    def _steps(self, batch: _Batch, rows: _Batch, options: DecodingOptions, steps: int, choice: TokenChoice) -> Texts:
+    def _steps(
+        self,
+        batch: _Batch,
+        rows: _Batch,
+        options: DecodingOptions,
+        steps: int,
+        finish: bool,
+        sampler: SeededSampler | None,
+    ) -> tuple[Texts, ChoiceRecord]:
         """Decode token by token: here, or where only the engine can carry out the options, inside its search."""
+        each = len(rows.requests) // len(batch.requests)
+        constraint, listeners = rows.constraint(self.engine.eos, finish), [one.listener for one in rows.requests]
+        parts = constraint, sampler, listeners, each == 1, self._guard(rows, options)
         if not self.engine.steps(options.engine):
+            choice = TokenChoice(self.engine, *parts)
             how: dict[str, Any] = {"max_new_tokens": steps, "options": options.engine}
             processors = [lambda ids, scores: only(choice(scores), scores)]
-            return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids
-        each = len(rows.requests) // len(batch.requests)
+            return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids, choice.record
         made = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
-        if not self.engine.encoder_decoder:
-            choice.closes_blocks = True
-            if getattr(made, "can_fork", False):
-                choice.starts = [one.start for one in rows.requests]
         with closing(made) as found:
-            return self._chosen(found, steps, choice)
+            closings, starts = None, list[int]()
+            if not self.engine.encoder_decoder:
+                closings = Closings(constraint)
+                starts = [one.start for one in rows.requests] if getattr(found, "can_fork", False) else []
+            choice = TokenChoice(self.engine, *parts, closings=closings, starts=starts)
+            self._choose(found, steps, choice)
+        return choice.record.texts, choice.record
 
-    def _chosen(self, found: Rows, steps: int, choice: TokenChoice) -> Texts:
+    def _choose(self, found: Rows, steps: int, choice: TokenChoice) -> None:
         """Choose a token of each row until all have ended."""
         can_select = getattr(found, "can_select", True)
         choice(found.scores)
-        while not choice.done and choice.steps < steps:
+        while not choice.done and choice.record.steps < steps:
             if can_select and (changed := choice.rearranged()) is not None:
                 found.select(changed)
             found.step(choice.last)
             choice(found.scores)
-        return choice.texts
 
     def _search(
         self,
@@ -184,16 +196,22 @@ class Decoder:
         return self._with_line_ends(rows, texts, scores)
 
     def _with_line_ends(self, rows: _Batch, texts: Texts, scores: TokenScores) -> TokenScores:
-        """Return the scores, where the end of a line ends a text that stops in a list item, if it is likely."""
+        """Return the scores, where the end of a line ends a text that stops in a list item or a signature, if likely.
+
+        After a signature, the end of the text may be likely instead: the scores of a fork do not have its own end.
+        """
         newline, ends = token_costs_of(rows.meter, True).newline, set(self.engine.eos)
         if newline is None:
             return scores
         last: dict[int, int] = {}  # for each such row: its number of tokens
+        signed = set[int]()
         for row, (new, request) in enumerate(zip(texts, rows.requests, strict=True)):
             end = next((i for i, token in enumerate(new) if token in ends), len(new))
             text = spelled(rows.meter, [*request.kept.ids, *new[:end]])[0].rstrip()
-            if end < len(new) and may_end_item(text) and not finished(text):
+            if end < len(new) and may_end_line(text) and not finished(text):
                 last[row] = end
+                if is_signed(text):
+                    signed.add(row)
         if not last:
             return scores
         read = [[*texts[row][:end], newline] for row, end in last.items()]  # the last score is that of the new line
@@ -203,6 +221,8 @@ class Decoder:
         for n, (row, end) in enumerate(last.items()):
             if (likely := float(own.score[n, end])) >= LIKELY_END:
                 end_ratio[row, end] = max(end_ratio[row, end], np.exp(likely))
+            if row in signed and own.end_ratio[n, end] >= math.exp(LIKELY_END):
+                end_ratio[row, end] = max(end_ratio[row, end], own.end_ratio[n, end])
         return replace(scores, end_ratio=end_ratio)
 
     def _without_length(

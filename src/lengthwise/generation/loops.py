@@ -5,7 +5,9 @@ or 16 tokens; 24 if p is over 96: then a sentence is repeated after other senten
 are copies, 6 tokens are enough: a model that has repeated sentences with one word changed continues to do so.
 Tokens that differ in case, in white space or in digits are alike: "1. Cake 2. Cake 3. Cake" is a loop.
 If a number differs, a whole copy is needed; if several do, 96 tokens: they may be the rows of a table or of data.
-The next word of the loop is lowered, and the text goes on otherwise. A word that does not end is ended.
+The guard lowers the scores of the tokens that would continue the loop, at the start of a word; anywhere if the loop has
+no letters, or no word has begun in a whole period. After 80 letters and hyphens of a word, it lowers the scores of all
+tokens that would continue the word.
 Scores are lowered, not banned: if the budget leaves no other token, the text still reaches its length.
 Depends on token ids and their bytes only, not on a unit, a budget or an engine.
 """

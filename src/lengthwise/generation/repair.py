@@ -12,6 +12,7 @@ Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ..length.blocks import in_code
 from .endings import Draft, Ending
@@ -53,6 +54,14 @@ class _Closing:
         pass
 
 
+class Step(NamedTuple):
+    """What a round does for a text that is not complete."""
+
+    request: Request | None  # what is decoded; None: this round cannot complete the text, a later one may
+    samples: int
+    restarts: bool  # later rounds continue drafts from this round on
+
+
 def repair(
     requests: list[Request],
     drafts: Drafts,
@@ -70,36 +79,22 @@ def repair(
     yielded are kept.
     """
     sampled = replace(options, sampling=SAMPLING | (options.sampling or {}))
+    # Without sampling the first draft depends on no seed, so its repair must not either.
+    requests = requests if options.sampling else [replace(request, seed=0) for request in requests]
     before = {request.place: 0 for request in requests}  # the drafts before the last restart
     for number in range(len(ROUNDS)):
         incomplete: list[Request] = []
         again: dict[int, list[Request]] = {}  # by the number of samples
         for request in requests:
-            place, rounds = request.place, LIMIT_ROUNDS if request.budget.is_limit else ROUNDS
-            original, found = drafts[place][0], drafts[place][before[place] :]
-            ending, draft = best(request, found)
-            if request.closed or not request.repairs or number >= len(rounds) or (ending.fits and ending.complete):
+            found = drafts[request.place]
+            step = next_step(request, number, found[0], *best(request, found[before[request.place] :]), pieces)
+            if step is None:
                 continue
-            if len(draft.ids) >= request.limit and ending.length < request.budget.low:
-                continue  # the limit of tokens excludes the minimum, for other endings too
             incomplete.append(request)
-            tail, samples = rounds[number]
-            if rounds is ROUNDS and tail >= RESTART:
-                draft, before[place] = original, len(drafts[place])
-            elif rounds is ROUNDS and in_code(draft.text):
-                continue  # another end of a line does not complete a block of code
-            kept = without_tail(draft, tail, pieces, request.shown, len(original.ids) - DEEPEST)
-            again.setdefault(samples, []).append(
-                replace(
-                    request,
-                    kept=kept,
-                    listener=None if request.listener is None else _Closing(request.listener),
-                    # One very long row would delay the batch.
-                    limit=min(request.limit, len(kept.ids) + tail + MORE_TOKENS),
-                    # Without sampling the first draft depends on no seed, so its repair must not either.
-                    seed=(request.seed if options.sampling else 0) + tail,
-                )
-            )
+            if step.restarts:
+                before[request.place] = len(found)
+            if step.request is not None:
+                again.setdefault(step.samples, []).append(step.request)
         requests = incomplete
         for samples, some in again.items():
             each = max(1, min(samples, batch_size, BATCH_TOKENS // max(one.start for one in some)))
@@ -108,6 +103,32 @@ def repair(
                     seeded = [replace(one, seed=one.seed + SEED_STEP * first) for one in batch]
                     for place, more in decode(seeded, min(each, samples - first), sampled).items():
                         drafts[place] += more
+
+
+def next_step(
+    request: Request, number: int, original: Draft, ending: Ending, draft: Draft, pieces: Sequence[bytes]
+) -> Step | None:
+    """Return what the round with this number does for a request; None if no more rounds are needed or left.
+
+    `original`: the first draft. `ending` and `draft`: the best one since the last restart.
+    """
+    rounds = LIMIT_ROUNDS if request.budget.is_limit else ROUNDS
+    if request.closed or not request.repairs or number >= len(rounds) or (ending.fits and ending.complete):
+        return None
+    if len(draft.ids) >= request.limit and ending.length < request.budget.low:
+        return None  # the limit of tokens excludes the minimum, for other endings too
+    tail, samples = rounds[number]
+    restarts = rounds is ROUNDS and tail >= RESTART
+    if restarts:
+        draft = original
+    elif rounds is ROUNDS and in_code(draft.text):
+        return Step(None, samples, False)  # another end of a line does not complete a block of code
+    kept = without_tail(draft, tail, pieces, request.shown, len(original.ids) - DEEPEST)
+    listener = None if request.listener is None else _Closing(request.listener)
+    limit = min(request.limit, len(kept.ids) + tail + MORE_TOKENS)  # one very long row would delay the batch
+    return Step(
+        replace(request, kept=kept, listener=listener, limit=limit, seed=request.seed + tail), samples, restarts
+    )
 
 
 def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0, least: int = 0) -> Draft:

@@ -7,38 +7,35 @@ item needs no full stop. A text that could end now with a list item or a table r
 without a pass.
 """
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library, to_numpy
+from ..constraint.closings import Closings
 from ..constraint.mask import LengthConstraint
 from ..constraint.mixed import MixedConstraint
 from ..engines.base import Engine
 from ..engines.sampling import SeededSampler
-from ..scoring.completeness import TokenScores, agreement
-from .endings import MIN_AGREEMENT
+from ..scoring.completeness import agreement
+from .choice_record import KEPT_FORKS, LEAST_LIKELY, ChoiceRecord, StepScores
 from .loops import LoopGuard
 from .requests import Listener
 
-FORKS = 4  # of a row in each step, at most
-FORK_TOKENS = 2048  # of a row and its forks together, at most: a text that long seldom needs them, and they take memory
-KEPT_FORKS = 2  # with a full stop, of a row in all, and items that could end in a step: each end is judged by a pass
-KEPT_ITEMS = (
-    8  # that could end, of a row in all: where tokens cost nothing, such as spaces, many steps are near the end
-)
-_LEAST = math.log(MIN_AGREEMENT)
+# In each step, at most this number of forks of a row are tried.
+FORKS = 4
+# A row and its forks have at most this number of tokens together: longer texts seldom need forks, and they take memory.
+FORK_TOKENS = 2048
 
 
 class TokenChoice:
     """Chooses the next token of each row within the constraint, and records the unmasked and masked scores.
 
     The guard comes first: its scores count as the model's own, so a text that leaves a loop is not forced.
+    `closings`: finds the ends that are recorded as forks; none are without it. `starts`: how many tokens are before the
+    first one of each row, if rows can be forked to try a full stop; empty if they cannot.
     """
 
     def __init__(
@@ -49,10 +46,14 @@ class TokenChoice:
         listeners: Sequence[Listener | None] = (),
         tell: bool = True,
         guard: LoopGuard | None = None,
+        *,
+        closings: Closings | None = None,
+        starts: Sequence[int] = (),
     ) -> None:
         self.constraint, self.sampler, self.guard = constraint, sampler, guard
-        self.starts: Sequence[int] = ()  # how many tokens are before the first one of each row; none: no forks
-        self.closes_blocks = False  # whether texts that end with a list item or a closing fence are recorded as forks
+        self.record = ChoiceRecord(engine.eos, engine.pad)
+        self.done = False  # every row has ended
+        self._closings, self._starts = closings, starts
         self._listeners = {place: one for place, one in enumerate(listeners) if one is not None}
         self._tell = tell  # whether listeners receive the tokens
         self._eos, self._pad = engine.eos, engine.pad
@@ -60,23 +61,19 @@ class TokenChoice:
         self._rows: Array = None  # (rows,) 0, 1, 2, ...
         self._going: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row has not ended
         self._closing: NDArray[np.bool_] = np.zeros(0, np.bool_)  # (rows,) whether the row ends with its next token
-        self._spans: list[_Span] = []
-        self._forks: list[_Fork] = []
         self._sources: NDArray[np.int64] | None = None  # (rows,) if rows were added: which row each of them continues
         self._told: dict[int, tuple[list[int], list[float]]] = {place: ([], []) for place in self._listeners}
-        self.steps = 0
-        self.done = False  # every row has ended
 
     def __call__(self, scores: Array) -> Array:
         """Return the next tokens, (rows,), and append them to the state."""
         lib = library(scores)
-        if not self._spans:
+        if not self.record.steps:
             self._to_device(scores)
         closed = self._closed()
         if self.guard is not None:
             scores = self.guard.apply(scores)
         kept = self.constraint.apply(scores)
-        token = kept.argmax(1) if self.sampler is None else self.sampler(kept, self.steps)
+        token = kept.argmax(1) if self.sampler is None else self.sampler(kept, self.record.steps)
         closing = converter(scores)(self._closing) if self._closing.any() else None  # seldom: it is copied to a GPU
         if closing is not None:
             token = lib.where(closing, self.constraint.stops(kept), token)
@@ -91,15 +88,14 @@ class TokenChoice:
         if closing is not None:  # a fork's full stop was not chosen by score
             made, before = lib.where(closing, top, made), before & ~self._closing
         end = lib.amax(scores[:, self._ends], 1)
-        self._spans[-1].add(token, (own, made, best, top, end))
+        self.record.add(token, StepScores(own, made, best, top, end))
         self._remember()
         chosen = to_numpy(token)  # a GPU is waited for here, once in a step
         self._going = before & ~np.isin(chosen, self._eos)
-        if self.closes_blocks:
-            self._close_blocks(chosen, scores, before)
-        if self.starts:
-            chosen = self._fork(chosen, scores, kept, before)
-        self.steps += 1
+        if self._closings is not None:
+            self._close_blocks(self._closings, chosen, scores, before)
+            if self._starts:
+                chosen = self._fork(self._closings, chosen, scores, kept, before)
         self.done = not self._going.any()
         self.constraint.update(chosen)
         if self.guard is not None:
@@ -109,7 +105,7 @@ class TokenChoice:
     @property
     def last(self) -> Array:
         """The tokens of the last step, (rows,)."""
-        return self._spans[-1].tokens[-1]
+        return self.record.tokens
 
     def rearranged(self) -> NDArray[np.int64] | None:
         """Return which rows of the last step are continued, forks among them; None if they are the same rows.
@@ -121,10 +117,9 @@ class TokenChoice:
         going = self._going
         if going.all() or (sources is None and 4 * going.sum() > 3 * len(going)):
             return sources
-        rows, convert = going.nonzero()[0], converter(self._rows)
+        rows = going.nonzero()[0]
         self._select(rows)
-        span = self._spans[-1]
-        self._spans.append(_Span(span.places[rows], [span.tokens[-1][convert(rows)]], []))
+        self.record.select(rows)
         self._going, self._rows = going[rows], self._rows[: len(rows)]
         return rows if sources is None else sources[rows]
 
@@ -138,68 +133,58 @@ class TokenChoice:
         self._closing = self._closing[rows]
 
     def _fork(
-        self, chosen: NDArray[np.int64], scores: Array, kept: Array, before: NDArray[np.bool_]
+        self, closings: Closings, chosen: NDArray[np.int64], scores: Array, kept: Array, before: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
         """Add a row for each other token after which a full stop may end a row; return the tokens of all rows.
 
         `before`: whether each row had not ended before this step.
         """
-        rows, tokens = self.constraint.closings(scores, kept, _LEAST, FORKS)
+        rows, tokens = closings.before_full_stop(scores, kept, LEAST_LIKELY, FORKS)
         if not rows:
             return chosen
-        places = self._spans[-1].places
-        tried: list[tuple[int, int]] = []
-        taken = Counter[int]()
+        record, tried, taken = self.record, list[tuple[int, int]](), Counter[int]()
         for row, other in zip(rows, tokens, strict=True):
             if not before[row] or other == chosen[row]:
                 continue
             taken[row] += 1
-            if (1 + taken[row]) * (self.starts[places[row]] + self.steps) <= FORK_TOKENS:
+            length = self._starts[record.places[row]] + record.steps - 1
+            if (1 + taken[row]) * length <= FORK_TOKENS:
                 tried.append((row, other))
         if not tried:
             return chosen
-        convert, span = converter(scores), self._spans[-1]
         sources, others = np.array(tried).T
-        first = len(self._spans[0].places) + len(self._forks)
-        for place, (row, other) in enumerate(tried, first):
-            _, _, best, top, end = (float(column[row]) for column in span.scores[-1])
-            known = float(scores[row, other]), top, best, top, end
-            self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known))
+        places = [record.fork(row, other, float(scores[row, other])) for row, other in tried]
         self._sources = np.concatenate([np.arange(len(before)), sources])
         self._select(self._sources)
         self._closing = np.arange(len(self._sources)) >= len(before)
-        chosen = np.concatenate([chosen, others])
-        places = np.concatenate([span.places, np.arange(first, first + len(tried))])
-        self._spans.append(_Span(places, [convert(chosen)], []))
-        self._rows = convert(np.arange(len(places)))
+        chosen, convert = np.concatenate([chosen, others]), converter(scores)
+        record.extend(places, convert(chosen))
+        self._rows = convert(np.arange(len(chosen)))
         self._going = np.concatenate([self._going, np.ones(len(tried), np.bool_)])
         return chosen
 
-    def _close_blocks(self, chosen: NDArray[np.int64], scores: Array, before: NDArray[np.bool_]) -> None:
+    def _close_blocks(
+        self, closings: Closings, chosen: NDArray[np.int64], scores: Array, before: NDArray[np.bool_]
+    ) -> None:
         """Record a fork of each row that could end here with a list item or a closing fence. It takes no pass.
 
         `before`: whether each row had not ended before this step, and is no fork.
         """
-        span = self._spans[-1]
-        rows, fence = self.constraint.closable_code(scores, _LEAST)
+        rows, fence = closings.of_code(scores, LEAST_LIKELY)
         found = [(row, fence, float(scores[row, fence]), 1) for row in rows if chosen[row] != fence]
-        found += [(row, self._eos[0], 0.0, 0) for row in self.constraint.line_ends(scores)]
-        last = self.constraint.block_closings(scores, _LEAST, KEPT_FORKS)
+        found += [(row, self._eos[0], 0.0, 0) for row in closings.line_ends(scores)]
+        last = closings.of_blocks(scores, LEAST_LIKELY, KEPT_FORKS)
         found += [(row, other, float(scores[row, other]), 1) for row, other in zip(*last, strict=True)]
         for row, other, own, tokens in found:
-            if not before[row]:
-                continue
-            place = len(self._spans[0].places) + len(self._forks)
-            _, _, best, top, end = (float(column[row]) for column in span.scores[-1])
-            known = own, top, best, top, end
-            self._forks.append(_Fork(place, int(span.places[row]), self.steps, other, known, tokens, other == fence))
+            if before[row]:
+                self.record.fork(row, other, own, tokens, other == fence)
 
     def _closed(self) -> list[int]:
         """Give the listeners their tokens, and return the rows that they end."""
         if not self._listeners:
             return []
         going, found = self._going.tolist(), []
-        for row, place in enumerate(self._spans[-1].places.tolist()):
+        for row, place in enumerate(self.record.places.tolist()):
             listener = self._listeners.get(place)
             if listener is None or not going[row]:
                 continue
@@ -213,9 +198,9 @@ class TokenChoice:
         """Keep the tokens of the last step for the listeners."""
         if not self._listeners or not self._tell:
             return
-        span = self._spans[-1]
-        agreed, chosen = agreement(*map(to_numpy, span.scores[-1][:4])), span.tokens[-1].tolist()
-        for row, place in enumerate(span.places.tolist()):
+        last, chosen = self.record.scores, self.record.tokens.tolist()
+        agreed = agreement(*map(to_numpy, (last.own, last.made, last.best, last.top)))
+        for row, place in enumerate(self.record.places.tolist()):
             if place in self._told:
                 ids, values = self._told[place]
                 ids.append(chosen[row])
@@ -224,104 +209,10 @@ class TokenChoice:
     def _to_device(self, scores: Array) -> None:
         """Make the state of the rows in the library and on the device of the scores."""
         convert, rows = converter(scores), len(scores)
-        self._spans.append(_Span(np.arange(rows), [], []))
+        self.record.begin(rows)
         self._closing = np.zeros(rows, np.bool_)
         self._going = np.ones(rows, np.bool_)
         self._ends, self._rows = convert(np.array(self._eos)), convert(np.arange(rows))
-
-    # ---- what was chosen
-
-    @property
-    def texts(self) -> list[list[int]]:
-        """The tokens that were chosen, of all rows and then of `forks`, padded after their ends."""
-        texts: list[list[int]] = self._recorded[0][self._places].tolist()
-        return texts
-
-    @property
-    def token_scores(self) -> TokenScores:
-        """The scores of the tokens that were chosen; 0 where a row has been dropped."""
-        own, made, best, top, end = self._recorded[1][:, self._places]
-        return TokenScores(agreement(own, made, best, top), np.exp(end - best), own - best)
-
-    @cached_property
-    def forks(self) -> list["_Fork"]:
-        """The forks that end in a block, and those whose full stop the model accepts.
-
-        Of full stops, the likeliest `KEPT_FORKS` of a row count, of items the likeliest `KEPT_ITEMS`. Of the blocks of
-        code that a row could have closed, the last counts, unless the row has closed it later.
-        """
-        tokens, (own, _, best, *_) = self._recorded
-        fences = {fork.origin: fork for fork in self._forks if fork.fence}
-        blocks = [one for one in fences.values() if not (tokens[one.origin, one.step :] == one.token).any()]
-        items = {fork: fork.scores[0] - fork.scores[2] for fork in self._forks if fork.tokens == 1 and not fork.fence}
-        blocks += sorted(_likeliest(items, KEPT_ITEMS), key=lambda fork: fork.place)
-        blocks += {fork.origin: fork for fork in self._forks if fork.tokens == 0}.values()
-        stopped = ~np.isin(tokens, self._eos)
-        closed: dict[_Fork, float] = {}
-        for fork in self._forks:
-            if fork.tokens == 2 and stopped[fork.place, fork.step + 1 : fork.step + 2].any():
-                closed[fork] = float((own - best)[fork.place, fork.step + 1])
-        accepted = {fork: likely for fork, likely in closed.items() if likely >= _LEAST}
-        return blocks + _likeliest(accepted, KEPT_FORKS)
-
-    @property
-    def _places(self) -> list[int]:
-        """The places of all rows and then of `forks`."""
-        return [*range(len(self._spans[0].places)), *(fork.place for fork in self.forks)]
-
-    @cached_property
-    def _recorded(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The tokens of all places, (places, steps), and their scores, (5, places, steps). Read after the last step."""
-        shape = len(self._spans[0].places) + len(self._forks), self.steps
-        tokens, scores = np.full(shape, self._pad), np.zeros((5, *shape), np.float32)
-        at = 0
-        for span in filter(lambda span: span.scores, self._spans):
-            columns, lib = slice(at, at := at + len(span.scores)), library(span.tokens[0])
-            tokens[span.places, columns] = to_numpy(lib.stack(span.tokens[-len(span.scores) :], 1))
-            for kind, column in enumerate(zip(*span.scores, strict=True)):
-                scores[kind, span.places, columns] = to_numpy(lib.stack(column, 1))
-        for fork in self._forks:
-            place, step, end = fork.place, fork.step, fork.step + fork.tokens
-            tokens[place, :step], scores[:, place, :step] = tokens[fork.origin, :step], scores[:, fork.origin, :step]
-            tokens[place, step], scores[:, place, step] = fork.token, fork.scores
-            tokens[place, end:], scores[4, place, end:] = self._eos[0], -np.inf
-        return tokens, scores
-
-
-@dataclass
-class _Span:
-    """Consecutive steps with the same rows: what was chosen in each. `places`: of the rows among all rows."""
-
-    places: NDArray[np.int64]
-    tokens: list[Array]  # of each step, (rows,); a later span begins with those of the last step before it
-    scores: list[tuple[Array, ...]]  # of each step
-
-    def add(self, token: Array, scores: tuple[Array, ...]) -> None:
-        self.tokens.append(token)
-        self.scores.append(scores)
-
-
-@dataclass(frozen=True)
-class _Fork:
-    """A row that continues `origin` with another token in this step. Both are places among all rows."""
-
-    place: int
-    origin: int
-    step: int
-    token: int
-    scores: tuple[float, ...]  # of the token, as in a span
-    tokens: int = 2  # with the full stop; 1 if `token` ends an item, a row or code, 0 if the text ends before it
-    fence: bool = False  # whether `token` closes a block of code
-
-
-def _likeliest(forks: dict[_Fork, float], most: int) -> list[_Fork]:
-    """Return the forks with the largest values, at most `most` of each row, the largest first."""
-    kept, taken = [], Counter[int]()
-    for fork in sorted(forks, key=lambda fork: -forks[fork]):
-        if taken[fork.origin] < most:
-            taken[fork.origin] += 1
-            kept.append(fork)
-    return kept
 
 
 def only(token: Array, scores: Array) -> Array:
