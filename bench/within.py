@@ -5,7 +5,7 @@
 
 The corpus has `segs`, pairs of a source and its reference; the first pair of each row is used. Each model translates
 all sources without a length and within it, on one thread. The columns: `free`, chrF without a length; then, within it,
-length / source, chrF, texts that fit and are complete (`good`), sentences that needed a wide search, texts with words
+length / source, chrF, texts that fit and are complete (`good`), wide searches of a sentence (`wide`), texts with words
 left out, texts within 10 % of the source's length (`near`), CPU time / that of the free translations (`cost`).
 
 `--back` adds coverage and tail: the shares of the source's words, and of those in its last quarter, in the greedy
@@ -27,6 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before onnxruntime is imported
 import lengthwise
 from lengthwise.metrics import Texts, score
 from lengthwise.scoring.reverse import ReverseModel
+from lengthwise.translation.hypotheses import WIDER
 from lengthwise.translation.translator import Translator
 
 COLUMNS = ("system", "free", "length", "chrf", "good", "wide", "left out", "near", "cost", "coverage", "tail")
@@ -75,7 +76,7 @@ def measured(translator: Translator, sources: list[str], length: str) -> tuple[d
     hypotheses = translator.search.hypotheses
     bound = hypotheses.bound
 
-    def counted(texts: Any, budgets: Any, wider: int = 1) -> Any:
+    def counted(texts: Any, budgets: Any, wider: int = WIDER) -> Any:
         wide[0] += len(texts) if wider > 1 else 0
         return bound(texts, budgets, wider)
 

@@ -37,6 +37,7 @@ def shorten(cli, writer, monkeypatch):
         ([TEXT, "--tsv"], "--length is missing; give for example --length 'at most 80 chars'"),
         (["docs/page.docx", "--length", "40"], "there is no file 'docs/page.docx'; if it is a text, give - and"),
         (["-", "--length", "40", "--out", "short.txt"], "--out, --in-place and --encoding are for string files"),
+        (["-", "--whole", "--tsv", "--length", "40"], "--whole and --tsv exclude each other"),
         (["-", "--whole", "--length", "40", "--in-place"], "--out, --in-place and --encoding are for string files"),
         ([TEXT, "--length", "short"], "cannot read 'short' as a budget"),
         ([TEXT, "--length", "30,short"], "cannot read '30,short' as a budget"),

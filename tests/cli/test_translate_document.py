@@ -144,6 +144,7 @@ def document_model(sp_unigram, tmp_path):
 
 @pytest.mark.parametrize("context", ["sliding", "segments", "revise"])
 def test_a_document_in_context(cli, document_model, tmp_path, monkeypatch, context):
+    """The model is not trained: windows have wrong counts, which the rows and the last message report."""
     monkeypatch.setattr(document, "WINDOW", 3)
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("The dog.\n\nA fox.\n\nWhere is it?\n\nSome more.\n\nA quick end.\n")

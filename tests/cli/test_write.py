@@ -173,7 +173,13 @@ def test_in_a_pipe_stdout_is_the_text_and_stderr_the_trouble(cli, scripted, answ
 def test_the_name_of_a_file_that_does_not_exist_is_no_prompt(cli, scripted, name):
     code, out, err = cli("write", name, "--length", "at most 20 chars")
     assert (code, out) == (2, "")
-    assert f"there is no file '{name}'; if it is the prompt, give - and the prompt on stdin" in err
+    assert f"there is no file '{name}'; if it is a prompt, give - and the prompt on stdin" in err
+
+
+@pytest.mark.parametrize("prompt", ["请用HTML/CSS3.0写一个网页", "Windows/Linux.Wählen", "1/2.5"])
+def test_a_slash_and_a_full_stop_are_no_name_of_a_file(cli, scripted, prompt):
+    scripted({prompt: written("Ein Licht.")})
+    assert cli("write", prompt, "--length", "at most 20 chars")[:2] == (0, "Ein Licht.\n")
 
 
 def test_a_prompt_that_cannot_be_written_about(cli, scripted):

@@ -9,9 +9,11 @@ from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
 from length_cases import limits, noise, text_and_length
+from lengthwise.constraint import closings
 from lengthwise.constraint.closings import Closings
 from lengthwise.constraint.mask import LengthConstraint
 from lengthwise.constraint.mixed import MixedConstraint
+from lengthwise.constraint.token_costs import token_costs_of
 from lengthwise.length.meter import Meter
 
 
@@ -199,6 +201,18 @@ def test_a_letter_ends_with_its_signature(monkeypatch):
     written = block_constraint(begun + " Jane", "chars", "exactly 14 chars")
     assert Closings(written).line_ends(likely(line=0.2, Ġof=0.8)) == [0]
     assert Closings(written).line_ends(likely(line=0.01, Ġof=0.9)) == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "tables"), [("at most 13 chars", []), ("exactly 99 chars", []), ("exactly 13 chars", [False])]
+)
+def test_costs_without_a_full_stop_are_computed_near_an_exact_end_only(budget, tables, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        closings, "token_costs_of", lambda meter, finish: made.append(finish) or token_costs_of(meter, finish)
+    )
+    Closings(block_constraint("- Ġflour", "chars", budget)).of_blocks(likely(line=0.5), -1, 4)
+    assert made == tables
 
 
 def test_rows_of_several_units_keep_their_places():

@@ -239,8 +239,9 @@ def test_a_control_declares_what_it_declares_in_the_reference(make, family, cont
 @for_controls(counting=True)
 def test_a_writer_writes_what_it_writes_with_the_reference(make, family, control):
     writers = [Writer(one) for one in make.pair(family, CONTROLS[control]())]
-    for how in ({"candidates": 2, "seed": 1}, {"num_beams": 4, "candidates": 2}):
-        expected, found = (writer.write(TEXTS, "at most 20 chars", **how) for writer in writers)
+    budgets = ["at most 20 chars", "exactly 12 chars", "5-9 words"]
+    for how in ({}, {"candidates": 2, "seed": 1}, {"num_beams": 4, "candidates": 2}):
+        expected, found = (writer.write(TEXTS, budgets, **how) for writer in writers)
         assert [one.text for one in found] == [one.text for one in expected]
         assert [one.complete for one in found] == [one.complete for one in expected]
         assert all(one.fits for one in found)

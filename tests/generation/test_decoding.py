@@ -264,7 +264,8 @@ def test_a_stop_string_in_a_batch(engine, byte_bpe):
         ({"temperature": float("nan")}, "temperature must be a number"),
         ({"do_sample": True, "num_beams": 4}, "beam search does not sample; got do_sample=True and 4 beams: give one"),
         ({"do_sample": False, "candidates": 3}, "greedy candidates are all equal; got 3: leave do_sample=False out"),
-        ({"do_sample": False, "temperature": 0.7}, "greedy decoding has no temperature; got do_sample=False and 0.7"),
+        ({"do_sample": False, "temperature": 0.7}, "do_sample=False is greedy decoding, which has no temperature=0.7"),
+        ({"do_sample": False, "top_p": 0.5}, "do_sample=False is greedy decoding, which has no top_p=0.5"),
     ],
 )
 def test_sampling_parameters_that_mean_nothing(engine, how, says):

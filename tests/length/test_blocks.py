@@ -104,6 +104,9 @@ SIGNED = "See you on Monday.\n\nYours sincerely,\n\n"
         ("Best regards\nJane Smith", False),  # without its comma, the line may go on
         (SIGNED + "Jane Smith\n\nAlso Anna", False),  # a new paragraph
         (SIGNED + "Jane Smith,", False),
+        (SIGNED + "Jane Smith and", False),
+        (SIGNED + "The Head of", False),
+        (SIGNED + "I really", False),  # begins a sentence
         (SIGNED + "[Your Name", False),
         (SIGNED + "and Jane Smith", False),
         (SIGNED + "I will come. You", False),

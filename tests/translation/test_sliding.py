@@ -14,8 +14,8 @@ from lengthwise.engines.rows import SearchResult
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.translation import Translator
 from lengthwise.translation import document as document_module
-from lengthwise.translation.records import ALONE, Translation
-from lengthwise.translation.sliding import CONTEXTS, DocumentDecoder, Draft, _best
+from lengthwise.translation.records import ALONE, CONTEXTS, Translation
+from lengthwise.translation.sliding import DECODINGS, DocumentDecoder, Draft, _best
 
 SEP, END = 1, 2
 
@@ -276,12 +276,16 @@ def test_a_document_in_context(sp_unigram, monkeypatch, context):
     decoder = DocumentDecoder(direct)
     expected = []
     for part in (LETTERS[:5], LETTERS[5:]):
-        expected += decoder.texts(CONTEXTS[context](decoder, part, decoder.draft([f"{text[:-1]}x" for text in part])))
+        expected += decoder.texts(DECODINGS[context](decoder, part, decoder.draft([f"{text[:-1]}x" for text in part])))
     rows = list(done.rows())
     assert [row["text"].lower() for row in rows] == expected == LETTERS
     assert [row["window"] for row in rows] == [1, 1, 1, 1, 1, 2, 2]
     assert engine.calls == direct.calls
     assert not any("note" in row for row in rows)
+
+
+def test_each_context_has_a_way_to_decode():
+    assert tuple(DECODINGS) == CONTEXTS
 
 
 def test_sliding_is_with_the_last_sentence_held_back(sp_unigram):

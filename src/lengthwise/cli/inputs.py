@@ -9,14 +9,15 @@ from typing import Literal
 from . import localise, terminal
 from .input_lines import FileLines, Reader, StdinLines, WholeFiles
 
-_FILE_NAME = re.compile(r"\S+\.(?:txt|md|tsv|tab|gz)|\S*/\S*\.\w+", re.IGNORECASE)
+# A sentence of a script without spaces may have a slash and a full stop, so the name in a folder is of ASCII letters.
+_FILE_NAME = re.compile(r"\S+\.(?:txt|md|markdown|tsv|tab|gz)|[!-~]*/[!-~]*\.[a-z][a-z0-9]{0,7}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Input:
     """What the argument of a command names. `path`: its file or folder; None for a text and for stdin.
 
-    `kind`: "whole" is one or more articles, "files" string or subtitle files. `in_columns`: the lines have lengths.
+    `kind`: "whole" is one or more articles, "files" string or subtitle files. `in_columns`: lines have a length each.
     """
 
     kind: Literal["text", "lines", "whole", "files", "document"]
@@ -63,11 +64,10 @@ def need_utf8(argument: str) -> None:
     terminal.decode(argument.encode("utf-8", "surrogateescape"), "an argument")
 
 
-def need_file(text: str, out: Path | None = None, meant: str = "a text") -> None:
-    """Raise if an argument looks like the name of a file or of a folder, but is none. `meant`: what it may be."""
+def need_file(text: str, out: Path | None = None, meant: str = "text") -> None:
+    """Raise if an argument looks like the name of a file or of a folder, but is none. `meant`: "text" or "prompt"."""
     if terminal.existing_file(text) is None and _is_name(text, out):
-        advice = f"if it is {meant}, give - and the {meant.split()[-1]} on stdin"
-        raise terminal.UsageError(f"there is no file {text!r}; {advice}")
+        raise terminal.UsageError(f"there is no file {text!r}; if it is a {meant}, give - and the {meant} on stdin")
 
 
 def _is_name(text: str, out: Path | None) -> bool:

@@ -91,7 +91,6 @@ def shorten(
     """
     from ..endpoints.client import is_endpoint
     from ..shortening.forms import FORMS, LANGUAGE_MODEL
-    from ..shortening.records import Shortened
 
     if form not in FORMS:
         raise terminal.UsageError(f"--as must be {', '.join(FORMS[:-1])} or {FORMS[-1]}; got {form!r}")
@@ -125,6 +124,8 @@ def shorten(
         localise.run(pairs, work, ("shortening", "shortened"), as_json)
         return
     reader, make = given.lines(), partial(_line_shortener, model=model, **settings)
+    from ..shortening.records import Shortened  # here: numpy, which messages do not need
+
     size = BATCH_SIZE * len(parsers)
     shortened = bulk.batch_work(cluster, make, size, Shortened, device, engine=engine, max_calls=max_calls)
     printer = Printer(as_json)
@@ -141,6 +142,8 @@ def _input(
 ) -> Input:
     """Return what is to be shortened. `for_files`, `for_subtitles`: options are given that only such files have."""
     if whole:
+        if tsv:
+            raise terminal.UsageError("--whole and --tsv exclude each other: an article has no column of lengths")
         need_text(text)
         if text != "-" and not Path(text).is_dir() and terminal.existing_file(text) is None:
             raise terminal.UsageError(f"--whole is for a file, a folder or stdin; there is no {text!r}")

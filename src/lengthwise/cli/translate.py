@@ -170,6 +170,8 @@ def _input(
         given = Input("document", text, document)
     else:
         given = read_argument(text, out, tsv=tsv, folders=bool(out or in_place))
+    if given.kind == "text" and text.endswith("/") and Path(text).is_dir():
+        raise terminal.UsageError(f"{text} is a folder; give --out for its string files")
     if for_files and not given.files:
         raise terminal.UsageError("--in-place, --again and --encoding are for string files, such as .po or .json")
     if for_subtitles and not given.files:

@@ -24,6 +24,11 @@ BATCH_SIZE = 32  # sentences that are translated back together
 
 def check_document(path: Path | None, text: str, tsv: bool, length: str, per_sentence: bool, context: str) -> None:
     """Raise if the options of a document contradict each other, or there is no such file."""
+    if context:
+        from ..translation.records import CONTEXTS  # here: numpy, which other commands do not need
+
+        if context not in CONTEXTS:
+            raise terminal.UsageError(f"--context is one of {', '.join(CONTEXTS)}; got {context!r}")
     if path and (text or tsv):
         raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
     if path and not path.is_file():
@@ -32,11 +37,6 @@ def check_document(path: Path | None, text: str, tsv: bool, length: str, per_sen
         raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
     if context and (per_sentence or not path):
         raise terminal.UsageError("--context is for a --document without --per-sentence")
-    if context:
-        from ..translation.sliding import CONTEXTS  # here: controls import torch
-
-        if context not in CONTEXTS:
-            raise terminal.UsageError(f"--context is one of {', '.join(CONTEXTS)}; got {context!r}")
 
 
 def translate_document(

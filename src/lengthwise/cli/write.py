@@ -77,7 +77,7 @@ def write(
         terminal.print_explanation(model, "write", budget, prompt, as_json)
         return
     terminal.warn_if_file(prompt)
-    need_file(prompt, meant="the prompt")
+    need_file(prompt, meant="prompt")
     sampling = is_sampling(candidates, beams, temperature)  # raises if they contradict, before a model is loaded
     generation: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
     generation |= {"num_beams": beams} if beams > 1 else {}

@@ -16,7 +16,7 @@ from ..length.meter import Integers
 from ..length.sentences import finished
 from .mask import LIKELY_END, LengthConstraint
 from .mixed import MixedConstraint
-from .token_costs import FENCE, TokenCosts, token_costs_of
+from .token_costs import FENCE, token_costs_of
 
 Found = tuple[list[int], list[int]]  # rows and, for each of them, a token
 
@@ -44,7 +44,7 @@ class Closings:
         rows: list[int] = []
         tokens: list[int] = []
         for own, part in self._constraint.parts:
-            for row, found in _exact_tokens(own, part, part.costs, scores, least):  # with the full stop's cost
+            for row, found in _exact_tokens(own, part, scores, least, full_stop=True):
                 allowed = to_numpy(kept[own[row]])[found] > -math.inf
                 found = found[part.costs.ends_word[found] & allowed][:most]
                 rows += [own[row]] * len(found)
@@ -62,7 +62,7 @@ class Closings:
         for own, part in self._constraint.parts:
             if part.meter.opens is not None:
                 continue
-            for row, found in _exact_tokens(own, part, token_costs_of(part.meter, False), scores, least):
+            for row, found in _exact_tokens(own, part, scores, least, full_stop=False):
                 if not len(found) or part.state.tokens[row] >= part.limit[row]:
                     continue
                 written = part.state.written(row)
@@ -108,15 +108,16 @@ class Closings:
 
 
 def _exact_tokens(
-    own: Sequence[int], part: LengthConstraint, costs: TokenCosts, scores: Array, least: float
+    own: Sequence[int], part: LengthConstraint, scores: Array, least: float, *, full_stop: bool
 ) -> Iterator[tuple[int, Integers]]:
     """Yield each row near its exact length with the likely tokens that cost what is left of it, the likeliest first.
 
-    `own`: where the rows of `part` are among the scores.
+    `own`: where the rows of `part` are among the scores. `full_stop`: the costs reserve a unit for one.
     """
     near = _near_exact_end(part)
     if not near:
         return
+    costs = part.costs if full_stop else token_costs_of(part.meter, False)
     state, left = costs.state(part.state), part.high - part.state.used
     for row in near:
         likely = to_numpy(scores[own[row]])

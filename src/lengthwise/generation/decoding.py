@@ -132,9 +132,9 @@ class Decoder:
         """Decode token by token: here, or where only the engine can carry out the options, inside its search."""
         each = len(rows.requests) // len(batch.requests)
         constraint, listeners = rows.constraint(self.engine.eos, finish), [one.listener for one in rows.requests]
-        parts = constraint, sampler, listeners, each == 1, self._guard(rows, options)
+        given = constraint, sampler, listeners, each == 1, self._guard(rows, options)
         if not self.engine.steps(options.engine):
-            choice = TokenChoice(self.engine, *parts)
+            choice = TokenChoice(self.engine, *given)
             how: dict[str, Any] = {"max_new_tokens": steps, "options": options.engine}
             processors = [lambda ids, scores: only(choice(scores), scores)]
             return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids, choice.record
@@ -144,7 +144,7 @@ class Decoder:
             if not self.engine.encoder_decoder:
                 closings = Closings(constraint)
                 starts = [one.start for one in rows.requests] if getattr(found, "can_fork", False) else []
-            choice = TokenChoice(self.engine, *parts, closings=closings, starts=starts)
+            choice = TokenChoice(self.engine, *given, closings=closings, starts=starts)
             self._choose(found, steps, choice)
         return choice.record.texts, choice.record
 

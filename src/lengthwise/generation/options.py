@@ -52,9 +52,13 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     options = {"renormalize_logits": False} | generation
     guards_loops = all(options.get(name) is None for name in _PENALTIES)
     beams = options.pop("num_beams", 1)
-    sampled = is_sampling(candidates, beams, options.get("temperature"), options.pop("do_sample", None))
+    sample = options.pop("do_sample", None)
+    sampled = is_sampling(candidates, beams, options.get("temperature"), sample)
     seed = secrets.randbits(62) if seed is None else seed
     given = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
+    unused = [f"{name}={value}" for name, value in given.items() if value]
+    if sample is False and unused:
+        raise ValueError(f"do_sample=False is greedy decoding, which has no {unused[0]}; give one of them")
     sampling = SAMPLING | {name: value for name, value in given.items() if value is not None}
     if not sampled:
         return DecodingOptions(beams, None, seed, options, guards_loops)
@@ -91,8 +95,6 @@ def is_sampling(
         raise ValueError("greedy candidates are all equal: give a temperature above 0, or as many beams")
     if do_sample is None:
         return candidates > 1 or bool(temperature)
-    if not do_sample and temperature:
-        raise ValueError(f"greedy decoding has no temperature; got do_sample={do_sample} and {temperature}: give one")
     if not do_sample and candidates > 1:
         advice = f"leave do_sample={do_sample} out to sample, or give as many beams"
         raise ValueError(f"greedy candidates are all equal; got {candidates}: {advice}")

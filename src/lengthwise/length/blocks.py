@@ -42,6 +42,7 @@ _CLOSING_LINES = frozenset(f"{one}," for found in _FORMULAS.values() for one in 
 _LONGEST_CLOSING = max(map(len, _CLOSING_LINES))
 _NAME = regex.compile(r"(?:\p{Lu}|[\[(]).*[^\s.!?…]")  # the first and the last character of a line of a signature
 _NAME_WORDS = 6
+_LONG_WORD = 4  # letters from which each word of a name or a title has a capital
 _SIGNATURE_LINES = 8  # at most, with the closing formula and blank lines
 _HANGING = frozenset[str]().union(*(words.hanging for words in WEAK_WORDS.values()))
 
@@ -171,8 +172,12 @@ def _signs(lines: Sequence[str]) -> bool:
 
 def _may_be_name(line: str) -> bool:
     """Return whether a signature may have this line: a name, a title, a company."""
-    short = _NAME.fullmatch(line) is not None and len(line.split()) <= _NAME_WORDS
-    return short and _is_closed(line) and not finished_ends(line)
+    words = line.split()
+    if _NAME.fullmatch(line) is None or len(words) > _NAME_WORDS or words[-1] in _HANGING:
+        return False
+    # "I really" begins a sentence; "Head of Sales" and "[Your name]" do not.
+    named = not line[0].isupper() or all(word[0].isupper() or len(word) < _LONG_WORD for word in words)
+    return named and _is_closed(line) and not finished_ends(line)
 
 
 def _is_closed(bare: str) -> bool:

@@ -22,7 +22,7 @@ from .journal import Journal, Row, is_journal
 from .languages import UNSPACED
 from .placeholders import lost, split_placeholders, translatable
 from .prose import keeps_markup
-from .records import Translation
+from .records import ALONE, Translation
 
 WINDOW = 64  # sentences that are translated together
 ROUNDS = 4  # how often the sentences of a window are translated again, until it fits
@@ -173,10 +173,11 @@ class TranslatedDocument:
         new = {text: new.text or text for text, new in zip(texts, translations, strict=True)}
         text = "".join(piece.replace(piece.strip(), new.get(piece.strip(), piece.strip())) for piece in pieces)
         missing = lost(one.text, text)
-        note = "the text between its markup was translated in pieces"
-        note += f"; not as in the source: {', '.join(missing)}" if missing else ""
+        notes = [ALONE] if ALONE in (found.note or "") else []
+        notes.append("the text between its markup was translated in pieces")
+        notes += [f"not as in the source: {', '.join(missing)}"] if missing else []
         complete = all(new.complete for new in translations)
-        return replace(found, text=text, complete=complete, intact=not missing, note=note)
+        return replace(found, text=text, complete=complete, intact=not missing, note="; ".join(notes))
 
     def _fit(self, window: list[Sentence], rows: list[Row], budget: Budget, share: float) -> None:
         """Replace rows until the document, up to this window, has grown by `share` of what it may or must grow."""

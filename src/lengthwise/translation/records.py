@@ -13,6 +13,7 @@ from .compression import DroppedWords
 from .placeholders import lost
 
 NO_FIT = "no complete translation that fits was found"  # the note of a translation
+CONTEXTS = ("sliding", "segments", "revise")  # ways to translate sentences in context: `DECODINGS` of sliding.py
 ALONE = "translated alone: in context, the number of sentences was wrong"  # another note
 
 

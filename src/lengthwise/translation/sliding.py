@@ -339,7 +339,7 @@ class DocumentDecoder:
 
 
 # The ways in which `Translator.document` translates sentences again in context: each from a draft of a document.
-CONTEXTS: dict[str, Callable[[DocumentDecoder, Document, Draft], Draft]] = {
+DECODINGS: dict[str, Callable[[DocumentDecoder, Document, Draft], Draft]] = {
     "sliding": lambda decoder, document, _: decoder.slide([document], hold_back=1)[0],
     "segments": lambda decoder, document, _: decoder.segments([document])[0],
     "revise": lambda decoder, document, draft: decoder.revise([document], [draft])[0],

@@ -33,7 +33,7 @@ from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references, restore_ellipsis
 from .prose import keeps_markup
 from .ranking import SentenceRequest, nearest_usable, rank_key, usable
-from .records import ALONE, NO_FIT, Hypothesis, Translation
+from .records import ALONE, CONTEXTS, NO_FIT, Hypothesis, Translation
 from .segments import Segments
 from .sentence_search import SentenceSearch
 
@@ -99,7 +99,7 @@ class Translator:
     def in_context(
         self, sentences: Sequence[str], translations: Sequence[Translation], context: str
     ) -> list[Translation]:
-        """Translate a document's consecutive sentences again, in context: in one of the ways in `sliding.CONTEXTS`.
+        """Translate a document's consecutive sentences again, in context: in one of the ways in `CONTEXTS`.
 
         The new translation is taken if it keeps the placeholders, ends as a finished sentence if the old one does, and
         is at most twice, and at least half, as long. A sentence with an error, or with the separator of the model in
@@ -132,7 +132,7 @@ class Translator:
 
     def _document_decoder(self, context: str) -> tuple[Callable[..., "Draft"], "DocumentDecoder"]:
         """Return the way to decode with this context, and its decoder; raise if the model cannot use it."""
-        from .sliding import CONTEXTS, DocumentDecoder  # here: controls import torch
+        from .sliding import DECODINGS, DocumentDecoder  # here: controls import torch
 
         if context not in CONTEXTS:
             raise ValueError(f"context is one of {', '.join(CONTEXTS)}; got {context!r}")
@@ -141,7 +141,7 @@ class Translator:
             raise ValueError(
                 f"{self.name} was not trained on documents; translate without context, or train such a model"
             )
-        return CONTEXTS[context], decoder
+        return DECODINGS[context], decoder
 
     def document(
         self,
