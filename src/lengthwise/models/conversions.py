@@ -1,7 +1,7 @@
-"""Conversions in the cache: one for each content of a model, in whichever folders it is.
+"""Find the converted copy of a model in the cache. Folders with the same content share one copy.
 
-A record in the cache says of each folder which conversion it had, and the state of its files then: as long as they are
-in this state, their content is not read again.
+A record in the cache names the copy of each folder, with the sizes and times of the folder's files. The content is read
+again only if these have changed.
 """
 
 import hashlib

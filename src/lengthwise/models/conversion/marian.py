@@ -1,4 +1,4 @@
-"""Marian encoder-decoders as arrays: their shape and the weights of each layer, by the names of transformers."""
+"""Read a Marian encoder-decoder as arrays: its shape and the weights of each layer, by the names of transformers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
