@@ -9,6 +9,7 @@ import pytest
 from families import tiny as tiny_model
 from lengthwise import Writer
 from lengthwise.models.typical_lengths import add
+from lengthwise.shortening.records import Candidate
 
 TEXT = "The file {name} could not be saved because the disk is full."
 FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates", "source", "route"]
@@ -108,7 +109,8 @@ def test_what_does_not_fit_has_code_3_and_a_message(shorten):
 
 
 def test_a_lost_placeholder_has_code_3_and_a_note(shorten, monkeypatch):
-    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)  # the model is random
+    lost = Candidate("Now", "rewritten", complete=True)
+    monkeypatch.setattr("lengthwise.shortening.shortener._about_source", lambda *_: [lost])  # the model is random
     code, out, err = shorten("{name} is here", "--length", "3", "--candidates", "2")
     assert (code, "{name}" in out) == (3, False)
     assert "left out: {name}" in err

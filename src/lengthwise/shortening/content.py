@@ -125,6 +125,11 @@ def _is_gone(piece: Piece, there: set[str]) -> bool:
     return words.is_content(piece) and stem(piece.text) not in there
 
 
+def is_empty(source: str, text: str) -> bool:
+    """Return whether a short text has no letter and no digit, such as "-", while its source has some."""
+    return not text.strip() or (any(map(str.isalnum, source)) and not any(map(str.isalnum, text)))
+
+
 def is_format(placeholder: str) -> bool:
     """Return whether a program needs the placeholder: it is no address and no symbol."""
     if placeholder.startswith(("/", "~/", "./", "../")) or not any(map(str.isascii, placeholder)):

@@ -11,7 +11,7 @@ from ..endpoints.writer import EndpointWriter, check_row
 from ..generation.generator import Written
 from ..length.budget import Budget, with_budgets
 from ..translation.placeholders import changed_placeholders, count_placeholders
-from .content import is_format, notes_on
+from .content import is_empty, is_format, notes_on
 from .forms import FORMS, Form
 from .pieces import split_sentences
 from .records import Shortened
@@ -99,6 +99,8 @@ class _Shortening(Rewording):
 
     def _clean(self, reply: str) -> str:
         text = super()._clean(reply)
+        if is_empty(self.source, text):
+            return ""  # as if nothing had been sent
         if self._form == "text":
             return text
         line = " ".join(text.split())
