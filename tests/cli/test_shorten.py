@@ -108,6 +108,16 @@ def test_what_does_not_fit_has_code_3_and_a_message(shorten):
     assert "22 of at most 5 chars · does not fit" in err
 
 
+def test_a_minimum_above_the_length_is_the_error_of_its_line(shorten, tmp_path):
+    code, out, err = shorten("Some text here.", "--length", "at least 500 words")
+    assert (code, out) == (3, "")
+    assert "the text has 3 words and the minimum is 500" in err
+    (tmp_path / "lines.tsv").write_text("Some text here.\texactly 500 words\nGo.\t3\n")
+    code, out, err = shorten(tmp_path / "lines.tsv")
+    assert (code, out) == (3, "\nGo.\n")
+    assert "line 1: the text has 3 words and the minimum is 500; give a smaller one" in err
+
+
 def test_a_lost_placeholder_has_code_3_and_a_note(shorten, monkeypatch):
     lost = Candidate("Now", "rewritten", complete=True)
     monkeypatch.setattr("lengthwise.shortening.shortener._about_source", lambda *_: [lost])  # the model is random

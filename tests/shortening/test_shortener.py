@@ -205,6 +205,19 @@ def test_errors_stay_with_their_text(shortener):
     assert good.text == "Go."
 
 
+def test_a_minimum_above_the_length_of_the_text_is_an_error(shortener, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: pytest.fail("it cannot become longer"))
+    budgets = ["at least 500 words", "exactly 500 words", "at least 2x", "at least 3 words"]
+    *refused, fits = shortener.shorten(["Some text here."] * 4, budgets)
+    advice = "give a smaller one, or lengthwise write for a longer text"
+    assert [one.error for one in refused] == [
+        f"the text has 3 words and the minimum is 500; {advice}",
+        f"the text has 3 words and the minimum is 500; {advice}",
+        f"the text has 15 chars and the minimum is 30; {advice}",
+    ]
+    assert (fits.error, fits.route) == (None, "unchanged")
+
+
 def test_what_cannot_fit_says_so(shortener):
     [one] = shortener.shorten("Incomprehensibilities notwithstanding.", "at most 4 chars", faithful=True)
     assert not one.fits

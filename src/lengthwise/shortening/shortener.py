@@ -25,7 +25,7 @@ from .choosing import LIKELY, Judge, information, with_likelihood
 from .content import claims_more, invented, is_empty, is_format, notes_on, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
-from .records import Candidate, Shortened, Source
+from .records import Candidate, Shortened, Source, check_minimum
 from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
@@ -81,11 +81,11 @@ class Shortener:
         try:
             if not text.strip():
                 raise ValueError("the text is empty")
-            known = as_budget(budget).resolve(text, self.model.tokenizer)
+            known, sentences = as_budget(budget).resolve(text, self.model.tokenizer), split_sentences(text)
+            source = Source(text, known, self._length(known.unit), list(map(split_pieces, sentences)))
+            check_minimum(known, source.length(text))
         except (ValueError, TypeError) as error:
             return Shortened.failed(str(error), budget, self.model.name, source=text)
-        sentences = [split_pieces(sentence) for sentence in split_sentences(text)]
-        source = Source(text, known, self._length(known.unit), sentences)
         as_asked = form == "text" or len(sentences) == 1
         if known.fits(source.length(text)) and as_asked:
             same = Candidate(text.strip(), "unchanged", complete=True, coverage=1.0)
