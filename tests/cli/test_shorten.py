@@ -9,7 +9,7 @@ import pytest
 from families import tiny as tiny_model
 from lengthwise import Writer
 from lengthwise.models.typical_lengths import add
-from lengthwise.shortening.records import Candidate
+from lengthwise.shortening.records import Candidate, Shortened
 
 TEXT = "The file {name} could not be saved because the disk is full."
 FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates", "source", "route"]
@@ -133,6 +133,33 @@ def test_lines_of_stdin_stay_in_order(shorten):
     assert len(short) <= 40
 
 
+def test_messages_name_the_lines_that_are_not_complete(shorten, monkeypatch, tmp_path):
+    results = {"a": ("a?", None), "b": ("b.", "left out: not"), "c": ("c.", None)}
+
+    def known(shortener, texts, budgets, **options):
+        return [
+            Shortened(text, 2, "chars", "", True, text != "a?", "", 1, note=note)
+            for text, note in (results[one] for one in texts)
+        ]
+
+    monkeypatch.setattr("lengthwise.shortening.shortener.Shortener.shorten", known)
+    for lines, length, says in (
+        ("c\na\nb\na\n", "40", ["of 4 texts, 2 fit but are not complete: line 2, line 4"]),
+        ("c\n\na\nb\n", "40,30", ["of 8 texts, 2 fit but are not complete: line 3"]),
+        ("a\nb\n", "40", ["of 2 texts, 1 fits but is not complete: line 1"]),
+        ("c\n", "40", []),
+    ):
+        code, _, err = shorten("-", "--length", length, stdin=lines)
+        texts, left_out = len(lines.splitlines()) * len(length.split(",")), len(length.split(","))
+        counted = f"of {texts} texts, {left_out} leave{'s' * (left_out == 1)} words out (--json names them)"
+        assert err.splitlines() == [f"lengthwise: {one}" for one in [*says, *([counted] if says else [])]]
+        assert code == (3 if says else 0)
+        assert "words out" not in shorten("-", "--length", length, "--json", stdin=lines)[2]
+    for name in ("c", "a"):
+        (tmp_path / f"{name}.txt").write_text(name)
+    assert "of 2 texts, 1 fits but is not complete: a.txt" in shorten(tmp_path, "--whole", "--length", "40")[2]
+
+
 def test_a_whole_file_or_stdin_is_one_text(shorten, tmp_path):
     article = "The file could not be saved.\nThe disk is full.\n\nNobody knew why this had happened.\n"
     (tmp_path / "a.txt").write_text(article)
@@ -190,7 +217,7 @@ def test_each_line_of_a_tsv_file_has_its_length(shorten, tmp_path):
     assert (len(words.split()) <= 6, len(chars) <= 40) == (True, True)
     assert "line 4: the line has no length; give --length for such lines" in err
     assert "line 5: cannot read 'bad' as a budget" in err
-    assert "of 4 texts, 0 do not fit or lost a placeholder, " in err
+    assert "of 4 texts, 0 do not fit or lost a placeholder, and 2 could not be shortened" in err
     rows = [json.loads(line) for line in shorten(file, "--faithful", "--length", "30,50", "--json")[1].splitlines()]
     assert [row["budget"] for row in rows[:5]] == ["at most 6 words"] * 2 + ["at most 40 chars"] * 2 + [
         "at most 30 chars"
