@@ -192,6 +192,22 @@ def test_a_text_that_fits_makes_no_call(cli):
     assert (code, out, server.requests) == (0, f"{SENTENCE}\n", [])
 
 
+def test_a_minimum_above_the_length_of_the_text_makes_no_call(cli):
+    with serving(short) as server:
+        code, out, err = cli("shorten", SENTENCE, "--length", "at least 50 words", "--model", server.name)
+    assert (code, out, server.requests) == (3, "", [])
+    assert "the text has 11 words and the minimum is 50; give a smaller one, or lengthwise write" in err
+
+
+def test_a_reply_of_marks_is_no_shorter_text(cli):
+    def marks(body, number):
+        return chat(*["-" if number < 1 else "Disk."] * body.get("n", 1))
+
+    with serving(marks) as server:
+        _, out, _ = cli("shorten", SENTENCE, "--length", 3, "--model", server.name)
+    assert out == "Disk.\n"
+
+
 def test_shorten_a_file(cli, tmp_path):
     (tmp_path / "en.json").write_text(json.dumps({"a": SENTENCE, "b": "OK"}, indent=4))
     with serving(short) as server:

@@ -9,6 +9,7 @@ import pytest
 from families import tiny as tiny_model
 from lengthwise import Writer
 from lengthwise.models.typical_lengths import add
+from lengthwise.shortening.records import Candidate, Shortened
 
 TEXT = "The file {name} could not be saved because the disk is full."
 FIELDS = ["text", "length", "unit", "budget", "fits", "complete", "model", "tokens", "candidates", "source", "route"]
@@ -107,8 +108,19 @@ def test_what_does_not_fit_has_code_3_and_a_message(shorten):
     assert "22 of at most 5 chars · does not fit" in err
 
 
+def test_a_minimum_above_the_length_is_the_error_of_its_line(shorten, tmp_path):
+    code, out, err = shorten("Some text here.", "--length", "at least 500 words")
+    assert (code, out) == (3, "")
+    assert "the text has 3 words and the minimum is 500" in err
+    (tmp_path / "lines.tsv").write_text("Some text here.\texactly 500 words\nGo.\t3\n")
+    code, out, err = shorten(tmp_path / "lines.tsv")
+    assert (code, out) == (3, "\nGo.\n")
+    assert "line 1: the text has 3 words and the minimum is 500; give a smaller one" in err
+
+
 def test_a_lost_placeholder_has_code_3_and_a_note(shorten, monkeypatch):
-    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)  # the model is random
+    lost = Candidate("Now", "rewritten", complete=True)
+    monkeypatch.setattr("lengthwise.shortening.shortener._about_source", lambda *_: [lost])  # the model is random
     code, out, err = shorten("{name} is here", "--length", "3", "--candidates", "2")
     assert (code, "{name}" in out) == (3, False)
     assert "left out: {name}" in err
@@ -119,6 +131,33 @@ def test_lines_of_stdin_stay_in_order(shorten):
     first, empty, short, last = out.splitlines()
     assert (code, first, empty, last, err) == (0, "Go.", "", "Stop.", "")
     assert len(short) <= 40
+
+
+def test_messages_name_the_lines_that_are_not_complete(shorten, monkeypatch, tmp_path):
+    results = {"a": ("a?", None), "b": ("b.", "left out: not"), "c": ("c.", None)}
+
+    def known(shortener, texts, budgets, **options):
+        return [
+            Shortened(text, 2, "chars", "", True, text != "a?", "", 1, note=note)
+            for text, note in (results[one] for one in texts)
+        ]
+
+    monkeypatch.setattr("lengthwise.shortening.shortener.Shortener.shorten", known)
+    for lines, length, says in (
+        ("c\na\nb\na\n", "40", ["of 4 texts, 2 fit but are not complete: line 2, line 4"]),
+        ("c\n\na\nb\n", "40,30", ["of 8 texts, 2 fit but are not complete: line 3"]),
+        ("a\nb\n", "40", ["of 2 texts, 1 fits but is not complete: line 1"]),
+        ("c\n", "40", []),
+    ):
+        code, _, err = shorten("-", "--length", length, stdin=lines)
+        texts, left_out = len(lines.splitlines()) * len(length.split(",")), len(length.split(","))
+        counted = f"of {texts} texts, {left_out} leave{'s' * (left_out == 1)} words out (--json names them)"
+        assert err.splitlines() == [f"lengthwise: {one}" for one in [*says, *([counted] if says else [])]]
+        assert code == (3 if says else 0)
+        assert "words out" not in shorten("-", "--length", length, "--json", stdin=lines)[2]
+    for name in ("c", "a"):
+        (tmp_path / f"{name}.txt").write_text(name)
+    assert "of 2 texts, 1 fits but is not complete: a.txt" in shorten(tmp_path, "--whole", "--length", "40")[2]
 
 
 def test_a_whole_file_or_stdin_is_one_text(shorten, tmp_path):
@@ -178,7 +217,7 @@ def test_each_line_of_a_tsv_file_has_its_length(shorten, tmp_path):
     assert (len(words.split()) <= 6, len(chars) <= 40) == (True, True)
     assert "line 4: the line has no length; give --length for such lines" in err
     assert "line 5: cannot read 'bad' as a budget" in err
-    assert "of 4 texts, 0 do not fit or lost a placeholder, " in err
+    assert "of 4 texts, 0 do not fit or lost a placeholder, and 2 could not be shortened" in err
     rows = [json.loads(line) for line in shorten(file, "--faithful", "--length", "30,50", "--json")[1].splitlines()]
     assert [row["budget"] for row in rows[:5]] == ["at most 6 words"] * 2 + ["at most 40 chars"] * 2 + [
         "at most 30 chars"

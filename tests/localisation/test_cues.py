@@ -289,12 +289,14 @@ def test_shorten_takes_only_what_is_too_long(tmp_path):
 
     def shorten(texts, budgets, **_):
         calls.append(list(zip(texts, map(str, budgets), strict=True)))
-        return [SimpleNamespace(text="This is too long.", complete=True, note=None, error=None) for _ in texts]
+        note = "left out: much"
+        return [SimpleNamespace(text="This is too long.", complete=True, note=note, error=None) for _ in texts]
 
     model = SimpleNamespace(name="fake")
     shortener = SimpleNamespace(shorten=shorten, model=model, writer=model)
-    shorten_file(tmp_path / "a.srt", tmp_path / "b.srt", shortener, Task(None, style=NETFLIX))
+    done = shorten_file(tmp_path / "a.srt", tmp_path / "b.srt", shortener, Task(None, style=NETFLIX))
     assert calls == [[("This is much too long for so little time.", "at most 34 chars")]]
+    assert [row.note for row in done.outcome.rows] == ["left out: much"]
     assert (tmp_path / "b.srt").read_bytes() == srt("This is too long.", "Short.", seconds=2)
 
 

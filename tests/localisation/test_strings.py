@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.dom import minidom
 
 import pytest
@@ -369,6 +370,18 @@ def test_shortening_changes_only_what_is_too_long(tmp_path):
     assert (new["a"], new["b"]) == ("Save", "Save all")
     assert new["c"] == "{n, plural, one {# file} other {# very l}}"
     assert all(row.fits for row in done.outcome.rows)
+
+
+def test_a_row_has_the_note_of_its_shortened_text(tmp_path):
+    def shorten(texts, budgets, **_):
+        return [SimpleNamespace(text="Save", complete=True, note=f"left out: {text}", error=None) for text in texts]
+
+    (tmp_path / "en.json").write_text('{"a": "Save all of them"}')
+    model = SimpleNamespace(name="fake")
+    shortener = SimpleNamespace(shorten=shorten, model=model, writer=model)
+    task = Task(None, length=limited("at most 8 chars"))
+    done = shorten_file(tmp_path / "en.json", tmp_path / "short.json", shortener, task)
+    assert [row.note for row in done.outcome.rows] == ["left out: Save all of them"]
 
 
 def test_alternatives_are_translated_one_by_one(tmp_path):

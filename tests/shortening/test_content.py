@@ -2,7 +2,7 @@
 
 import pytest
 
-from lengthwise.shortening.content import coverage, dropped, invented, is_format, stem
+from lengthwise.shortening.content import coverage, dropped, invented, is_format, notes_on, stem
 from lengthwise.shortening.pieces import split_pieces
 from lengthwise.translation.placeholders import changed_placeholders
 
@@ -48,6 +48,27 @@ def test_each_negation_counts():
     assert dropped("It is not old and cannot fly.", "It is not old.") == ["cannot"]
     assert dropped("It is not old and cannot fly.", "It isn't old and can't fly.") == []
     assert dropped("It is not old and is not new.", "It is not old.") == ["not"]
+
+
+def test_a_contraction_has_its_negation():
+    source = "You do not have permission to delete this folder unless you are an administrator."
+    for text in ("You don't have permission.", "You don’t have permission.", "No permission to delete this folder."):
+        assert dropped(source, text) == ["unless"]
+    assert dropped(source, "You have permission unless you are an administrator.") == ["not"]
+    assert dropped(source, "Delete this folder.") == ["unless", "not"]
+    assert dropped("It isn't old, cannot fly and is never new.", "It is not old and is never new.") == ["cannot"]
+    assert dropped("It is only here.", "It is not there.") == []  # as many negations as before
+
+
+def test_a_number_with_the_short_form_of_percent():
+    source = "The price rose by 12 percent because of the costs of 30 officials."
+    assert notes_on(source, "The price rose by 12% due to the costs of 30 officials.") is None
+    assert notes_on(source, "The price rose by 13% because of 30 officials.") == (
+        "left out: 12; not in the source: 13%"
+    )
+    assert invented("The price of 12 apples rose.", "The price rose by 12%.") == ["12%"]
+    sentence = [split_pieces("It rose by 12 percent")]
+    assert coverage(sentence, [[0.0, 1.0, 0.0, 1.0, 1.0]], "It rose by 12%") == 1
 
 
 def test_a_short_form_stands_for_its_long_one_only():

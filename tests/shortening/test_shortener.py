@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 import lengthwise
 from lengthwise import Shortened, Written
 from lengthwise.controls import PromptControl
+from lengthwise.shortening.content import stems
 from lengthwise.shortening.pieces import split_pieces, split_sentences
+from lengthwise.shortening.records import Candidate
 from lengthwise.shortening.short_forms import HEADLINE_FORMS, SHORT_FORMS
 from lengthwise.translation.placeholders import count_placeholders
 
@@ -49,6 +51,17 @@ def test_within_and_faithful_and_nothing_lost_in_silence(shortener, text, limit,
 
 def written(text):
     return Written(text, len(text), "chars", "", True, True, "writer", 5)
+
+
+@pytest.fixture
+def any_text(monkeypatch):
+    """A random model writes marks and parts of words; none of them is discarded."""
+    monkeypatch.setattr("lengthwise.shortening.shortener._about_source", as_written)
+    monkeypatch.setattr("lengthwise.shortening.shortener.is_empty", lambda *_: False)
+
+
+def as_written(_source, some, _form):
+    return [Candidate(one.text, "rewritten", one.complete) for one in some]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +141,17 @@ def test_rewritten_texts_compete(shortener, monkeypatch):
     assert texts[2] not in found  # it is about something else
 
 
+@pytest.mark.parametrize(("source", "texts"), [("OK", {"OK"}), ("Some text.", {"Text."}), ("– –", {"–", "-", "– –"})])
+def test_marks_and_letters_are_no_shorter_text(shortener, monkeypatch, source, texts):
+    some = [written(text) for text in ("-", "S", "The", "–") if stems(source) or not text.isalpha()]
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [some])
+    [one] = shortener.shorten(source, "at most 1 chars")
+    assert {other.text for other in [one, *one.candidates]} == texts
+
+
 @pytest.mark.parametrize("text", TEXTS[:3])
-def test_the_model_rewrites_within_the_budget(shortener, monkeypatch, text):
+def test_the_model_rewrites_within_the_budget(shortener, monkeypatch, any_text, text):
     monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: False)
-    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
     monkeypatch.setattr("lengthwise.shortening.shortener.claims_more", lambda *_: False)
     [one] = shortener.shorten(text, "at most 14 chars", candidates=2)
     assert one.fits
@@ -185,6 +205,19 @@ def test_errors_stay_with_their_text(shortener):
     assert good.text == "Go."
 
 
+def test_a_minimum_above_the_length_of_the_text_is_an_error(shortener, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: pytest.fail("it cannot become longer"))
+    budgets = ["at least 500 words", "exactly 500 words", "at least 2x", "at least 3 words"]
+    *refused, fits = shortener.shorten(["Some text here."] * 4, budgets)
+    advice = "give a smaller one, or lengthwise write for a longer text"
+    assert [one.error for one in refused] == [
+        f"the text has 3 words and the minimum is 500; {advice}",
+        f"the text has 3 words and the minimum is 500; {advice}",
+        f"the text has 15 chars and the minimum is 30; {advice}",
+    ]
+    assert (fits.error, fits.route) == (None, "unchanged")
+
+
 def test_what_cannot_fit_says_so(shortener):
     [one] = shortener.shorten("Incomprehensibilities notwithstanding.", "at most 4 chars", faithful=True)
     assert not one.fits
@@ -203,11 +236,10 @@ def test_a_translator_cannot_leave_words_out(sp_unigram):
         lengthwise.Shortener(lengthwise.Writer(tiny("marian", sp_unigram), sp_unigram, name="marian"))
 
 
-def test_another_model_may_rewrite(shortener, sp_unigram, monkeypatch):
+def test_another_model_may_rewrite(shortener, sp_unigram, any_text):
     from families import tiny
 
     summariser = lengthwise.Writer(tiny("marian", sp_unigram), sp_unigram, name="marian")
-    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
     [one] = lengthwise.Shortener(shortener.model, summariser).shorten(TEXTS[0], "at most 20 chars", candidates=2)
     assert "marian" in {other.model for other in [one, *one.candidates]}
 
@@ -233,10 +265,9 @@ def test_real_texts():
     assert (found.fits, found.complete, found.intact, found.note) == (True, True, True, None)
 
 
-def test_a_summariser_rewrites_the_beginning_of_a_long_text(shortener, sp_unigram, monkeypatch):
+def test_a_summariser_rewrites_the_beginning_of_a_long_text(shortener, sp_unigram, any_text):
     from families import tiny
 
-    monkeypatch.setattr("lengthwise.shortening.shortener.MAX_INVENTED", 1.0)
     summariser = lengthwise.Writer(tiny("marian", sp_unigram), sp_unigram, name="marian")
     text = " ".join(TEXTS[:2] * 40)
     assert len(summariser.engine.prompt_ids(text)) > summariser.engine.window

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     _Shorten = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Shortened]]]]
 
 BATCH_SIZE = 8  # lines: enough to batch sentences of similar length, few enough to show progress
+MAX_NAMED = 20  # incomplete lines whose numbers are printed
 
 
 def shorten(
@@ -237,10 +238,27 @@ def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", prin
 
 
 def _shorten_lines(reader: Reader, parsers: "list[LineParser]", shortened: "_Shorten", printer: Printer) -> None:
-    print_lines(shortened(_parsed(reader, parsers)), reader, printer, ("shortening", "shortened"), each=len(parsers))
-    if not printer.all_well:
-        counts = f"{printer.faulty} do not fit or lost a placeholder, {printer.incomplete} fit but are not complete"
-        terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be shortened")
+    left_out = 0
+
+    def counted() -> "Iterator[tuple[Sequence[InputLine], list[Shortened]]]":
+        nonlocal left_out
+        for rows, texts in shortened(_parsed(reader, parsers)):
+            left_out += sum(one.fits and (one.note or "").startswith("left out") for one in texts)
+            yield rows, texts
+
+    incomplete = print_lines(counted(), reader, printer, ("shortening", "shortened"), each=len(parsers))
+    if printer.faulty or printer.errors:
+        faults = f"{printer.faulty} do not fit or lost a placeholder, and {printer.errors} could not be shortened"
+        terminal.print_message(f"of {printer.done} texts, {faults}")
+    if incomplete:
+        what = "fits but is not complete" if len(incomplete) == 1 else "fit but are not complete"
+        names = getattr(reader, "names", [])
+        places = [names[n - 1] if names else f"line {n}" for n in dict.fromkeys(incomplete)]
+        some = ", ".join(places[:MAX_NAMED]) + (", ..." if len(places) > MAX_NAMED else "")
+        terminal.print_message(f"of {printer.done} texts, {len(incomplete)} {what}: {some}")
+    if left_out and not printer.as_json:
+        what = "leaves words out" if left_out == 1 else "leave words out"
+        terminal.print_message(f"of {printer.done} texts, {left_out} {what} (--json names them)")
 
 
 def _parsed(reader: Reader, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":

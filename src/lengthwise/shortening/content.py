@@ -4,6 +4,7 @@ Words are compared by their stems, so that an inflection counts as the same word
 The stemmer is cruder than Porter's, which needs an optional library (nltk).
 """
 
+from collections import Counter
 from collections.abc import Sequence
 
 import regex
@@ -23,7 +24,8 @@ _SUFFIX = regex.compile(
 _MIN_STEM = 3
 FIRST, ANNOUNCES = 2.0, 3.0  # weights of the first sentence of a text and of one that announces its topic
 # Each content word of a short form stands for those of the long one.
-_LONG = {short.lower().rstrip("."): long for long, short in (SHORT_FORMS | HEADLINE_FORMS).items()}
+_SHORT = SHORT_FORMS | HEADLINE_FORMS
+_LONG = {short.lower().rstrip("."): long for long, short in _SHORT.items()}
 
 
 def stem(word: str) -> str:
@@ -44,7 +46,12 @@ def stem(word: str) -> str:
 def stems(text: str | Sequence[Piece]) -> list[str]:
     """Return the stems of the content words of a text, hyphenated words by their parts."""
     pieces = [piece for piece in (_pieces(text) if isinstance(text, str) else text) if words.is_content(piece)]
-    return [stem(part) for piece in pieces for part in regex.split(r"[-/–]", piece.text) if part]
+    return [stem(part) for piece in pieces for part in _parts(piece.text)]
+
+
+def _parts(word: str) -> list[str]:
+    """Return the parts of a hyphenated word, and those of "12%": the number and the short form of "percent"."""
+    return [part for part in regex.split(r"[-/–]|(?<=\d)(?=%$)", word) if part]
 
 
 def coverage(sentences: Sequence[Sequence[Piece]], information: Sequence[Sequence[float]], text: str) -> float:
@@ -76,12 +83,10 @@ def invented(source: str, text: str) -> list[str]:
     ['whole', 'failed']
     """
     lower = f" {' '.join(piece.lower for piece in _pieces(source))} "
-    short = {stem(form) for form, long in _LONG.items() if f" {' '.join(long).lower()} " in lower}
-    there = set(stems(source)) | short
+    known = (short for long, short in _SHORT.items() if f" {' '.join(long).lower()} " in lower)
+    there = {*stems(source), *(stem(word) for short in known for word in short.split())}
     found = [piece.text for piece in _pieces(text) if words.is_content(piece) and not piece.is_placeholder]
-    return [
-        word for word in found if not all(_known(stem(part), there) for part in regex.split(r"[-/–]", word) if part)
-    ]
+    return [word for word in found if not all(_known(stem(part), there) for part in _parts(word))]
 
 
 def _known(one: str, there: set[str]) -> bool:
@@ -91,7 +96,7 @@ def _known(one: str, there: set[str]) -> bool:
 def dropped(source: str, text: str) -> list[str]:
     """Return the names, numbers, negations and qualifiers ("if") of the source that the text lacks, each once."""
     pieces = _pieces(text)
-    there = {stem(piece.text) for piece in pieces}
+    there = {stem(form) for piece in pieces for form in (piece.text, piece.text.removesuffix("%"))}
     written = {piece.lower for piece in pieces} | {word for piece in pieces for word in _LONG.get(piece.lower, ())}
     found: dict[str, None] = {}
     negations: list[str] = []
@@ -106,9 +111,23 @@ def dropped(source: str, text: str) -> list[str]:
             elif piece.lower in words.QUALIFIERS and piece.lower not in written:
                 found[piece.lower] = None
     kept = [piece.lower for piece in pieces if words.is_negation(piece)]
-    missing = len(negations) - len(kept)  # "not" may have become "n't"
-    gone = [word for word in negations if word not in kept] or negations[-1:]
-    return [*found, *dict.fromkeys(gone[:missing] if missing > 0 else ())]
+    return [*found, *dict.fromkeys(_missing_negations(negations, kept))]
+
+
+def _missing_negations(source: list[str], text: list[str]) -> list[str]:
+    """Return as many negations of the source as the text has fewer: first conditions ("unless"), then other words.
+
+    "Don't" has the "not" of the source, and "not" its "cannot".
+    """
+    gone, new = Counter(source) - Counter(text), Counter(text) - Counter(source)
+    contracted = sum(count for word, count in new.items() if words.is_not(word))
+    missing = []
+    for word in sorted(gone.elements(), key=lambda word: word not in words.CONDITIONS):
+        if words.is_not(word) and contracted:
+            contracted -= 1
+        else:
+            missing.append(word)
+    return missing[: max(0, len(source) - len(text))]
 
 
 def claims_more(sentence: str, text: str) -> bool:
@@ -123,6 +142,11 @@ def claims_more(sentence: str, text: str) -> bool:
 
 def _is_gone(piece: Piece, there: set[str]) -> bool:
     return words.is_content(piece) and stem(piece.text) not in there
+
+
+def is_empty(source: str, text: str) -> bool:
+    """Return whether a short text has no letter and no digit, such as "-", while its source has some."""
+    return not text.strip() or (any(map(str.isalnum, source)) and not any(map(str.isalnum, text)))
 
 
 def is_format(placeholder: str) -> bool:
@@ -145,7 +169,8 @@ def _pieces(text: str) -> list[Piece]:
 
 def _with_long_forms(found: list[str], text: str) -> set[str]:
     """Return the stems, and those of the long form of each short form."""
-    longer = [stem(word) for piece in _pieces(text) for word in _LONG.get(piece.lower.rstrip("."), ())]
+    parts = (part.lower().rstrip(".") for piece in _pieces(text) for part in _parts(piece.text))
+    longer = [stem(word) for part in parts for word in _LONG.get(part, ())]
     return {*found, *longer}
 
 

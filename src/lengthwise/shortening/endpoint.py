@@ -10,11 +10,12 @@ from ..endpoints.rewording import Rewording
 from ..endpoints.writer import EndpointWriter, check_row
 from ..generation.generator import Written
 from ..length.budget import Budget, with_budgets
+from ..length.units import measure
 from ..translation.placeholders import changed_placeholders, count_placeholders
-from .content import is_format, notes_on
+from .content import is_empty, is_format, notes_on
 from .forms import FORMS, Form
 from .pieces import split_sentences
-from .records import Shortened
+from .records import Shortened, check_minimum
 
 _TASKS = {
     "text": "Say the same in less room. Keep the language, the names, the numbers and the negations.",
@@ -51,7 +52,9 @@ class EndpointShortener:
     def _begin(self, form: Form, candidates: int, text: str, budget: str | Budget, ask: Ask) -> "_Shortening":
         options: dict[str, Any] = {"lost": partial(_lost, text), "candidates": candidates}
         keep = list(filter(is_format, count_placeholders(text)))
-        return _Shortening(form, _TASKS[form], text, check_row(text, budget), ask, **options, keep=keep)
+        counts = check_row(text, budget)
+        check_minimum(counts, measure(text, counts.unit))
+        return _Shortening(form, _TASKS[form], text, counts, ask, **options, keep=keep)
 
     def _result(self, text: str, budget: str | Budget, one: Searched["_Shortening"]) -> Shortened:
         name = self.writer.name
@@ -99,6 +102,8 @@ class _Shortening(Rewording):
 
     def _clean(self, reply: str) -> str:
         text = super()._clean(reply)
+        if is_empty(self.source, text):
+            return ""  # as if nothing had been sent
         if self._form == "text":
             return text
         line = " ".join(text.split())

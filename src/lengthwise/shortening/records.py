@@ -77,3 +77,15 @@ class Shortened(Written):
             {name: value for name, value in shown.items() if value is not None} for shown in fields["candidates"]
         ]
         return {name: value for name, value in fields.items() if value is not None}
+
+
+def check_minimum(budget: Budget, length: int) -> None:
+    """Raise if the minimum is above the length of the source: no shorter text has it.
+
+    >>> check_minimum(Budget.parse("at least 500 words"), 3)
+    Traceback (most recent call last):
+    ValueError: the text has 3 words and the minimum is 500; give a smaller one, or lengthwise write for a longer text
+    """
+    if length < budget.low:
+        advice = "give a smaller one, or lengthwise write for a longer text"
+        raise ValueError(f"the text has {length:,} {budget.unit} and the minimum is {budget.low:,}; {advice}")

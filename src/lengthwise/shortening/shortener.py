@@ -22,10 +22,10 @@ from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
 from .choosing import LIKELY, Judge, information, with_likelihood
-from .content import claims_more, invented, is_format, notes_on, stems
+from .content import claims_more, invented, is_empty, is_format, notes_on, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
-from .records import Candidate, Shortened, Source
+from .records import Candidate, Shortened, Source, check_minimum
 from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
@@ -81,11 +81,11 @@ class Shortener:
         try:
             if not text.strip():
                 raise ValueError("the text is empty")
-            known = as_budget(budget).resolve(text, self.model.tokenizer)
+            known, sentences = as_budget(budget).resolve(text, self.model.tokenizer), split_sentences(text)
+            source = Source(text, known, self._length(known.unit), list(map(split_pieces, sentences)))
+            check_minimum(known, source.length(text))
         except (ValueError, TypeError) as error:
             return Shortened.failed(str(error), budget, self.model.name, source=text)
-        sentences = [split_pieces(sentence) for sentence in split_sentences(text)]
-        source = Source(text, known, self._length(known.unit), sentences)
         as_asked = form == "text" or len(sentences) == 1
         if known.fits(source.length(text)) and as_asked:
             same = Candidate(text.strip(), "unchanged", complete=True, coverage=1.0)
@@ -135,10 +135,12 @@ class Shortener:
         return [_about_source(source, some, form) for source, some in zip(sources, written, strict=True)]
 
     def _rated(self, sources: list[Source], options: list[list[Candidate]], form: Form) -> list[list[Candidate]]:
-        """Return the different candidates of each source with their scores."""
-        styled = [[_styled(one, form) for one in some] for some in options]
-        unique = [list({one.text: one for one in reversed(some) if one.text}.values()) for some in styled]
-        return self.judge.judged(list(zip(sources, unique, strict=True)))
+        """Return the different candidates of each source with their scores. Marks alone are no candidate."""
+        rows = []
+        for source, some in zip(sources, options, strict=True):
+            styled = [one for one in (_styled(one, form) for one in some) if not is_empty(source.text, one.text)]
+            rows.append((source, list({one.text: one for one in reversed(styled)}.values())))
+        return self.judge.judged(rows)
 
     def _choose(self, source: Source, options: list[Candidate]) -> Shortened:
         """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score.
@@ -234,11 +236,16 @@ def _is_sound(source: Source, one: Candidate) -> bool:
 def _about_source(source: Source, written: list[Written], form: Form) -> list[Candidate]:
     """Return the rewritten texts that say what the source says: few new words, and a question stays a question.
 
-    One sentence is written if one is asked for.
+    One sentence is written if one is asked for. In a very small room, a model writes a letter or "The", which is no
+    new word: a text without content words is discarded if the source has some.
     """
+    has_content = bool(stems(source.text))
 
     def is_about(text: str) -> bool:
-        new = len(invented(source.text, text)) / max(1, len(stems(text)))
+        known = stems(text)
+        if has_content and not known:
+            return False
+        new = len(invented(source.text, text)) / max(1, len(known))
         asks = len(source.sentences) == 1 and source.text.rstrip().endswith("?")
         several = form == "sentence" and len(split_sentences(text)) > 1
         return new <= MAX_INVENTED and not several and (not asks or text.rstrip().endswith("?"))

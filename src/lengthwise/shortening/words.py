@@ -177,6 +177,11 @@ def is_negation(piece: Piece) -> bool:
     return NEGATION.fullmatch(piece.text) is not None
 
 
+def is_not(word: str) -> bool:
+    """Return whether a lower-case word is "not" or a verb with it: "don't", "cannot"."""
+    return word in ("not", "cannot") or word.endswith(("n't", "n’t"))
+
+
 def is_name(piece: Piece, first: bool) -> bool:
     """Return whether the word is written as a name: with a capital, but not as the first word, or with several."""
     letters = piece.text
