@@ -132,15 +132,19 @@ class Translator:
 
     def _document_decoder(self, context: str) -> tuple[Callable[..., "Draft"], "DocumentDecoder"]:
         """Return the way to decode with this context, and its decoder; raise if the model cannot use it."""
-        from .sliding import DECODINGS, DocumentDecoder  # here: controls import torch
-
         if context not in CONTEXTS:
             raise ValueError(f"context is one of {', '.join(CONTEXTS)}; got {context!r}")
+        untrained = ValueError(
+            f"{self.name} was not trained on documents; translate without context, or train such a model"
+        )
+        trained = any(hasattr(control, "separator") for control in self._engine.controls)
+        if not trained or self.search.prefix or self.search.hypotheses.needs_length:
+            raise untrained
+        from .sliding import DECODINGS, DocumentDecoder  # here: it needs torch, which not every engine does
+
         decoder = DocumentDecoder(self._engine, beams=self._beams)
-        if not decoder.window or self.search.prefix or self.search.hypotheses.needs_length:
-            raise ValueError(
-                f"{self.name} was not trained on documents; translate without context, or train such a model"
-            )
+        if not decoder.window:
+            raise untrained
         return DECODINGS[context], decoder
 
     def document(
