@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer, Written
-from ..length.budget import Budget, as_budget, with_budgets
+from ..length.budget import Budget, as_budget, check_text, with_budgets
 from ..length.sentences import finished
 from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
@@ -64,6 +64,9 @@ class Translator:
         min_limit: int = 0,
         reverse: ReverseModel | None = None,
     ) -> None:
+        if not hasattr(writer, "engine"):
+            name = writer if isinstance(writer, str) else "en-fr"
+            raise TypeError(f"a translator takes a Writer, such as lengthwise.load({name!r}); got {writer!r}")
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
         self.name, self.tokenizer, self.target, self._engine = writer.name, writer.tokenizer, target, writer.engine
         self.candidates, self.min_limit = candidates, min_limit
@@ -175,7 +178,7 @@ class Translator:
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
         """Return the line as segments, with its budget in counts; or the error of its text or budget."""
         try:
-            text.encode()  # raises at a lone surrogate
+            check_text(text)
             known = None if budget is None else as_budget(budget)
             unit = "chars" if known is None else known.unit
             if known is not None and known.of_source and text.strip():
