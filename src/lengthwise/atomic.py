@@ -76,7 +76,8 @@ def partial_path(path: Path) -> Path:
         return path
     partial = path.with_name(f"{path.name}.partial")
     if partial.exists():
-        raise ValueError(f"{partial} exists: an interrupted run left it, or another run writes it; move or delete it")
+        what = f"{partial} exists: an interrupted run left it, or another run writes it"
+        raise ValueError(f"{what}; move or delete it, or name another file to write")
     return partial
 
 

@@ -10,6 +10,8 @@ def test_models(cli, tmp_path, monkeypatch):
     assert (code, err) == (0, "")
     assert re.search(r"^smollm2-plain .+\n +93 MB, to fetch; licence Apache-2.0$", out, re.MULTILINE)
     assert re.search(r"^en-it .+\n +\d+ MB, bundled; licence of its data: Debian", out, re.MULTILINE)
+    assert re.search(r"^ +5 MB, bundled, needs Helsinki-NLP/opus-mt-en-fr;", out, re.MULTILINE)
+    assert "needs smollm2-plain" not in out  # the title says it
     assert max(map(len, out.splitlines())) <= 80
     assert "folder" in out
     assert "owner/name" in out

@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
@@ -36,12 +38,36 @@ def test_it_serves_until_a_signal():
         server.wait()
 
 
+def test_a_second_signal_ends_it_without_a_traceback():
+    command = [sys.executable, "-m", "lengthwise", "serve", "--model", "en-it", "--engine", "onnx"]
+    out = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*command, "--port", "0", "--json"], **out) as server:
+        try:
+            assert server.stdout.readline()
+            for _ in range(2):
+                server.send_signal(signal.SIGTERM)
+                time.sleep(0.02)  # the shutdown takes 0.1 s
+            _, err = server.communicate(timeout=60)
+            assert not err
+        finally:
+            server.kill()
+
+
+def test_a_port_that_is_taken(cli, monkeypatch):
+    monkeypatch.setattr("lengthwise.cli.serve.load", lambda *_, **__: pytest.fail("too late"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        code, _, err = cli("serve", "--port", port)
+    assert code == 2
+    assert err.strip() == f"lengthwise: port {port} of 127.0.0.1 is taken by another program; give --port"
+
+
 def test_what_cannot_be_served(cli, tmp_path):
     (tmp_path / "keys").write_text("\n")
     code, _, err = cli("serve", "--api-keys", tmp_path / "keys")
     assert code == 2
     assert "has no key" in err
-    code, _, err = cli("serve", "--engine", "steam")
+    code, _, err = cli("serve", "--engine", "steam", "--port", "0")
     assert code == 2
     assert "--engine must be" in err
 

@@ -53,7 +53,10 @@ TO = ["--to", "fr", "--model", "x"]
     [
         (["Go."], "--to fr"),
         ([" ", *TO], "the text is empty"),
-        (["Go.", "--to", "de"], "give --model, for example Helsinki-NLP/opus-mt-en-de, or the folder of a model"),
+        (
+            ["Go.", "--to", "de"],
+            "give one with --model, for example Helsinki-NLP/opus-mt-en-de (from",
+        ),
         (["Go.", "--to", "italian"], "a language is given by its code, such as fr, it or de; got 'italian'"),
         (["nosuch.tsv", *TO], "there is no file 'nosuch.tsv'; if it is a text, give - and"),
         (["Go.", *TO, "--length", "short"], "cannot read 'short' as a budget"),
@@ -209,8 +212,8 @@ def test_a_file_appears_when_all_lines_are_done(translate, book, tmp_path):
     out.chmod(0o600)
     lines.write_text("Go.\n" * BATCH_SIZE + "Stop.\n")
     ask = [*TO, "--out", str(out)]
-    message = f"lengthwise: stopped: {BATCH_SIZE} of {BATCH_SIZE + 1} lines were translated; see {partial}\n"
-    assert translate(str(lines), *ask) == (130, "", message)
+    message = f"lengthwise: stopped: {BATCH_SIZE} of {BATCH_SIZE + 1} lines were translated; they are in {partial}"
+    assert translate(str(lines), *ask) == (130, "", f"{message}: delete it, or give another --out, to begin again\n")
     assert (out.read_text(), partial.read_text()) == ("earlier\n", "Va.\n" * BATCH_SIZE)
     code, _, err = translate("Go.", *ask)
     assert (code, f"{partial} exists: an interrupted run left it" in err) == (2, True)

@@ -12,7 +12,7 @@ import pytest
 
 from families import tiny
 from lengthwise import attach, measure
-from lengthwise.cli.translate_document import _report
+from lengthwise.cli.translate_document import _beginning, _report
 from lengthwise.controls import SentenceSeparator
 from lengthwise.models.checkpoint import save
 from lengthwise.translation import document
@@ -94,6 +94,16 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
     assert (code, f"resuming: {done} of 40 sentences were translated before" in err) == (0, True)
     assert out.read_text() == whole.read_text()
     assert not journal.exists()
+
+
+def test_a_sentence_with_a_fault_is_named_by_its_beginning(translate, document_model, tmp_path):
+    (tmp_path / "a.txt").write_text("Open 256\nfiles.\n")
+    code, _, err = translate("--document", tmp_path / "a.txt", "--model", document_model)
+    assert (code, "sentence 1, 'Open 256 files.': not as in the source: 256" in err) == (3, True)
+    assert _beginning("Open  the\nfile.") == "'Open the file.'"
+    assert _beginning("The files of the user are in the folder of the user.") == (
+        "'The files of the user are in the folder ...'"
+    )
 
 
 def test_a_file_of_another_kind_is_read_as_plain_text_and_told(translate, tmp_path):

@@ -128,7 +128,7 @@ def test_the_end_of_an_answer_comes_first(byte_bpe, tmp_path):
 
 def test_options_that_it_does_not_have(file):
     writer = lengthwise.load(str(file))
-    with pytest.raises(ValueError, match="the gguf engine has no option repetition_penalty"):
+    with pytest.raises(ValueError, match="the gguf engine has no option 'repetition_penalty'"):
         writer.engine.prefill([[5]], options={"repetition_penalty": 1.2})
     for given, message in (({"device": "tpu"}, "got the device 'tpu'"), ({"dtype": "float16"}, "takes no dtype")):
         with pytest.raises(ValueError, match=message):

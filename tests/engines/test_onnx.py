@@ -54,7 +54,7 @@ def test_forked_rows_are_not_copied_by_a_repair(byte_bpe):
 
 def test_what_it_refuses(byte_bpe, tmp_path):
     _, engine = pair("llama", byte_bpe)
-    with pytest.raises(ValueError, match="no option repetition_penalty"):
+    with pytest.raises(ValueError, match="no option 'repetition_penalty'"):
         engine.prefill([[5]], options={"repetition_penalty": 1.2})
     for given, message in (({"device": "cuda"}, "runs on the CPU"), ({"dtype": "float16"}, "takes no dtype")):
         with pytest.raises(ValueError, match=message):
@@ -105,8 +105,15 @@ def test_rows_of_a_cache_are_kept_forked_and_moved(rows):
 
 @pytest.mark.parametrize("options", [{"no_repeat_ngram": 0}, {"foo": None}, {"repetition_penalty": 1.1}])
 def test_an_option_that_the_engine_lacks_is_refused_whatever_its_value(options):
-    with pytest.raises(ValueError, match=f"the onnx engine has no option {next(iter(options))}"):
+    with pytest.raises(ValueError, match=f"the onnx engine has no option '{next(iter(options))}'"):
         least_tokens(options, "onnx")
+
+
+def test_a_misspelt_option_is_guessed():
+    with pytest.raises(ValueError, match=r"'temperatur'; did you mean 'temperature'\? The transformers engine has"):
+        least_tokens({"temperatur": 0.8}, "onnx")
+    with pytest.raises(ValueError, match="'repetition_penalty'; the transformers engine has those of generate"):
+        least_tokens({"repetition_penalty": 1.1}, "onnx")
 
 
 def test_options_that_change_nothing_are_accepted():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import lengthwise
 from families import tiny
 from lengthwise.generation.load import default_engine, load
 from lengthwise.models.checkpoint import save
@@ -79,3 +80,15 @@ def test_an_installation_without_torch_says_how_to_install_it() -> None:
     assert done.returncode == 2
     assert "run pip install '.[torch]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_name_is_reported_before_torch_is_missed() -> None:
+    code = WITHOUT_TORCH + "import lengthwise\nlengthwise.load('nosuch')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ModelNotFound: no model called 'nosuch'" in done.stderr
+
+
+@pytest.mark.parametrize("name", [None, 5, Path("model")])
+def test_a_name_is_a_string(name: Any) -> None:
+    with pytest.raises(TypeError, match=r"a model is given by its name or its folder as a str, .* got "):
+        lengthwise.load(name)

@@ -331,3 +331,14 @@ def test_one_budget_for_all_texts_or_one_for_each():
 def test_what_is_no_budget(budgets, optional, says):
     with pytest.raises(TypeError, match=f"a budget is a text such as 'at most 75 chars', or a Budget; {says}"):
         with_budgets(["a"], budgets, optional=optional)
+
+
+@pytest.mark.parametrize("texts", [None, 5, b"one", {"one": 1}])
+def test_texts_that_are_none(texts):
+    with pytest.raises(TypeError, match="give one text as a str, or several as a list of them; got "):
+        with_budgets(texts, "at most 5 words")
+
+
+def test_a_budget_is_read_from_a_string():
+    with pytest.raises(TypeError, match="a budget is read from a str; got None; write for example 'at most 75 chars'"):
+        Budget.parse(None)

@@ -198,6 +198,19 @@ def test_a_stream_that_a_shutdown_cuts_ends_with_an_error(make_service, serve, e
     assert b"[DONE]" not in found
 
 
+def test_a_second_signal_cuts_streams_off_without_a_traceback(serve, engine, service, capsys):
+    running = serve(service)
+    engine.gate.clear()
+    connection = post(running, asked("The first text.", stream=True))
+    wait_for(lambda: running.service.worker.running)
+    running.server.stop()
+    running.server.stop()
+    running.thread.join(30)
+    assert not running.thread.is_alive()
+    assert not capsys.readouterr().err
+    connection.close()
+
+
 def test_a_signal_before_the_server_listens(service):
     server = make_server(make_app(service), service, "127.0.0.1", 0, lambda url: None)
     server.stop()

@@ -16,6 +16,7 @@ from lengthwise.errors import ModelNotFound
 from lengthwise.server import replicas
 from lengthwise.server.metrics import Metrics, joined_page
 from lengthwise.server.reports import Reporter, listening
+from lengthwise.server.running import free_port
 
 
 class Unpicklable(Exception):
@@ -97,11 +98,13 @@ def test_requests_that_take_too_long_are_ended(ray_errors):
 
 
 def test_the_address():
-    assert replicas._free_port("127.0.0.1", 0) > 0
+    assert free_port("127.0.0.1", 0) > 0
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1, port {port}: Address already in use"):
-            replicas._free_port("127.0.0.1", port)
+        with pytest.raises(OSError, match=f"port {port} of 127.0.0.1 is taken by another program"):
+            free_port("127.0.0.1", port)
+    with pytest.raises(OSError, match=r"cannot listen on 192\.0\.2\.1, port 0: "):  # an address of documentation
+        free_port("192.0.2.1", 0)
 
 
 def test_a_signal_before_it_serves_and_a_second_one_interrupt():

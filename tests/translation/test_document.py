@@ -427,8 +427,10 @@ def test_a_text_in_memory(translator):
     stream = io.StringIO()
     done.write(stream)
     assert stream.getvalue() == "# Va.\n\n    code\n"
-    with pytest.raises(ValueError, match=r"there is no file 'nowhere\.md'"):
+    with pytest.raises(ValueError, match=r"there is no file 'nowhere\.md'$"):
         lines.document("nowhere.md")
+    with pytest.raises(ValueError, match=r"no file 'Go'; if it is the text itself, end it with a line break"):
+        lines.document("Go")
 
 
 def peak_memory(path, out):

@@ -41,6 +41,17 @@ def test_a_fragment_is_replaced_by_the_nearest_complete_translation(translator, 
     assert (row.budget, row.note) == (budget, "no complete translation that fits was found")
 
 
+def test_a_text_that_is_none_costs_only_itself(translator):
+    lines, _ = translator({"Cancel": "Annuler"})
+    none, row = lines.translate([None, "Cancel"])
+    assert (none.error, row.text) == ("a text is a str; got None", "Annuler")
+
+
+def test_a_name_is_not_a_writer():
+    with pytest.raises(TypeError, match=r"takes a Writer, such as lengthwise.load\('en-it'\); got 'en-it'"):
+        Translator("en-it", "en", "it")
+
+
 def test_a_translation_that_lost_a_placeholder_is_replaced_by_one_that_has_it(translator):
     lines, book = translator({"See {name}": "Voir {name}"})
     book.fragments_are_complete = True

@@ -37,15 +37,15 @@ main()
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A function that runs code without torch and returns what it prints."""
+    """A function that runs code without torch and returns what it prints, or with `errors` its messages."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "LENGTHWISE_CACHE": str(tmp_path_factory.mktemp("cache"))}
 
-    def call(code):
+    def call(code, errors=False):
         done = subprocess.run(
             [sys.executable, "-c", BLOCKED + code], env=environment, capture_output=True, text=True, timeout=600
         )
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return done.stderr if errors else done.stdout
 
     return call
 
@@ -62,3 +62,18 @@ def test_the_command(run):
     text = run(COMMAND).strip()
     assert text
     assert len(text) <= 20
+
+
+CONTEXT = """
+from pathlib import Path
+from lengthwise.cli import main
+
+Path("guide.md").write_text("# One\\n")
+asked = ["--document", "guide.md", "--to", "fr", "--context", "sliding", "--engine", "onnx"]
+assert main(["translate", *asked]) == 2
+"""
+
+
+def test_a_model_without_documents_is_refused_before_torch_is_missed(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "en-fr was not trained on documents; translate without context" in run(CONTEXT, errors=True)

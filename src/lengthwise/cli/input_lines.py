@@ -20,7 +20,8 @@ class _Lines:
     def progress(self, done: int, verb: str, file: str = "") -> str:
         """Return how many of the lines are done, and in which file. Lines that have not been read are not counted."""
         lines = f"{self.seen:,} lines" if self.all_seen else f"the {self.seen:,} lines read so far"
-        return f"stopped: {done:,} of {lines} were {verb}" + (f"; see {file}" if file and done else "")
+        again = ": delete it, or give another --out, to begin again" if file.endswith(".partial") else ""
+        return f"stopped: {done:,} of {lines} were {verb}" + (f"; they are in {file}{again}" if file and done else "")
 
 
 class StdinLines(_Lines):

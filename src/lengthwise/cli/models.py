@@ -25,7 +25,9 @@ def models(as_json: options.Json = False) -> None:
         return
     indent = 2 + max(len(row.name) for row in rows)
     for row in rows:
-        facts = f"{row.size / 1e6:.0f} MB, {row.where}; licence {row.licence}"
+        is_named = row.needs is None or f"(base: {row.needs})" in row.description
+        needs = "" if is_named else f", needs {row.needs}"
+        facts = f"{row.size / 1e6:.0f} MB, {row.where}{needs}; licence {row.licence}"
         lines = [line for text in (row.description, facts) for line in wrap(text, 80 - indent, break_on_hyphens=False)]
         lines += [str(row.path)] if row.where == "cached" else []
         for name, line in zip_longest([row.name], lines, fillvalue=""):

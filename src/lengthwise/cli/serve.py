@@ -63,7 +63,9 @@ def serve(
         raise ImportError(missing) from None
     keys = _keys(api_keys)
     from ..server.limits import Limits
+    from ..server.running import free_port, make_server
 
+    free_port(host, port)  # raises if it is taken, before models are loaded
     limits = Limits(max_batch, queue, max_tokens, grace=grace)
     translators = [_translator_name(source, one) for one in translate_to or []]
     make = partial(_service, model, engine, source, translators, limits)
@@ -87,7 +89,6 @@ def serve(
         serve_replicas(make, replicas, address, started, device=device, keys=keys, grace=grace, log=log)
         return
     from ..server.app import make_app
-    from ..server.running import make_server
 
     service = make(device)
     make_server(make_app(service, keys, log), service, host, port, lambda url: started(url, service.models)).run()

@@ -216,8 +216,8 @@ def _default_model(source: str, target: str) -> str:
     for language in (source, target):
         if not 2 <= len(language) <= 3:
             raise terminal.UsageError(f"a language is given by its code, such as fr, it or de; got {language!r}")
-    advice = f"give --model, for example Helsinki-NLP/opus-mt-{name}, or the folder of a model"
-    raise terminal.UsageError(f"no translator from {source} to {target} has a short name; {advice}")
+    advice = f"give one with --model, for example Helsinki-NLP/opus-mt-{name} (from the hub), or a folder"
+    raise terminal.UsageError(f"no translator from {source} to {target} ships with Lengthwise; {advice}")
 
 
 def _line_translator(device: str | None, **asked: Any) -> "bulk.Work[InputLine, Translation]":

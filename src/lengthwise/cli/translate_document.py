@@ -68,7 +68,7 @@ def translate_document(
             terminal.print_json(row)
         fault = row.get("error") or (None if row["intact"] else row.get("note"))
         if fault and counts["faults"] < MAX_NAMED:
-            terminal.print_message(f"sentence {row['sentence']}: {fault}")
+            terminal.print_message(f"sentence {row['sentence']}, {_beginning(row['source'])}: {fault}")
         counts["faults"] += fault is not None
         counts["translated"] += "error" not in row
         counts["alone"] += ALONE in row.get("note", "")
@@ -76,6 +76,12 @@ def translate_document(
     _report(document, counts, translator.search.channel.reverse)
     if counts["faults"] or not document.fits or counts["complete"] < counts["translated"]:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)
+
+
+def _beginning(source: str) -> str:
+    """Return the first characters of a sentence, quoted, in one line."""
+    flat = " ".join(source.split())
+    return repr(flat if len(flat) <= 40 else f"{flat[:40].rstrip()} ...")
 
 
 def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:

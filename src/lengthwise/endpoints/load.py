@@ -16,6 +16,8 @@ def load(name: str, **options: Any) -> "Writer | EndpointWriter":
     of `EndpointWriter`, and `timeout` in seconds. The key is read from $LENGTHWISE_API_KEY or, without
     @URL, $OPENAI_API_KEY. Any other name: see `lengthwise.generation.load.load`.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"a model is given by its name or its folder as a str, such as 'smollm2'; got {name!r}")
     if not is_endpoint(name):
         from ..generation.load import load as load_local
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..generation.generator import Written
-from ..length.budget import Budget, as_budget, with_budgets
+from ..length.budget import Budget, as_budget, check_text, with_budgets
 from .calls import Ask, S, Searched, search_all
 from .client import Endpoint
 from .fitting import Fitting, Found
@@ -112,11 +112,9 @@ def text_record(fitting: Fitting, model: str, calls: int, tokens: int, note: str
 
 def check_row(text: str, budget: str | Budget) -> Budget:
     """Return the budget in counts; a `ValueError` or `TypeError` says what is wrong with the row."""
-    if not isinstance(text, str):
-        raise TypeError(f"a text is a string; got {type(text).__name__}")
+    check_text(text)
     if not text.strip():
         raise ValueError("the text is empty; give a prompt")
-    text.encode()  # raises a ValueError for half a surrogate pair
     if (budget := as_budget(budget)).unit == "tokens":
         raise ValueError("an endpoint's tokens cannot be counted here; give the length in words or chars")
     return budget.resolve(text)

@@ -1,5 +1,6 @@
 """What decoders that return numpy arrays have in common: rows with a countdown head, options, log-probabilities."""
 
+import difflib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -15,6 +16,9 @@ from .numpy_countdown_head import NumpyCountdownHead, UnitCounts
 Floats = NDArray[np.float32]
 # Options of transformers' `generate` that these engines accept if they change nothing.
 _OFF = {"renormalize_logits": False, "early_stopping": False, "no_repeat_ngram_size": 0, "repetition_penalty": 1}
+
+_WRITERS = ("candidates", "do_sample", "finish", "num_beams", "seed", "system", "temperature", "top_k", "top_p")
+_NAMES = (*_OFF, "min_new_tokens", *_WRITERS)  # what a misspelt option may mean; the writer reads the last ones itself
 
 
 class Decoder(Protocol):
@@ -93,7 +97,10 @@ def least_tokens(options: Options | None, engine: str) -> int:
     """Return the minimum number of tokens, the one option that these engines support."""
     for name, value in (options or {}).items():
         if name != "min_new_tokens" and (name not in _OFF or value not in (None, _OFF[name])):
-            raise ValueError(f"the {engine} engine has no option {name}; use --engine transformers")
+            near = difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.8)
+            advice = f"did you mean {near[0]!r}? The" if near and near[0] != name else "the"
+            advice += " transformers engine has those of generate"
+            raise ValueError(f"the {engine} engine has no option {name!r}; {advice}")
     return int((options or {}).get("min_new_tokens") or 0)
 
 

@@ -54,13 +54,16 @@ def _has_gpu() -> bool:
 
 @needing_torch
 def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
+    from ..models.registry import is_on_hub, resolve, source_of
+
+    if not (is_on_hub(name) or source_of(name)):  # those may be fetched, which is of no use without torch
+        resolve(name)  # raises if there is no such model
     import torch
 
     from ..controls.attached import core_of
     from ..engines.transformers import TransformersEngine
     from ..models.checkpoint import load_model
     from ..models.description import bundled_for
-    from ..models.registry import resolve
 
     place = _device(device)  # first: resolving the name can mean a download
     with gc_paused():

@@ -6,6 +6,7 @@ Imports no torch, so that the command line can reject contradictions before a mo
 import math
 import secrets
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 SAMPLING = {"temperature": 0.8, "top_p": 0.95}  # for candidates, if the caller gives no temperature
@@ -54,7 +55,9 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
     beams = options.pop("num_beams", 1)
     sample = options.pop("do_sample", None)
     sampled = is_sampling(candidates, beams, options.get("temperature"), sample)
-    seed = secrets.randbits(62) if seed is None else seed
+    if seed is not None and not isinstance(seed, Integral):
+        raise ValueError(f"seed must be a whole number; got {seed!r}")
+    seed = secrets.randbits(62) if seed is None else int(seed)
     given = {name: options.pop(name) for name in ("temperature", "top_p", "top_k") if name in options}
     unused = [f"{name}={value}" for name, value in given.items() if value]
     if sample is False and unused:
@@ -64,10 +67,10 @@ def decoding_options(candidates: int, seed: int | None, generation: dict[str, An
         return DecodingOptions(beams, None, seed, options, guards_loops)
     if not 0 < (temperature := sampling["temperature"]) < math.inf:
         raise ValueError(f"temperature must be above 0 where tokens are sampled; got {temperature}")
-    if not 0 <= (top_p := sampling["top_p"]) <= 1:
-        raise ValueError(f"top_p must be a share between 0 and 1; got {top_p}")
-    if (top_k := sampling.get("top_k", 0)) < 0:
-        raise ValueError(f"top_k must be a number of tokens, or 0 for all; got {top_k}")
+    if not _is_number(top_p := sampling["top_p"]) or not 0 <= top_p <= 1:
+        raise ValueError(f"top_p must be a share between 0 and 1; got {top_p!r}")
+    if not _is_number(top_k := sampling.get("top_k", 0)) or top_k < 0:
+        raise ValueError(f"top_k must be a number of tokens, or 0 for all; got {top_k!r}")
     return DecodingOptions(beams, sampling, seed, options, guards_loops)
 
 
@@ -79,10 +82,11 @@ def is_sampling(
     `temperature`, `do_sample`: None where the caller does not give them. Candidates without beams are sampled.
     """
     for name, number in (("candidates", candidates), ("beams", beams)):
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1; got {number}")
-    if temperature is not None and not 0 <= temperature < math.inf:  # false for NaN as well
-        raise ValueError(f"temperature must be a number, 0 or above; got {temperature}")
+        if not isinstance(number, Integral) or number < 1:
+            raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}")
+    # The comparison is false for NaN as well.
+    if temperature is not None and (not _is_number(temperature) or not 0 <= temperature < math.inf):
+        raise ValueError(f"temperature must be a number, 0 or above; got {temperature!r}")
     if beams > 1:
         if temperature:
             raise ValueError("beam search does not sample; give beams or a temperature, not both")
@@ -99,3 +103,7 @@ def is_sampling(
         advice = f"leave do_sample={do_sample} out to sample, or give as many beams"
         raise ValueError(f"greedy candidates are all equal; got {candidates}: {advice}")
     return do_sample
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real)

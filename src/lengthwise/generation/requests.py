@@ -11,7 +11,7 @@ import numpy as np
 
 from ..constraint.mask import UNLIMITED
 from ..engines.base import Engine, LengthInputs
-from ..length.budget import Budget, as_budget
+from ..length.budget import Budget, as_budget, check_text
 from ..length.meter import Meter, meter_of, most_tokens
 from .endings import EMPTY, Draft
 
@@ -87,8 +87,6 @@ class Requests:
 
         `control_text`: attached controls may edit the text (length tokens, a length in the prompt).
         """
-        if not isinstance(text, str):
-            raise TypeError(f"a text is a string; got {type(text).__name__}")
         known = self._budget(text, budget)
         edited = self._edited(text, known) if control_text else text
         return self._request(place, text, self.engine.prompt_ids(edited, system), known)
@@ -120,9 +118,9 @@ class Requests:
 
     def _budget(self, text: str, budget: str | Budget) -> Budget:
         """Return the budget in counts; raise a `ValueError` if there is no text to write for."""
+        check_text(text)
         if not text.strip():
             raise ValueError("the text is empty; give a prompt")
-        text.encode()  # raises a ValueError for half a surrogate pair
         return as_budget(budget).resolve(text, self.engine.tokenizer)
 
     def _limit(self, prompt: list[int], budget: Budget) -> int:

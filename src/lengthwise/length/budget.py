@@ -56,6 +56,8 @@ class Budget:
     @classmethod
     def parse(cls, text: str) -> "Budget":
         """Return the budget that `text` describes: 'at most 75 chars', '40–60 words', '~100 tokens', '1.0x', ..."""
+        if not isinstance(text, str):
+            raise TypeError(f"a budget is read from a str; got {text!r}; {_FORMS}")
         found = _PHRASE.fullmatch(" ".join(text.split()).lower())
         if found is None or found["word"] not in (_WORDS if found["high"] is None else _WINDOW_WORDS):
             if text.strip().lower() in _NO_LIMIT:
@@ -180,6 +182,13 @@ def as_budget(value: str | Budget) -> Budget:
     raise TypeError(f"a budget is a Budget or a string; got {value!r}; {_FORMS}")
 
 
+def check_text(text: Any) -> None:
+    """Raise if this is not a text, or one that has half a surrogate pair."""
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a str; got {text!r}")
+    text.encode()  # raises a ValueError for half a surrogate pair
+
+
 @overload
 def with_budgets(
     texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget]
@@ -193,6 +202,8 @@ def with_budgets(texts: str | Sequence[str], budgets: Any, *, optional: bool = F
 
     `optional`: None is the budget of a text that may have any length.
     """
+    if isinstance(texts, bytes | Mapping) or not isinstance(texts, Iterable):
+        raise TypeError(f"give one text as a str, or several as a list of them; got {texts!r}")
     texts = [texts] if isinstance(texts, str) else list(texts)
     for_all = isinstance(budgets, str | Budget) or (optional and budgets is None)
     if not for_all and (isinstance(budgets, bytes | Mapping) or not isinstance(budgets, Iterable)):

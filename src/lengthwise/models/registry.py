@@ -5,6 +5,7 @@ hub, in this order. It returns a path; `checkpoint.py` loads the model.
 """
 
 import difflib
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -54,12 +55,13 @@ class Known:
     size: int  # bytes: on disk, or to download if it is not
     where: Literal["bundled", "cached", "to fetch"]
     path: Path | None
+    needs: str | None = None  # the model whose weights it uses
 
 
 def known() -> list[Known]:
     """Return every model that has a short name, bundled ones first."""
     bundled = [BUNDLED / name for name in _bundled()]
-    rows = [Known(folder.name, *_card(folder), _bytes(folder), "bundled", folder) for folder in bundled]
+    rows = [Known(one.name, *_card(one), _bytes(one), "bundled", one, _base(one)) for one in bundled]
     for name, source in KNOWN.items():
         if name in _bundled():
             continue  # `resolve` finds the bundled one
@@ -180,6 +182,13 @@ def _card(folder: Path) -> tuple[str, str]:
     if title is None or licence is None:
         return "ships with Lengthwise", "see its folder"  # a wrong licence would be worse than none
     return title.removeprefix("# "), licence
+
+
+def _base(folder: Path) -> str | None:
+    """Return the name of the model that a folder without weights needs."""
+    file = folder / "lengthwise.json"
+    found = json.loads(file.read_text("utf-8")).get("base_model") if file.exists() else None
+    return None if found is None else str(found)
 
 
 def _about(folder: Path) -> tuple[dict[str, Any], str]:

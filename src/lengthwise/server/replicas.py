@@ -7,7 +7,6 @@ All of it runs on this machine and ends with the command.
 import logging
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from ..integrations.ray import Placement, connect, placement, quiet_ray
 from .app import make_app
 from .metrics import joined_page
 from .reports import Reporter, listening
+from .running import free_port
 from .service import Service
 
 _APP = "lengthwise"
@@ -112,7 +112,7 @@ def serve_replicas(
     `started` receives the URL and the names of the models. `log` receives each request.
     """
     ray, serve = ray_serve()
-    host, port = address[0], _free_port(*address)
+    host, port = address[0], free_port(*address)
     failures: list[Exception] = []
 
     def receive(kind: str, value: Any) -> None:
@@ -154,18 +154,6 @@ def ray_serve() -> tuple[Any, Any]:
         raise ImportError(missing) from None
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     return ray, serve
-
-
-def _free_port(host: str, port: int) -> int:
-    """Return the port, or a free one for 0; raise an `OSError` if the address cannot be used."""
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as found:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind(address)
-            return int(found.getsockname()[1])
-    except OSError as error:
-        raise OSError(f"cannot listen on {host}, port {port}: {error.strerror}") from error
 
 
 def _deploy(serve: Any, plan: Plan, place: Placement, host: str, port: int) -> Any:

@@ -1,7 +1,10 @@
 """Running: uvicorn with a shutdown that refuses new requests and finishes the accepted ones."""
 
 import asyncio
+import errno
+import logging
 import signal
+import socket
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -32,6 +35,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.service.draining:
             self.should_exit = self.force_exit = True
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # each reply that is cut off has a traceback
             return
         self.service.draining = True
         if self._loop is None:  # nothing was accepted yet
@@ -50,6 +54,11 @@ class Server(uvicorn.Server):
         await asyncio.to_thread(self.service.close)
         self.should_exit = True
 
+    async def shutdown(self, sockets: Any = None) -> None:
+        await super().shutdown(sockets)
+        if self.force_exit:  # onnxruntime aborts a process that exits while a thread runs a model
+            await asyncio.to_thread(self.service.close)
+
     def stop(self) -> None:
         """Shut down as after a signal; for servers in a thread."""
         self.handle_exit(signal.SIGTERM, None)
@@ -64,7 +73,22 @@ def make_server(app: Any, service: Service, host: str, port: int, started: Calla
         log_level="warning",
         access_log=False,
         server_header=False,
+        lifespan="off",  # the application has none, and a second signal would leave a traceback of its end in the log
         timeout_graceful_shutdown=2,  # for replies that are being sent
         h11_max_incomplete_event_size=64 * 1024,
     )
     return Server(config, service, started)
+
+
+def free_port(host: str, port: int) -> int:
+    """Return the port, or a free one for 0; raise an `OSError` if the address cannot be used."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as found:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(address)
+            return int(found.getsockname()[1])
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise OSError(f"port {port} of {host} is taken by another program; give --port") from error
+        raise OSError(f"cannot listen on {host}, port {port}: {error.strerror}") from error

@@ -45,7 +45,9 @@ class Document:
         if isinstance(source, str) and "\n" in source:
             return cls(source)
         if not Path(source).is_file():
-            raise ValueError(f"there is no file {str(source)!r}; a text to translate has a line break at its end")
+            is_name = isinstance(source, Path) or Path(source).suffix
+            advice = "" if is_name else "; if it is the text itself, end it with a line break"
+            raise ValueError(f"there is no file {str(source)!r}{advice}")
         return cls(Path(source))
 
     @property

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..generation.generator import Writer, Written
-from ..length.budget import Budget, as_budget, with_budgets
+from ..length.budget import Budget, as_budget, check_text, with_budgets
 from ..length.sentences import finished
 from ..length.units import measure
 from ..scoring.noisy_channel import NoisyChannel, forward_model
@@ -64,6 +64,9 @@ class Translator:
         min_limit: int = 0,
         reverse: ReverseModel | None = None,
     ) -> None:
+        if not hasattr(writer, "engine"):
+            name = writer if isinstance(writer, str) else "en-fr"
+            raise TypeError(f"a translator takes a Writer, such as lengthwise.load({name!r}); got {writer!r}")
         prefix, self.note = prepare(writer, source, target)  # a note if the languages could not be checked
         self.name, self.tokenizer, self.target, self._engine = writer.name, writer.tokenizer, target, writer.engine
         self.candidates, self.min_limit = candidates, min_limit
@@ -132,15 +135,19 @@ class Translator:
 
     def _document_decoder(self, context: str) -> tuple[Callable[..., "Draft"], "DocumentDecoder"]:
         """Return the way to decode with this context, and its decoder; raise if the model cannot use it."""
-        from .sliding import DECODINGS, DocumentDecoder  # here: controls import torch
-
         if context not in CONTEXTS:
             raise ValueError(f"context is one of {', '.join(CONTEXTS)}; got {context!r}")
+        untrained = ValueError(
+            f"{self.name} was not trained on documents; translate without context, or train such a model"
+        )
+        trained = any(hasattr(control, "separator") for control in self._engine.controls)
+        if not trained or self.search.prefix or self.search.hypotheses.needs_length:
+            raise untrained
+        from .sliding import DECODINGS, DocumentDecoder  # here: it needs torch, which not every engine does
+
         decoder = DocumentDecoder(self._engine, beams=self._beams)
-        if not decoder.window or self.search.prefix or self.search.hypotheses.needs_length:
-            raise ValueError(
-                f"{self.name} was not trained on documents; translate without context, or train such a model"
-            )
+        if not decoder.window:
+            raise untrained
         return DECODINGS[context], decoder
 
     def document(
@@ -171,7 +178,7 @@ class Translator:
     def _split(self, text: str, budget: str | Budget | None) -> Segments | str:
         """Return the line as segments, with its budget in counts; or the error of its text or budget."""
         try:
-            text.encode()  # raises at a lone surrogate
+            check_text(text)
             known = None if budget is None else as_budget(budget)
             unit = "chars" if known is None else known.unit
             if known is not None and known.of_source and text.strip():
