@@ -73,5 +73,5 @@ def test_what_it_refuses(sp_unigram):
     with pytest.raises(ValueError, match="no encoding with scale frobenius"):
         pair("marian", sp_unigram, EncodingControl(scale="frobenius"))
     _, engine = pair("marian", sp_unigram)
-    with pytest.raises(ValueError, match="no option repetition_penalty"):
+    with pytest.raises(ValueError, match="no option 'repetition_penalty'"):
         engine.search([[5, 2]], max_new_tokens=3, beams=2, options={"repetition_penalty": 1.2})
