@@ -144,7 +144,7 @@ def test_messages_name_the_lines_that_are_not_complete(shorten, monkeypatch, tmp
 
     monkeypatch.setattr("lengthwise.shortening.shortener.Shortener.shorten", known)
     for lines, length, says in (
-        ("c\na\nb\na\n", "40", ["of 4 texts, 2 fit but are not complete: line 2, line 4"]),
+        ("c\na\nb\na\n", "40", ["of 4 texts, 2 fit but are not complete: lines 2, 4"]),
         ("c\n\na\nb\n", "40,30", ["of 8 texts, 2 fit but are not complete: line 3"]),
         ("a\nb\n", "40", ["of 2 texts, 1 fits but is not complete: line 1"]),
         ("c\n", "40", []),

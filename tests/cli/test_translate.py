@@ -9,7 +9,8 @@ import pytest
 
 from families import tiny
 from lengthwise import Writer
-from lengthwise.cli.translate import BATCH_SIZE, MAX_NAMED
+from lengthwise.cli.results import MAX_NAMED
+from lengthwise.cli.translate import BATCH_SIZE
 from lengthwise.models import checkpoint
 from lengthwise.scoring.noisy_channel import NoisyChannel
 from lengthwise.scoring.reverse import ReverseModel

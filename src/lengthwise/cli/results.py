@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..translation.line_input import InputLine
     from ..translation.records import Translation
 
+MAX_NAMED = 20  # incomplete lines whose numbers are printed
 T = TypeVar("T")
 W = TypeVar("W", bound="Written")
 
@@ -119,3 +120,14 @@ def print_lines(
 
     show_all(batches, reader, printer, words, show, each)
     return incomplete
+
+
+def name_incomplete(numbers: Sequence[int], reader: Reader, done: str) -> None:
+    """Print how many of the texts that are `done` fit but are not complete, and their lines or files."""
+    if not numbers:
+        return
+    lines, names = list(dict.fromkeys(numbers)), getattr(reader, "names", [])  # a line may have several texts
+    places = [names[n - 1] if names else str(n) for n in lines[:MAX_NAMED]] + ["..."] * (len(lines) > MAX_NAMED)
+    where = "" if names else "line " if len(lines) == 1 else "lines "
+    what = "fits but is not complete" if len(numbers) == 1 else "fit but are not complete"
+    terminal.print_message(f"of {done}, {len(numbers)} {what}: {where}{', '.join(places)}")

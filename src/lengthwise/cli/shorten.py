@@ -12,7 +12,7 @@ from .input_lines import Reader, WholeFiles
 from .inputs import Input, need_text, read_argument
 from .loading import check_options, load, load_endpoint
 from .options import argument, flag, integer, option
-from .results import Printer, print_lines
+from .results import Printer, name_incomplete, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     _Shorten = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Shortened]]]]
 
 BATCH_SIZE = 8  # lines: enough to batch sentences of similar length, few enough to show progress
-MAX_NAMED = 20  # incomplete lines whose numbers are printed
 
 
 def shorten(
@@ -250,12 +249,7 @@ def _shorten_lines(reader: Reader, parsers: "list[LineParser]", shortened: "_Sho
     if printer.faulty or printer.errors:
         faults = f"{printer.faulty} do not fit or lost a placeholder, and {printer.errors} could not be shortened"
         terminal.print_message(f"of {printer.done} texts, {faults}")
-    if incomplete:
-        what = "fits but is not complete" if len(incomplete) == 1 else "fit but are not complete"
-        names = getattr(reader, "names", [])
-        places = [names[n - 1] if names else f"line {n}" for n in dict.fromkeys(incomplete)]
-        some = ", ".join(places[:MAX_NAMED]) + (", ..." if len(places) > MAX_NAMED else "")
-        terminal.print_message(f"of {printer.done} texts, {len(incomplete)} {what}: {some}")
+    name_incomplete(incomplete, reader, f"{printer.done} texts")
     if left_out and not printer.as_json:
         what = "leaves words out" if left_out == 1 else "leave words out"
         terminal.print_message(f"of {printer.done} texts, {left_out} {what} (--json names them)")

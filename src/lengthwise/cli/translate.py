@@ -15,7 +15,7 @@ from .input_lines import Reader
 from .inputs import Input, read_argument
 from .loading import check_options, folder, load, load_endpoint
 from .options import argument, flag, integer, option
-from .results import Printer, print_lines
+from .results import Printer, name_incomplete, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
 from .translate_document import check_document, translate_document
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     # From batches of lines to each batch with its translations.
     _Translate = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Translation]]]]
 
-MAX_NAMED = 20  # incomplete lines whose numbers are printed
 BEAMS = 5
 BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
 
@@ -302,7 +301,4 @@ def _translate_lines(translated: "_Translate", parser: "LineParser", reader: Rea
     if printer.faulty or printer.errors:
         faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
         terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
-    if incomplete:
-        some = ", ".join(map(str, incomplete[:MAX_NAMED])) + (", ..." if len(incomplete) > MAX_NAMED else "")
-        what = "fits but is not complete: line" if len(incomplete) == 1 else "fit but are not complete: lines"
-        terminal.print_message(f"of {printer.done} lines, {len(incomplete)} {what} {some}")
+    name_incomplete(incomplete, reader, f"{printer.done} lines")
