@@ -8,10 +8,10 @@ FILE has a prompt per line (in a .tsv file the last column), or is JSON Lines (.
 prompts are used once. The default is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One
 candidate is greedy, several are sampled. `off`: `no_repeat_ngram_size=0`, which switches the guard off.
 
-The columns: texts within the budget, complete texts, looping texts (over half of the 16-character sequences of a text
-occurred in it before, in any script; the guard does not use this measure), repeated 4-grams of words over all texts,
-and for each text its tokens, forward passes (a row of a batch counts as one in each step; scoring of endings is not
-counted) and seconds of CPU time.
+The columns: complete first drafts (those that repair leaves as they are), texts within the budget, complete texts,
+looping texts (over half of the 16-character sequences of a text occurred in it before, in any script; the guard does
+not use this measure), repeated 4-grams of words over all texts, and for each text its tokens, forward passes (a row of
+a batch counts as one in each step; scoring of endings is not counted) and seconds of CPU time.
 
 `--compare` writes no texts. It sets those of OUT beside greedy answers of a model that receives no length, cut to as
 many tokens: NLL in nats per token by that model, and repeated 4-grams of words, with the interval of the difference.
@@ -40,7 +40,7 @@ BUDGETS = ["at most 280 chars", "exactly 50 words", "60-80 words"]
 SYSTEMS: dict[str, dict[str, Any]] = {"off": {"no_repeat_ngram_size": 0}, "guard": {}}
 WINDOW = 16  # characters
 ANSWER_TOKENS = 256  # of an answer of any length, at most
-COLUMNS = ("budget", "system", "within", "complete", "looping", "repeated", "tokens", "passes", "cpu")
+COLUMNS = ("budget", "system", "drafts", "within", "complete", "looping", "repeated", "tokens", "passes", "cpu")
 
 
 def main() -> None:
@@ -62,18 +62,19 @@ def main() -> None:
     found = [prompt for file in options.prompts or [PROMPTS] for prompt in read(file)]
     prompts = list(dict.fromkeys(found))[options.skip :][: options.count]
     writer = lengthwise.load(options.model, engine=options.engine)
-    passes = count_passes(writer.engine)
+    passes, drafts = count_passes(writer.engine), count_complete_drafts(writer)
     print(f"lengthwise {lengthwise.__version__}, {options.model}, {options.engine}, {len(prompts)} prompts")
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     for budget in options.budget or BUDGETS:
         for system in options.only or SYSTEMS:
-            passes[0], began = 0, time.process_time()
+            passes[0], drafts[0], began = 0, 0, time.process_time()
             written = writer.write(prompts, budget, candidates=options.candidates, seed=0, **SYSTEMS[system])
             cpu = (time.process_time() - began) / len(prompts)
             texts = [one.text for one in written]
             row = {
                 "budget": budget,
                 "system": system,
+                "drafts": drafts[0],
                 "within": sum(one.fits for one in written),
                 "complete": sum(one.complete for one in written),
                 "looping": sum(map(loops, texts)),
@@ -156,6 +157,19 @@ def count_passes(engine: Any) -> list[int]:
         return rows
 
     engine.prefill = counting
+    return counted
+
+
+def count_complete_drafts(writer: Any) -> list[int]:
+    """Return a counter of the requests with a complete draft before any repair."""
+    repair, counted = writer._repair, [0]
+
+    def counting(requests: list[Any], drafts: dict[int, list[Any]], options: Any) -> None:
+        endings = [writer._ranked(request, drafts[request.place])[0][0] for request in requests]
+        counted[0] += sum(ending.fits and ending.complete for ending in endings)
+        repair(requests, drafts, options)
+
+    writer._repair = counting
     return counted
 
 

@@ -8,6 +8,7 @@ from runpy import run_path
 import pytest
 
 from bigram_engine import BigramEngine
+from lengthwise.generation import generator
 from lengthwise.generation import load as loading
 
 BENCH = Path(__file__).parents[2] / "bench"
@@ -30,7 +31,7 @@ def run(byte_bpe, tmp_path, monkeypatch, capsys):
 def test_texts_are_written_with_and_without_the_guard(run, tmp_path):
     texts = tmp_path / "texts.jsonl"
     head, *rows = run("--count", 3, "--budget", "exactly 5 words", "--json", texts)
-    assert [row[:3] for row in rows] == [["exactly 5 words", system, "3"] for system in ("off", "guard")]
+    assert [[*row[:2], row[3]] for row in rows] == [["exactly 5 words", system, "3"] for system in ("off", "guard")]
     assert len(head) == len(rows[0])
     assert len(texts.read_text("utf-8").splitlines()) == 6
 
@@ -47,3 +48,12 @@ def test_texts_are_set_beside_answers_of_the_same_prompts_cut_to_as_many_tokens(
     assert (budget, system, count) == ("at least 1 chars", "guard", "3")
     assert float(nats) > float(of_answers)
     assert difference.startswith(f"{float(nats) - float(of_answers):+.2f}"[:4])
+
+
+def test_drafts_are_the_texts_that_are_complete_without_repair(run, monkeypatch):
+    options = ("--count", 12, "--only", "guard", "--budget", "exactly 6 tokens")
+    [_, [_, _, drafts, _, complete, *_]] = run(*options)
+    monkeypatch.setattr(generator, "repair", lambda *args, **options: None)
+    [_, [_, _, alone, _, unrepaired, *_]] = run(*options)
+    assert drafts == alone == unrepaired
+    assert int(drafts) < int(complete)

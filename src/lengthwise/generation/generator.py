@@ -17,7 +17,7 @@ from ..protocols import Tokenizer
 from .decoding import Decoder
 from .endings import Draft, Ending, Measure, best_ending
 from .options import TEXT_SEED_STEP, DecodingOptions, decoding_options
-from .repair import repair
+from .repair import Drafts, repair
 from .requests import Request, Requests
 from .streaming import SentenceStreamer, stream
 
@@ -199,17 +199,21 @@ class Writer:
         """Return the texts of requests that are decoded together, by the place of each request."""
         drafts = self.decoder.drafts(requests, candidates, options, finish=finish)
         if finish and options.one_by_one and not self.engine.encoder_decoder:
-            repair(
-                requests,
-                drafts,
-                options,
-                best=lambda request, found: self._ranked(request, found)[0],
-                decode=self.decoder.drafts,
-                batches=lambda some, each: self.requests.batches(some, each, self.batch_size),
-                pieces=self.meter(requests[0].budget.unit).pieces,
-                batch_size=self.batch_size,
-            )
+            self._repair(requests, drafts, options)
         return {one.place: self._best(one, drafts[one.place], candidates) for one in requests}
+
+    def _repair(self, requests: list[Request], drafts: Drafts, options: DecodingOptions) -> None:
+        """Add drafts with other endings for requests without a complete text."""
+        repair(
+            requests,
+            drafts,
+            options,
+            best=lambda request, found: self._ranked(request, found)[0],
+            decode=self.decoder.drafts,
+            batches=lambda some, each: self.requests.batches(some, each, self.batch_size),
+            pieces=self.meter(requests[0].budget.unit).pieces,
+            batch_size=self.batch_size,
+        )
 
     # ---- the best of the drafts
 
