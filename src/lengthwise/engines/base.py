@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import converter, to_numpy
+from ..arrays import Array, converter, to_numpy
 from ..protocols import Tokenizer
 from .beam_search import beam_search
+from .future_discriminator import FutureDiscriminator
 from .rows import Processor, Rows, SearchResult, closing
 
 Ids = Sequence[int]
@@ -69,6 +70,7 @@ class Engine(Protocol):
     encoder_decoder: bool = False  # a prompt is the encoder's input and takes nothing from the window of the text
     batch_tokens: int = 4096  # tokens of one forward pass of `score`, with padding: logits are wide
     batch_size: int = 16  # texts that a writer decodes together
+    discriminator: FutureDiscriminator | None = None  # predicts sentence ends; generation steers by it
     max_rows: int = 40  # rows to decode at once: with more, rows wait for the longest; with fewer, cores are idle
 
     def prefill(
@@ -207,6 +209,14 @@ class Engine(Protocol):
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> Any:
         """Return a KV cache of the prompts, repeated `each` times, for `score`; None if that is not possible."""
         return None
+
+    def embedded(self, tokens: Array) -> Array:
+        """Return the embeddings of these tokens, in the library of `hidden`: (rows, n) -> (rows, n, width).
+
+        Only an engine with a discriminator needs it.
+        """
+        problem = f"the engine of {self.name} does not give embeddings, so no discriminator can be used with it"
+        raise NotImplementedError(problem)
 
     # ---- attached controls
 

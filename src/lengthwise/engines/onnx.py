@@ -5,7 +5,8 @@
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..length.meter import Integers
 from ..length.prompt_template import PromptTemplate
+from ..models.onnx_embedding import read_embedding
 from ..models.onnx_model import OnnxModel
 from .base import AttachedControl, Engine, Ids, LengthInputs, Options, TokenLogProbs
 from .kv_cache import KVCache, SlotCache
@@ -89,6 +91,13 @@ class OnnxEngine(Engine):
             cache = cache.own
         return self.graph.run(cache, ids, [np.array([len(row) - 1]) for row in ids], [states])
 
+    def embedded(self, tokens: Integers) -> Floats:
+        return self._embedding(tokens)
+
+    @cached_property
+    def _embedding(self) -> Callable[[Integers], Floats]:
+        return read_embedding(self.graph.file)
+
     # ---- scoring given texts
 
     def score(
@@ -128,7 +137,7 @@ class Graph:
     """A session of onnxruntime that runs the model's graph."""
 
     def __init__(self, model: OnnxModel) -> None:
-        self._shape, self._pad = model.shape, model.pad
+        self.file, self._shape, self._pad = model.graph, model.shape, model.pad
         self.session = Session(model.graph)
         self.head = NumpyCountdownHead.none(model.shape.width)
         if model.control is not None and model.control[0]["control"] == "countdown_head":

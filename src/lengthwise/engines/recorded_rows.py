@@ -36,10 +36,18 @@ class RecordedRows:
     """Unfinished texts; see `engines.rows.Rows`. They go on from rows whose prompts have been read."""
 
     can_fork = can_select = True
-    hidden = None
 
-    def __init__(self, steps: "RecordedSteps", ids: Tensor, scores: Tensor, processors: Any, inputs: dict[str, Any]):
-        self._steps, self._processors = steps, processors
+    def __init__(
+        self,
+        steps: "RecordedSteps",
+        ids: Tensor,
+        scores: Tensor,
+        processors: Any,
+        inputs: dict[str, Any],
+        hidden: Tensor | None = None,
+    ) -> None:
+        """Go on from these scores. `hidden`: the last hidden states, if steps return them."""
+        self._steps, self._processors, self.hidden = steps, processors, hidden
         self.ids, self.scores = ids, scores
         lengths = {name: value for name, value in inputs.items() if name in _LENGTHS}
         self._controlled, self._inputs = bool(lengths), StepInputs(steps.model, ids, lengths)
@@ -66,8 +74,10 @@ class RecordedRows:
         rows, columns = self.ids.shape
         if columns > self._step.size.columns:
             self._move(torch.arange(rows, device=self.ids.device))
-        logits = self._step.run(arguments, self._position, columns - 1)
+        logits, hidden = self._step.run(arguments, self._position, columns - 1)
         self._position += 1
+        if self.hidden is not None:
+            self.hidden = hidden[:rows].to(copy=True, dtype=torch.float32)
         self.scores = self._processors(self.ids, logits[:rows].to(copy=True, dtype=torch.float32))
 
     @torch.inference_mode()
@@ -75,6 +85,7 @@ class RecordedRows:
         before, self._origin = self._origin, self._origin[to_numpy(rows)]
         rows = torch.as_tensor(rows, device=self.ids.device)
         self.ids, self.scores, self._position = self.ids[rows], self.scores[rows], self._position[rows]
+        self.hidden = None if self.hidden is None else self.hidden[rows]
         self._inputs.select(rows)
         most = self._step.size.rows
         if most // 2 < len(rows) <= most:  # the beams of a source stay with it in most steps of a search
@@ -90,7 +101,8 @@ class RecordedRows:
             before.release()
 
     def _taken(self, rows: int) -> "_Step":
-        return self._steps.take(self, rows, self.ids.shape[1] + 1, self._source, self._controlled)
+        columns = self.ids.shape[1] + 1
+        return self._steps.take(self, rows, columns, self._source, self._controlled, self.hidden is not None)
 
 
 class _Size(NamedTuple):
@@ -129,13 +141,15 @@ class RecordedSteps:
         except ValueError:
             return False
 
-    def take(self, owner: RecordedRows, rows: int, columns: int, source: int, controlled: bool) -> "_Step":
+    def take(
+        self, owner: RecordedRows, rows: int, columns: int, source: int, controlled: bool, hidden: bool
+    ) -> "_Step":
         """Return a step of at least this size. It serves `owner` from now on."""
         size = _Size(rounded(rows, 1), rounded(columns, _COLUMNS), rounded(source, _SOURCE) if source else 0)
-        key = (size, controlled, *recorded_state(self.model))
+        key = (size, controlled, hidden, *recorded_state(self.model))
         step = self._known.pop(key, None)
         if step is None or step.owner() not in (None, owner):
-            step = _Step(self.model, size, self._memory())
+            step = _Step(self.model, size, self._memory(), hidden)
         self._known[key] = step
         step.owner = weakref.ref(owner)
         self._forget()
@@ -159,8 +173,8 @@ class RecordedSteps:
 class _Step:
     """A decoding step of fixed size. Its tensors are changed in place."""
 
-    def __init__(self, model: Any, size: _Size, pool: Any) -> None:
-        self.model, self.size, self._pool = model, size, pool
+    def __init__(self, model: Any, size: _Size, pool: Any, hidden: bool) -> None:
+        self.model, self.size, self._pool, self._keeps_hidden = model, size, pool, hidden
         self.owner: Callable[[], RecordedRows | None]  # returns the rows that use this step
         self.release()
         device = model.device
@@ -172,7 +186,7 @@ class _Step:
         self._source: FixedSourceCache | None = None  # that of an encoder-decoder
         self._arguments: dict[str, Tensor] = {}
         self._signal: dict[str, Tensor] = {}
-        self._logits = torch.empty(0)
+        self._logits, self._last = torch.empty(0), torch.empty(0)
         self._run: Callable[[], None] | None = None  # the recorded step
 
     def _hidden(self, columns: int) -> Tensor:
@@ -240,8 +254,11 @@ class _Step:
         kept.fill_(lowest(self.model))
         kept[: len(new), : new.shape[1]] = new
 
-    def run(self, arguments: dict[str, Any], position: Tensor, column: int) -> Tensor:
-        """Return the logits (at least as many rows as `position`, vocabulary) after these inputs."""
+    def run(self, arguments: dict[str, Any], position: Tensor, column: int) -> tuple[Tensor, Tensor]:
+        """Return the logits (at least as many rows as `position`, vocabulary) after these inputs, and hidden states.
+
+        The last hidden states, (rows, width), are empty where nobody asked for them.
+        """
         signal = arguments.pop("decoder_signal", None)
         self._put(self._arguments, arguments)
         self._put(self._signal, {} if signal is None else {k: v for k, v in vars(signal).items() if v is not None})
@@ -251,7 +268,7 @@ class _Step:
             if self._run is None:
                 self._run = record(self.model, self._forward, self._pool)[0] if self._column.is_cuda else self._forward
             self._run()
-        return self._logits
+        return self._logits, self._last
 
     def _put(self, kept: dict[str, Tensor], values: dict[str, Tensor]) -> None:
         """Write `values`, one for each row, into the first rows of the tensors of `kept`, made on first use."""
@@ -273,7 +290,13 @@ class _Step:
             text[mask], mask = self._source_bias[:, None, None], "decoder_attention_mask"
         text[mask] = self._bias[:, None, None]
         with fewer_kernels(self.model):
-            self._logits = self.model(**self._arguments, **control, **text, use_cache=True).logits[:, -1]
+            found = self.model(
+                **self._arguments, **control, **text, use_cache=True, output_hidden_states=self._keeps_hidden
+            )
+        self._logits = found.logits[:, -1]
+        if self._keeps_hidden:
+            states = found.decoder_hidden_states if self._source is not None else found.hidden_states
+            self._last = states[-1][:, -1]
 
 
 def recorded_state(model: Any) -> tuple[Any, ...]:

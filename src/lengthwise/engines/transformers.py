@@ -157,6 +157,10 @@ class TransformersEngine(Engine):
                 found["decoder_start"] = 1 + (1 - mask).sum(1)
         return {name: value.to(self.device) for name, value in found.items()}
 
+    def embedded(self, tokens: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.model.get_input_embeddings().weight.detach()[tokens].float()
+        return found
+
     # ---- step by step
 
     def steps(self, options: Options) -> bool:
@@ -184,7 +188,7 @@ class TransformersEngine(Engine):
             rows.step(rows.scores.argmax(1))
         if each > 1:
             rows.select(torch.arange(len(rows.ids)).repeat_interleave(each))
-        return rows.recorded(self._steps) if self._fixed_cache and not hidden else rows
+        return rows.recorded(self._steps) if self._fixed_cache else rows
 
     def _prepared(self, inputs: Inputs, options: Options | None, max_new_tokens: int | None) -> Prepared:
         found: Prepared = core_of(self.model).generate(

@@ -80,7 +80,7 @@ class TransformersRows:
         """Return the rows with a KV cache of fixed size and recorded steps, or these rows if that is not possible."""
         if not (self.can_fork and steps.can_record(self._inputs)):
             return self
-        return RecordedRows(steps, self.ids, self.scores, self._processors, self._inputs)
+        return RecordedRows(steps, self.ids, self.scores, self._processors, self._inputs, self.hidden)
 
     @torch.inference_mode()
     def _forward(self, new_tokens: int | None, first: bool) -> None:
@@ -91,7 +91,7 @@ class TransformersRows:
         found = self._model(**call, return_dict=True)
         encoder_decoder = self._model.config.is_encoder_decoder
         if self.hidden is not None:
-            self.hidden = (found.decoder_hidden_states if encoder_decoder else found.hidden_states)[-1][:, -1]
+            self.hidden = (found.decoder_hidden_states if encoder_decoder else found.hidden_states)[-1][:, -1].float()
         update = self._model._update_model_kwargs_for_generation
         self._inputs = update(found, self._inputs, is_encoder_decoder=encoder_decoder)
         logits = found.logits[:, -1].to(copy=True, dtype=torch.float32, device=self.ids.device)

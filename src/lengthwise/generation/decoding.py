@@ -39,6 +39,7 @@ from .loops import LoopGuard, loop_tables_of
 from .options import DecodingOptions
 from .repair import SEED_STEP, Drafts
 from .requests import Request, Requests
+from .steering import Steering
 from .token_choice import TokenChoice, only
 
 Judge = Callable[[list[int], list[float]], list[float]]  # (tokens, their agreement) -> the final agreement
@@ -138,25 +139,38 @@ class Decoder:
             how: dict[str, Any] = {"max_new_tokens": steps, "options": options.engine}
             processors = [lambda ids, scores: only(choice(scores), scores)]
             return self.engine.search(rows.prompts, rows.lengths, processors=processors, **how).ids, choice.record
-        made = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, max_new_tokens=steps)
+        steering = self._steering(rows, constraint)
+        how = {"max_new_tokens": steps, "hidden": steering is not None}
+        made = self.engine.prefill(batch.prompts, batch.lengths, options.engine, each=each, **how)
         with closing(made) as found:
             closings, starts = None, list[int]()
             if not self.engine.encoder_decoder:
                 closings = Closings(constraint)
                 starts = [one.start for one in rows.requests] if getattr(found, "can_fork", False) else []
             choice = TokenChoice(self.engine, *given, closings=closings, starts=starts)
-            self._choose(found, steps, choice)
+            self._choose(found, steps, choice, steering)
         return choice.record.texts, choice.record
 
-    def _choose(self, found: Rows, steps: int, choice: TokenChoice) -> None:
+    def _steering(self, rows: _Batch, constraint: LengthConstraint | MixedConstraint) -> Steering | None:
+        """Return what steers rows with a minimum to a sentence end in time; None without a discriminator."""
+        discriminator = self.engine.discriminator
+        if discriminator is None or rows.lengths is None or all(one.budget.is_limit for one in rows.requests):
+            return None
+        return Steering(self.engine, discriminator, constraint)
+
+    def _choose(self, found: Rows, steps: int, choice: TokenChoice, steering: Steering | None) -> None:
         """Choose a token of each row until all have ended."""
+
+        def scores() -> Any:
+            return found.scores if steering is None else steering.apply(found.scores, found.hidden)
+
         can_select = getattr(found, "can_select", True)
-        choice(found.scores)
+        choice(scores())
         while not choice.done and choice.record.steps < steps:
             if can_select and (changed := choice.rearranged()) is not None:
                 found.select(changed)
             found.step(choice.last)
-            choice(found.scores)
+            choice(scores())
 
     def _search(
         self,

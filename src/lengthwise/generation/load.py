@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..engines.base import Engine
+from ..engines.future_discriminator import FutureDiscriminator
 from ..errors import needing_torch
 from ..gc_paused import gc_paused
 from .generator import Writer
@@ -74,13 +75,16 @@ def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> En
         model.float()  # half precision saves disk space; a CPU computes slower with it
     if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
         model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
-    return TransformersEngine(model, tokenizer, f"{extra.name} upon {name}" if extra else name)
+    engine = TransformersEngine(model, tokenizer, f"{extra.name} upon {name}" if extra else name)
+    engine.discriminator = FutureDiscriminator.read(folder)
+    return engine
 
 
 def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
     from ..engines.onnx import OnnxEngine
     from ..engines.onnx_marian import MarianEngine
     from ..models.onnx_model import OnnxModel, load_onnx
+    from ..models.registry import resolve
 
     if options:
         raise ValueError(
@@ -90,7 +94,11 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
         raise ValueError(f"the engine onnx runs on the CPU; got the device {str(device)!r}")
     with gc_paused():
         model = load_onnx(name, fitted=fitted)
-        return OnnxEngine(model, name) if isinstance(model, OnnxModel) else MarianEngine(model)
+        if not isinstance(model, OnnxModel):
+            return MarianEngine(model)
+        engine = OnnxEngine(model, name)
+        engine.discriminator = FutureDiscriminator.read(resolve(name)) if model.control is not None else None
+        return engine
 
 
 def _gguf(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
