@@ -37,6 +37,7 @@ def assert_alike(usual, fixed, actions):
     """Compare the scores after each action: a number of greedy steps, or rows to select."""
     assert isinstance(fixed, RecordedRows)
     assert not isinstance(usual, RecordedRows)
+    assert (fixed.hidden is None) == (usual.hidden is None)
     for action in actions:
         if isinstance(action, list):
             for rows in (usual, fixed):
@@ -47,6 +48,8 @@ def assert_alike(usual, fixed, actions):
                 for rows in (usual, fixed):
                     rows.step(tokens)
         torch.testing.assert_close(fixed.scores, usual.scores, atol=2e-5, rtol=0)
+        if usual.hidden is not None:
+            torch.testing.assert_close(fixed.hidden, usual.hidden, atol=2e-5, rtol=0)
 
 
 @pytest.mark.parametrize("family", RECORDED)
@@ -55,6 +58,15 @@ def test_rows_grow_fork_and_shrink(family, tokenizers, monkeypatch):
     engines = both(family, tokenizers[family])
     usual, fixed = (engine.prefill([engine.prompt_ids(text) for text in TEXTS]) for engine in engines)
     assert_alike(usual, fixed, [3, [2, 0, 0, 1, 1, 1, 2], 9, [6, 0], 20, [1], 30, [0, 0, 0], 2])
+
+
+@pytest.mark.parametrize(("family", "control"), [("llama", "countdown_head"), ("gpt2", None), ("marian", None)])
+def test_hidden_states_are_those_before_controls_edit_them(family, control, tokenizers):
+    engines = both(family, tokenizers[family], control)
+    lengths = LengthInputs([9, 30, 17], [0, 1, 2], [False, True, False], [0, 0, 0]) if control else None
+    prompts = [engines[0].prompt_ids(text) for text in TEXTS]
+    usual, fixed = (engine.prefill(prompts, lengths, hidden=True) for engine in engines)
+    assert_alike(usual, fixed, [3, [2, 0, 0, 1], 4, [1], 2])
 
 
 @pytest.mark.parametrize("family", RECORDED)

@@ -1,0 +1,137 @@
+"""Tokens after which a sentence probably ends in time get higher scores, near the end of texts with a minimum."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import lengthwise
+from bigram_engine import BigramEngine
+from lengthwise.constraint.mask import LengthConstraint
+from lengthwise.constraint.mixed import MixedConstraint
+from lengthwise.engines.future_discriminator import FutureDiscriminator
+from lengthwise.generation import steering
+from lengthwise.generation.steering import STRENGTH, Steering
+from lengthwise.length.meter import Meter
+
+WIDTH, REACH = 4, 12
+
+
+class KnownDiscriminator(FutureDiscriminator):
+    """σ(f) depends on the first number of the embedding: it is that number, where an end lies `distance` units later."""
+
+    def __init__(self, units=("tokens", "words"), distance=3):
+        self.units, self.reach, self.distance = units, REACH, distance
+
+    def probabilities(self, hidden, embedded, unit):
+        found = torch.zeros(*embedded.shape[:2], REACH + 1)
+        found[..., self.distance] = embedded[..., 0]
+        return found
+
+
+class KnownEngine(BigramEngine):
+    """Its embeddings are in a table; token `likely` leads to an end in time with a probability of 0.5, others 0.1."""
+
+    def __init__(self, tokenizer, likely=7):
+        super().__init__(tokenizer)
+        self.embeddings = torch.full((len(tokenizer), WIDTH), 0.1)
+        self.embeddings[likely, 0] = 0.5
+
+    def embedded(self, tokens):
+        return self.embeddings[tokens]
+
+
+def steered(tokenizer, low, high, written, *, unit="tokens", likely=7, discriminator=None):
+    """Return the scores before and after, of one row that has written so many tokens."""
+    engine = KnownEngine(tokenizer, likely)
+    meter, text = Meter(tokenizer, unit), [[20] * written]
+    constraint = LengthConstraint(meter, [low], [high], eos=engine.eos, written=text)
+    scores = torch.zeros(1, len(tokenizer))
+    scores[0, 5:10] = 8.0  # the likely tokens: all are candidates
+    found = Steering(engine, discriminator or KnownDiscriminator(), constraint).apply(scores, torch.zeros(1, WIDTH))
+    return scores[0], found[0]
+
+
+def test_the_bonus_is_the_formula(byte_bpe):
+    before, after = steered(byte_bpe, 20, 20, 16)  # three are left after the next token
+    likely = before.exp() / before.topk(steering.CANDIDATES).values.exp().sum()
+    mean = 0.1 + likely[7] * 0.4
+    assert after[7] - before[7] == pytest.approx(STRENGTH * math.log(0.5 / mean), abs=1e-4)
+    assert after[6] - before[6] == pytest.approx(STRENGTH * math.log(0.1 / mean), abs=1e-4)
+    assert (after != before).sum() <= steering.CANDIDATES
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "written", "changed"),
+    [
+        (20, 20, 16, True),
+        (18, 22, 16, True),  # a window: the end is 1 to 5 after the next token
+        (20, 20, 2, False),  # too far from the end
+        (0, 20, 16, False),  # a limit alone
+        (1, 20, 16, False),  # any text has a unit
+        (18, None, 16, False),  # no maximum
+    ],
+)
+def test_only_texts_with_a_minimum_near_their_end_are_steered(byte_bpe, low, high, written, changed):
+    before, after = steered(byte_bpe, low, high, written)
+    assert bool((before != after).any()) == changed
+
+
+def test_where_no_token_leads_to_an_end_in_time_all_are_alike(byte_bpe):
+    before, after = steered(byte_bpe, 20, 20, 12)  # seven are left after the next token, and the end is after three
+    torch.testing.assert_close(after, before)
+
+
+def test_an_end_token_gets_no_bonus(byte_bpe):
+    before, after = steered(byte_bpe, 20, 20, 16, likely=2)
+    assert after[2] == before[2]
+
+
+def test_other_units_and_code_are_left_alone(byte_bpe, monkeypatch):
+    before, after = steered(byte_bpe, 20, 20, 16, discriminator=KnownDiscriminator(units=("words",)))
+    torch.testing.assert_close(after, before)
+    monkeypatch.setattr(LengthConstraint, "writes_code", lambda self, row: True)
+    before, after = steered(byte_bpe, 20, 20, 16)
+    torch.testing.assert_close(after, before)
+
+
+def test_each_row_of_a_mixed_batch_is_counted_in_its_unit(byte_bpe):
+    engine = KnownEngine(byte_bpe)
+    parts = []
+    for row, (unit, length) in enumerate([("words", 4), ("tokens", 20), ("chars", 30)]):
+        meter = Meter(byte_bpe, unit)
+        parts.append(([row], LengthConstraint(meter, [length], [length], eos=engine.eos, written=[[20] * 16])))
+    scores = torch.zeros(3, len(byte_bpe))
+    scores[:, 5:10] = 8.0
+    found = Steering(engine, KnownDiscriminator(), MixedConstraint(parts)).apply(scores, torch.zeros(3, WIDTH))
+    assert found[1, 7] > scores[1, 7]
+    torch.testing.assert_close(found[2], scores[2])  # it does not know characters
+
+
+def weights(units, rng):
+    shapes = {"inner": (6, 2 * WIDTH), "middle": (6, 6), "outer": (units * (REACH + 1), 6)}
+    found = {f"{name}.weight": rng.normal(size=shape).astype(np.float16) for name, shape in shapes.items()}
+    return found | {f"{name}.bias": rng.normal(size=shape[0]).astype(np.float16) for name, shape in shapes.items()}
+
+
+def test_numpy_and_torch_give_the_same_probabilities():
+    rng = np.random.default_rng(0)
+    network = FutureDiscriminator(("tokens", "words"), REACH, weights(2, rng))
+    hidden, embedded = rng.normal(size=(3, WIDTH)).astype(np.float32), rng.normal(size=(3, 5, WIDTH)).astype(np.float32)
+    for unit in network.units:
+        found = network.probabilities(hidden, embedded, unit)
+        assert found.shape == (3, 5, REACH + 1)
+        expected = network.probabilities(torch.from_numpy(hidden), torch.from_numpy(embedded), unit)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert np.abs(found - network.probabilities(hidden, embedded, "tokens")).max() > 0.01
+
+
+@pytest.mark.real
+def test_the_embeddings_of_the_onnx_engine_are_those_of_the_model():
+    pytest.importorskip("transformers")
+    onnx, torch_engine = (lengthwise.load("smollm2", engine=name).engine for name in ("onnx", "transformers"))
+    tokens = np.array([[5, 100], [2000, 49151]])
+    expected = torch_engine.embedded(torch.from_numpy(tokens)).numpy()
+    np.testing.assert_allclose(onnx.embedded(tokens), expected, atol=2e-3)
+    assert onnx.discriminator.units == torch_engine.discriminator.units == ("tokens", "words", "chars")
