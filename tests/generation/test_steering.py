@@ -19,7 +19,7 @@ WIDTH, REACH = 4, 12
 
 
 class KnownDiscriminator(FutureDiscriminator):
-    """σ(f) depends on the first number of the embedding: it is that number, where an end lies `distance` units later."""
+    """A sentence ends `distance` units later with a probability that is the first number of the embedding."""
 
     def __init__(self, units=("tokens", "words"), distance=3):
         self.units, self.reach, self.distance = units, REACH, distance

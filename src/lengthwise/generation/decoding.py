@@ -53,6 +53,7 @@ class _Batch:
     requests: list[Request]
     meters: dict[str, Meter]
     lengths: LengthInputs | None  # what attached controls receive
+    steered: bool  # by a future discriminator; then the model receives no length, as plain texts are likelier
 
     @property
     def prompts(self) -> Texts:
@@ -83,17 +84,22 @@ class Decoder:
     def __init__(self, engine: Engine, requests: Requests) -> None:
         self.engine, self.requests = engine, requests
 
-    def _batch(self, requests: list[Request]) -> _Batch:
+    def _batch(self, requests: list[Request], options: DecodingOptions) -> _Batch:
         units = dict.fromkeys(one.budget.unit for one in requests)
         meters = {unit: self.requests.meter(unit) for unit in units}
-        return _Batch(requests, meters, self.requests.length_inputs(requests))
+        one_by_one = options.one_by_one and self.engine.steps(options.engine)
+        steered = one_by_one and self.requests.can_steer(requests[0])
+        return _Batch(requests, meters, None if steered else self.requests.length_inputs(requests), steered)
 
     def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
         """Return `each` drafts of every request, then their forks. `finish`: near the maximum, favour sentence ends.
 
         Listeners receive the tokens only if there is one draft. A closed one ends its rows.
         """
-        batch, rows = self._batch(requests), self._batch([one for one in requests for _ in range(each)])
+        batch, rows = (
+            self._batch(requests, options),
+            self._batch([one for one in requests for _ in range(each)], options),
+        )
         steps = max(one.left for one in requests) + 1  # one more for the end token
         sampler = None
         if options.sampling is not None:
@@ -105,7 +111,7 @@ class Decoder:
             texts, record = self._steps(batch, rows, options, steps, finish, sampler)
             scores = record.token_scores
             owners += [owners[fork.origin] for fork in record.forks]
-            rows = self._batch([requests[n] for n in owners])
+            rows = self._batch([requests[n] for n in owners], options)
         else:
             texts = self._search(batch, rows, options, steps, finish, sampler)
         scores = self._judged(rows, owners, options, texts, scores)
@@ -152,11 +158,9 @@ class Decoder:
         return choice.record.texts, choice.record
 
     def _steering(self, rows: _Batch, constraint: LengthConstraint | MixedConstraint) -> Steering | None:
-        """Return what steers rows with a minimum to a sentence end in time; None without a discriminator."""
+        """Return what steers the rows to a sentence end in time; None if nothing does."""
         discriminator = self.engine.discriminator
-        if discriminator is None or rows.lengths is None or all(one.budget.is_limit for one in rows.requests):
-            return None
-        return Steering(self.engine, discriminator, constraint)
+        return Steering(self.engine, discriminator, constraint) if rows.steered and discriminator else None
 
     def _choose(self, found: Rows, steps: int, choice: TokenChoice, steering: Steering | None) -> None:
         """Choose a token of each row until all have ended."""
@@ -198,12 +202,15 @@ class Decoder:
     ) -> TokenScores:
         """Return the scores of the generated tokens; those of full stops and ends without length inputs if possible.
 
+        Steering raises the scores of full stops, as a length control does.
+
         `owners`: rows with the same number have the same prompt.
         """
         engine = self.engine
         if scores is None:
             scores = score_tokens(engine, rows.prompts, texts, rows.lengths)
-        if rows.lengths is not None and can_judge_without_length(engine, rows.meter.unit.name):
+        judges = rows.lengths is not None and can_judge_without_length(engine, rows.meter.unit.name)
+        if judges or rows.steered:
             scores = self._without_length(rows, owners, options, texts, scores)
         if engine.encoder_decoder:
             return without_bent_words(scores, rows.meter.vocabulary.inside_words(np.array(texts)))
@@ -244,9 +251,8 @@ class Decoder:
     ) -> TokenScores:
         """Return the scores, those of full stops and ends from a pass without length inputs."""
         engine = self.engine
-        assert rows.lengths is not None
         # A model whose hidden states depend on the length inputs reads the prompt again.
-        if engine.plain_without_length:
+        if engine.plain_without_length or rows.lengths is None:
             own = self._plain_scores(rows, owners, options, texts)
         else:
             own = score_tokens(engine, rows.prompts, texts, neutral_lengths(engine, rows.lengths))
@@ -273,10 +279,10 @@ class Decoder:
 
     def stream_judge(self, request: Request, options: DecodingOptions) -> Judge:
         """Return a function that computes the final agreement of the tokens so far, as `drafts` does at the end."""
-        engine, batch = self.engine, self._batch([request])
-        if batch.lengths is None or engine.encoder_decoder:
+        engine, batch = self.engine, self._batch([request], options)
+        if engine.encoder_decoder or (batch.lengths is None and not batch.steered):
             return lambda ids, agreed: agreed
-        lengths = neutral_lengths(engine, batch.lengths)
+        lengths = None if batch.lengths is None else neutral_lengths(engine, batch.lengths)
 
         @cache
         def prompt() -> Any:  # read when the first sentence ends

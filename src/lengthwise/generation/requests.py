@@ -171,12 +171,19 @@ class Requests:
             yield batch
 
     def kind(self, request: Request) -> str:
-        """Return what all requests of a batch have in common: whether they have length inputs.
+        """Return what all requests of a batch have in common: whether they are steered, or have length inputs.
 
         An encoder-decoder may judge endings in some units only, so there it is the unit.
         """
+        if self.can_steer(request):
+            return "steered"
         unit = request.budget.unit
         return unit if self.engine.encoder_decoder else str(unit in self.engine.units)
+
+    def can_steer(self, request: Request) -> bool:
+        """Return whether a future discriminator can steer this text to its end: it has a minimum and a maximum."""
+        known, budget = self.engine.discriminator, request.budget
+        return known is not None and budget.unit in known.units and budget.low > 1 and budget.high is not None
 
     def length_inputs(self, requests: list[Request]) -> LengthInputs | None:
         """Return the lengths for attached controls; None if none of them counts in this unit."""

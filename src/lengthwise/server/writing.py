@@ -212,7 +212,8 @@ class Writing:
         text, ids = row.finished(written)
         if not row.logprobs:
             return text
-        lengths = self.writer.requests.length_inputs([row.request])
+        make = self.writer.requests
+        lengths = None if make.can_steer(row.request) else make.length_inputs([row.request])
         found: Any = self.writer.engine.score([row.request.prompt], [ids], lengths).token[0] if ids else []
         starts = [0, *spelled(row.meter, ids)[1]]
         told = zip(ids, found, starts[: len(ids)], strict=True)
