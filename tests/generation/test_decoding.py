@@ -149,7 +149,7 @@ def test_a_likely_end_of_the_line_or_of_a_letter_counts_as_an_end(
     monkeypatch.setattr(decoding, "score_tokens", scored)
     writer, ids = Writer(engine), byte_bpe(text, add_special_tokens=False)["input_ids"]
     batch, blank = (
-        writer.decoder._batch([writer.requests.make(0, "x", "at most 90 chars")]),
+        writer.decoder._batch([writer.requests.make(0, "x", "at most 90 chars")], decoding_options(1, None, {})),
         np.zeros((1, len(ids) + 1)),
     )
     found = writer.decoder._with_line_ends(batch, [[*ids, 2]], TokenScores(blank, blank, blank))

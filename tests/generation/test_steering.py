@@ -8,9 +8,12 @@ import torch
 
 import lengthwise
 from bigram_engine import BigramEngine
+from families import tiny
+from lengthwise import CountdownHead, Writer, attach
 from lengthwise.constraint.mask import LengthConstraint
 from lengthwise.constraint.mixed import MixedConstraint
 from lengthwise.engines.future_discriminator import FutureDiscriminator
+from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import steering
 from lengthwise.generation.steering import STRENGTH, Steering
 from lengthwise.length.meter import Meter
@@ -135,3 +138,58 @@ def test_the_embeddings_of_the_onnx_engine_are_those_of_the_model():
     expected = torch_engine.embedded(torch.from_numpy(tokens)).numpy()
     np.testing.assert_allclose(onnx.embedded(tokens), expected, atol=2e-3)
     assert onnx.discriminator.units == torch_engine.discriminator.units == ("tokens", "words", "chars")
+
+
+@pytest.fixture
+def writer(byte_bpe, monkeypatch):
+    """A writer whose model has a countdown head and a discriminator, and that records how prompts are read."""
+    model = attach(tiny("llama", byte_bpe), CountdownHead(("tokens", "words", "chars"), at_most=True), byte_bpe)
+    engine = TransformersEngine(model, byte_bpe)
+    width = model.config.hidden_size
+    rng = np.random.default_rng(0)
+    shapes = {"inner": (6, 2 * width), "middle": (6, 6), "outer": (3 * (REACH + 1), 6)}
+    learnt = {f"{name}.weight": rng.normal(size=shape) for name, shape in shapes.items()}
+    learnt |= {f"{name}.bias": rng.normal(size=shape[0]) for name, shape in shapes.items()}
+    engine.discriminator = FutureDiscriminator(("tokens", "words", "chars"), REACH, learnt)
+    writer, prefill, score = Writer(engine), engine.prefill, engine.score
+    writer.read, writer.scored = [], []
+
+    def recorded(prompts, lengths=None, options=None, **how):
+        writer.read.append((lengths is not None, how.get("hidden", False)))
+        return prefill(prompts, lengths, options, **how)
+
+    def scored(prompts, texts, lengths=None, cache=None):
+        writer.scored.append(lengths)
+        return score(prompts, texts, lengths, cache)
+
+    monkeypatch.setattr(engine, "prefill", recorded)
+    monkeypatch.setattr(engine, "score", scored)
+    return writer
+
+
+@pytest.mark.parametrize("budget", ["exactly 20 tokens", "exactly 9 words", "30-40 chars"])
+def test_a_steered_text_is_written_without_a_length_and_judged_by_the_plain_model(writer, budget):
+    [written] = writer.write(["The dog"], budget)
+    assert written.fits
+    assert set(writer.read) == {(False, True)}
+    assert writer.scored
+    assert not any(writer.scored)
+
+
+def test_a_limit_and_a_beam_search_receive_their_lengths(writer):
+    writer.write(["The dog"], "at most 20 tokens")
+    assert set(writer.read) == {(True, False)}
+    assert writer.write(["The dog"], "exactly 9 words", num_beams=2)[0].fits
+
+
+def test_limits_and_exact_lengths_in_one_call_are_read_apart(writer):
+    found = writer.write(["The dog", "A cat", "The dog"], ["exactly 9 words", "at most 9 words", "exactly 12 tokens"])
+    assert all(one.fits for one in found)
+    assert set(writer.read) == {(False, True), (True, False)}
+
+
+def test_steering_changes_texts_and_keeps_streams_like_texts(writer):
+    text = writer.write(["The dog"], "exactly 24 tokens")[0].text
+    assert "".join(writer.stream("The dog", "exactly 24 tokens")).strip() == text
+    writer.engine.discriminator = None
+    assert writer.write(["The dog"], "exactly 24 tokens")[0].text != text
