@@ -20,9 +20,9 @@ from ..engines.future_discriminator import FutureDiscriminator
 from ..length.meter import Integers
 
 STRENGTH = 2.0
-CANDIDATES = 50  # the likeliest tokens of a row; no other is steered
+CANDIDATES = 20  # the likeliest tokens of a row; no other is steered
 # Per unit: how many units before the end it begins. Farther away all tokens have nearly the same probability.
-REACH = {"tokens": 96, "words": 96, "chars": 96}
+REACH = {"tokens": 24, "words": 20, "chars": 96}
 _FLOOR = 1e-4  # of a probability
 
 
