@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from peft import LoraConfig, get_peft_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from families import CONTROLS, tiny
@@ -14,7 +13,7 @@ from lengthwise.controls.attach import attach
 from lengthwise.training import loop, train
 from lengthwise.training.batches import Batch, collate
 from lengthwise.training.cuda_graphs import Graphs, fill, widened
-from lengthwise.training.loss import plain_logits, summed_divergence, summed_loss
+from lengthwise.training.loss import summed_loss
 from lengthwise.training.recipe import parse_recipe
 from toy_training import NO_DROPOUT, examples_for, layout_for, losses, response_logits, values
 
@@ -78,14 +77,6 @@ def test_a_step_does_not_wait_for_the_device(byte_bpe: Any, family: str, control
         summed_loss(response_logits(model, batch), batch.labels).backward()
 
 
-def test_a_divergence_does_not_wait_for_the_device(byte_bpe: Any) -> None:
-    model = attach(tiny("llama", byte_bpe), CONTROLS["difference"](), byte_bpe)
-    batch = collate(examples_for(model, byte_bpe, "chars", count=10), layout_for(model))
-    model = get_peft_model(model, LoraConfig(target_modules="all-linear"))
-    with NoSynchronisation():
-        summed_divergence(plain_logits(model, batch), response_logits(model, batch), batch.labels).backward()
-
-
 class EagerGraphs(Graphs):
     """As on a GPU, but a replay is the eager step."""
 
@@ -123,16 +114,6 @@ def test_a_run_with_graphs_learns_the_same(tmp_path: Path, monkeypatch: pytest.M
             train(by_graphs)
     assert made[-1].captured
     train(by_graphs)
-    assert made[-1].captured
-    assert losses(tmp_path / "graphs") == pytest.approx(losses(tmp_path / "run"), rel=1e-3)
-
-
-def test_a_divergence_is_the_same_with_graphs(tmp_path: Path, toy_base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = {"fresh": None, "base": str(toy_base), "lora": {"rank": 4, "dropout": 0.0}}
-    settings = values(tmp_path, model=model, loss={"kl": 1.0}, train={"steps": 24})
-    train(parse_recipe(settings))
-    monkeypatch.setattr(loop._Run, "_make_graphs", eager_graphs)
-    train(parse_recipe(settings | {"out": str(tmp_path / "graphs")}))
     assert made[-1].captured
     assert losses(tmp_path / "graphs") == pytest.approx(losses(tmp_path / "run"), rel=1e-3)
 

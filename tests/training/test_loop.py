@@ -100,38 +100,6 @@ def test_lora_and_shift(tmp_path: Path, byte_bpe: Any) -> None:
     assert losses(tmp_path / "packed")[20] < losses(tmp_path / "packed")[1]
 
 
-def test_divergence_is_part_of_the_loss_and_survives_an_interruption(
-    tmp_path: Path, toy_base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dev = {"dev": corpus(tmp_path / "dev.jsonl", 20, seed=1)}
-    model = {"fresh": None, "base": str(toy_base), "lora": {"rank": 4, "dropout": 0.0}}
-    settings = {"model": model, "data": dev, "train": {"steps": 12, "lr": 1e-2, "save_every": 1}}
-
-    def run(name: str, kl: float) -> dict[str, Any]:
-        return values(tmp_path, out=str(tmp_path / name), loss={"kl": kl}, **settings)
-
-    for name, kl in (("without", 0.0), ("little", 0.1), ("much", 10.0)):
-        trained(run(name, kl))
-    first = losses(tmp_path / "little")[1] - losses(tmp_path / "without")[1]
-    assert first > 0  # an encoding without training changes the model
-    assert losses(tmp_path / "much")[1] - losses(tmp_path / "without")[1] == pytest.approx(100 * first, rel=1e-3)
-    dev_losses = [losses(tmp_path / name, "dev_loss")[12] for name in ("without", "much")]
-    assert dev_losses[0] < dev_losses[1]  # the dev loss has no divergence, and the model stays nearer to the plain one
-    step = loop._Run._step
-
-    def stopped(self: Any, *args: Any) -> None:
-        if self.progress.step == 7:
-            raise RuntimeError("stopped")
-        step(self, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop._Run, "_step", stopped)
-        with pytest.raises(RuntimeError, match="stopped"):
-            trained(run("resumed", 0.1))
-    trained(run("resumed", 0.1))
-    assert losses(tmp_path / "resumed") == pytest.approx(losses(tmp_path / "little"), rel=1e-4)
-
-
 @pytest.mark.parametrize("family", ENCODER_DECODERS)
 def test_lora_trains_length_tokens(tmp_path: Path, byte_bpe: Any, family: str) -> None:
     """An encoder that shares its embedding with a decoder must read the rows that are trained."""

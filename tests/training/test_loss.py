@@ -5,14 +5,12 @@ from typing import Any
 
 import pytest
 import torch
-from peft import LoraConfig, get_peft_model
 
 from families import CONTROLS, tiny
 from lengthwise.controls.attach import attach
 from lengthwise.training.batches import batches, collate
 from lengthwise.training.examples import Example
-from lengthwise.training.layers import merge_in_forward
-from lengthwise.training.loss import plain_logits, summed_divergence, summed_loss
+from lengthwise.training.loss import summed_loss
 from toy_training import examples_for, layout_for, response_logits
 
 
@@ -81,51 +79,3 @@ def test_a_batch_without_labels_has_no_loss(byte_bpe: Any) -> None:
     batch = collate(examples_for(model, byte_bpe), layout_for(model)).without_labels()
     assert summed_loss(response_logits(model, batch), batch.labels).item() == 0
     assert batch.responses == 0
-
-
-def test_divergence_is_that_of_the_distributions() -> None:
-    plain, logits = torch.tensor([[0.0, 0.0], [3.0, 1.0]]), torch.tensor([[1.0, 0.0], [0.0, 9.0]])
-    p, q = plain[0].softmax(0), logits[0].softmax(0)
-    by_hand = sum(p[n] * (p[n] / q[n]).log() for n in (0, 1))
-    labels = torch.tensor([1, -100])  # the second row has no label
-    assert summed_divergence(plain, logits, labels).item() == pytest.approx(by_hand.item(), rel=1e-6)
-    bias = torch.tensor([0.0, 1.0])
-    biased = summed_divergence(plain + bias, logits + bias, labels)
-    assert summed_divergence(plain, logits, labels, bias).item() == pytest.approx(biased.item(), rel=1e-6)
-
-
-@pytest.mark.parametrize("merged", [False, True])
-@pytest.mark.parametrize("control", ["difference", "countdown_head"])
-def test_plain_logits_are_those_before_training(control: str, merged: bool, byte_bpe: Any) -> None:
-    model = tiny("llama", byte_bpe)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    attach(model, CONTROLS[control](), byte_bpe)
-    batch = collate(examples_for(model, byte_bpe, *model.length_control.units), layout_for(model, signal=True))
-    model = get_peft_model(model, LoraConfig(r=4, target_modules="all-linear", lora_dropout=0.0 if merged else 0.5))
-    if merged:
-        assert merge_in_forward(model)
-    for name, parameter in model.named_parameters():
-        if "lora" in name or "length_control" in name:
-            torch.nn.init.normal_(parameter.requires_grad_())
-    plain = plain_logits(model.train(), batch)
-    untouched = tiny("llama", byte_bpe)
-    untouched.load_state_dict(before)
-    read = {name: batch.inputs[name] for name in batch.inputs if not name.startswith("decoder_")}
-    expected = untouched(**read).logits.flatten(0, 1)[batch.rows]
-    assert torch.allclose(plain, expected, atol=1e-5)
-    assert not plain.requires_grad
-    found = response_logits(model, batch)
-    assert not torch.allclose(found, plain, atol=0.1)  # adapter and length are in use again
-    summed_divergence(plain, found, batch.labels).backward()
-    trained = {name for name, parameter in model.named_parameters() if parameter.grad is not None}
-    assert trained
-    assert all("lora" in name or "length_control" in name for name in trained)
-    assert model.training
-
-
-def test_an_untrained_countdown_head_does_not_diverge(byte_bpe: Any) -> None:
-    model = tiny("llama", byte_bpe)
-    attach(model, CONTROLS["countdown_head"](), byte_bpe)
-    batch = collate(examples_for(model, byte_bpe, *model.length_control.units), layout_for(model, signal=True))
-    found = summed_divergence(plain_logits(model, batch), response_logits(model, batch), batch.labels)
-    assert found.item() == pytest.approx(0, abs=1e-4)

@@ -52,11 +52,6 @@ def test_least_recipe() -> None:
         ({"train": {"epochs": 0}}, "greater than or equal to 1; got 0"),
         ({"train": {"epochs": 1, "schedule": "inverse_sqrt"}}, "needs train.warmup above 0"),
         ({"train": {"epochs": 1, "patience": 3}}, "needs a dev loss; set data.dev"),
-        ({"loss": {"kl": 0.5}, "model": {"base": "a"}}, "loss.kl compares with the model before training"),
-        (
-            {"loss": {"kl": 1}, "model": {"base": "a", "lora": {}}, "controls": [{"control": "length_tokens"}]},
-            "'length_tokens' changes the source",
-        ),
         ({"shift": {}, "model": {"fresh": {}}}, "shift needs a 'difference' encoding, a countdown head or"),
         ({"unit": "parsecs"}, "unknown unit 'parsecs'"),
         ({"controls": [{"control": "encoding", "at_most": True}]}, "at_most: true is trained with a shift"),

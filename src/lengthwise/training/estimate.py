@@ -120,8 +120,7 @@ def _take_steps(recipe: Recipe, model: Any, pool: Sequence[Batch]) -> tuple[floa
     except torch.OutOfMemoryError as error:
         raise out_of_memory(recipe, error) from error
     padded = sum(batch.padded for batch in batches)
-    left_out = ", without loss.kl" * bool(recipe.kl) + ", without train.compile" * recipe.train.compile
-    left_out += ", without the dev set" * bool(recipe.data.dev)
+    left_out = ", without train.compile" * recipe.train.compile + ", without the dev set" * bool(recipe.data.dev)
     basis = (
         f"time from {len(batches)} steps of {padded // len(batches):,} tokens on this machine after a first one, "
         f"by proportion{left_out}; memory {'measured in them' if cuda else 'from tensor sizes'}"

@@ -29,7 +29,7 @@ from .dev_generation import dev_generation
 from .interrupt import Interrupted, interrupts
 from .layers import compile_layers, compile_settings, shard, trainable
 from .log import Log, Throughput
-from .loss import plain_logits, summed_divergence, summed_loss, unbiased_logits, unwrapped
+from .loss import summed_loss, unbiased_logits, unwrapped
 from .max_new_tokens_pp import shifts
 from .model import build
 from .recipe import Recipe
@@ -117,8 +117,7 @@ class _Run:
         sharded = "FSDP" in str(accelerator.distributed_type)
         if recipe.train.compile:
             compile_layers(built.model)
-        compiled = partial(torch.compile, dynamic=True) if recipe.train.compile else lambda function: function
-        self.loss, self.divergence = compiled(summed_loss), compiled(summed_divergence)
+        self.loss = torch.compile(summed_loss, dynamic=True) if recipe.train.compile else summed_loss
         documents, report = count_documents(recipe)
         if report.read:
             say(f"corpus:\n{report}")
@@ -227,18 +226,16 @@ class _Run:
         # Gradients are averaged over the processes; multiplied by their number, they are summed.
         factor = self.world / responses
         if self.graphs is None:
-            loss = self._loss_of(self.model, batch.to(self.device), self.recipe.train.label_smoothing, self.recipe.kl)
+            loss = self._loss_of(self.model, batch.to(self.device), self.recipe.train.label_smoothing)
             self.accelerator.backward(loss * factor)
         else:
             loss = self.graphs(batch, factor)
         self.unread.append((batch.names, batch.responses, loss.detach()))
 
-    def _loss_of(self, model: Any, batch: Batch, smoothing: float, kl: float = 0.0) -> Tensor:
+    def _loss_of(self, model: Any, batch: Batch, smoothing: float) -> Tensor:
         with self._autocast():
-            plain = plain_logits(model, batch) if kl else None
             logits, bias = unbiased_logits(model, batch)
-        loss: Tensor = self.loss(logits, batch.labels, smoothing, bias)
-        return loss if plain is None else loss + kl * self.divergence(plain, logits, batch.labels, bias)
+        return self.loss(logits, batch.labels, smoothing, bias)
 
     def _autocast(self) -> Any:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.train.precision == "bf16")
@@ -257,7 +254,7 @@ class _Run:
 
     def _graph_step(self, batch: Batch, factor: Tensor) -> Tensor:
         """Return the loss, and add its gradients in place to the existing ones."""
-        loss = self._loss_of(self.model, batch, self.recipe.train.label_smoothing, self.recipe.kl)
+        loss = self._loss_of(self.model, batch, self.recipe.train.label_smoothing)
         found = torch.autograd.grad(loss * factor, self.trained, allow_unused=True)
         pairs: list[Any] = [(p.grad, new) for p, new in zip(self.trained, found, strict=True) if new is not None]
         torch._foreach_add_([sum_ for sum_, _ in pairs], [new for _, new in pairs])

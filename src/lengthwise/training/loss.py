@@ -1,25 +1,20 @@
-"""The loss of a batch, and its divergence from the plain model.
+"""The loss of a batch: logits are computed only at the steps that predict a response token.
 
-Logits are computed only at the steps that predict a response token.
 Only the hidden states of those steps reach the output layer. Everything else is the model's own forward pass.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
 from ..controls import Signal
 from ..controls.attached import core_of
-from ..controls.length_inputs import PER_ROW, embed
+from ..controls.length_inputs import embed
 from ..engines.attention_masks import only_given_masks
-from .batches import IGNORED, Batch
-
-_LENGTH_INPUTS = {f"decoder_{name}" for name in (*PER_ROW, "position")}
+from .batches import Batch
 
 
 def unbiased_logits(model: Any, batch: Batch) -> tuple[Tensor, Tensor | None]:
@@ -42,25 +37,6 @@ def summed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.0, bias: Te
     """Return the sum of the cross entropy over all labels, in float32."""
     scores = logits.float() if bias is None else logits.float() + bias
     return functional.cross_entropy(scores, labels, reduction="sum", label_smoothing=smoothing)
-
-
-@torch.no_grad()
-def plain_logits(model: Any, batch: Batch) -> Tensor:
-    """Return the logits at `batch.rows` of the plain model: without adapter, length and dropout."""
-    model, training = unwrapped(model), model.training
-    inputs = {name: value for name, value in batch.inputs.items() if name not in _LENGTH_INPUTS}
-    model.eval()
-    with model.disable_adapter() if hasattr(model, "disable_adapter") else nullcontext():
-        logits, _ = unbiased_logits(model, replace(batch, inputs=inputs, packed={}))
-    model.train(training)
-    return logits
-
-
-def summed_divergence(plain: Tensor, logits: Tensor, labels: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return the sum of KL(plain ‖ model) over the rows with a label, in float32."""
-    expected, found = ((one.float() if bias is None else one.float() + bias).log_softmax(-1) for one in (plain, logits))
-    each = (expected.exp() * (expected - found)).sum(-1)  # (responses,)
-    return (each * (labels != IGNORED)).sum()
 
 
 def unwrapped(model: Any) -> Any:

@@ -84,7 +84,6 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
     if recipe.batch.packing and maker.encoder_decoder:
         raise RecipeError("batch.packing is for decoder-only models; an encoder-decoder reads one example per row")
     pad = maker.tokenizer.pad_token_id
-    last = recipe.loss.last if recipe.loss else None
     return Layout(
         tokens=recipe.batch.tokens,
         multiple=recipe.batch.multiple,
@@ -95,8 +94,7 @@ def _layout(recipe: Recipe, maker: ExampleMaker, config: Any, controls: list[Con
         signal=any(control.units for control in controls),
         mask=any(control.norm_of_example for control in controls),
         packing=recipe.data.max_tokens if recipe.batch.packing else 0,
-        last=last or 0,
-        before=recipe.loss.before if recipe.loss and last else 1.0,
+        **({} if recipe.loss is None else recipe.loss.model_dump()),
     )
 
 

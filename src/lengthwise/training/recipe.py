@@ -181,15 +181,10 @@ class ShiftSection(Section):
 
 
 class LossSection(Section):
-    """The loss: the `last` tokens of a response and a share of those `before`, drawn in each epoch; and a divergence.
+    """The tokens of a response that have a loss: the `last`, and a share of those `before`, drawn in each epoch."""
 
-    `kl`: its weight. For each of these tokens, KL(plain ‖ model) is added, where plain is the model without adapter and
-    length. It keeps the model's words.
-    """
-
-    last: Positive | None = None  # None: every token
+    last: Positive
     before: Annotated[float, Field(gt=0, lt=1)] = 0.25  # most of these tokens do not depend on the length
-    kl: Annotated[float, Field(ge=0)] = 0.0
 
 
 class BatchSection(Section):
@@ -277,11 +272,6 @@ class Recipe(Section):
             raise ValueError("at_most: true is trained with a shift; add shift: {share: 0.33}, or leave at_most out")
         if self.shift and self.shift.share < 1 and known and not limits:
             raise ValueError("shift.share < 1 mixes limits and exact lengths; add at_most: true to a control")
-        if self.kl and not (self.model.lora or self.model.frozen):
-            raise ValueError(
-                "loss.kl compares with the model before training, which is lost where all weights are trained; give "
-                "model.lora or model.frozen, or leave loss.kl out"
-            )
         if self.batch.packing and any(control.norm_of_example for control in controls):
             raise ValueError("scale 'frobenius' is a norm over one example; batch.packing puts several in a row")
         if self.batch.packing and any(control.positions == "replace" for control in controls):
@@ -293,19 +283,9 @@ class Recipe(Section):
             raise ValueError("train.patience needs a dev loss; set data.dev")
         return self
 
-    @property
-    def kl(self) -> float:
-        """The weight of the divergence from the plain model."""
-        return self.loss.kl if self.loss else 0.0
-
     def check_controls(self, controls: Sequence[Control]) -> None:
-        """Raise an error if these controls, the recipe's or those of its base model, do not fit the other sections."""
+        """Raise an error if these controls, the recipe's or those of its base model, do not fit `unit` and `shift`."""
         for control in controls:
-            if self.kl and (control.changes_attention or type(control).prefix is not Control.prefix):
-                raise RecipeError(
-                    f"loss.kl needs controls that change nothing without a length; {control.name!r} changes the source "
-                    "or the attention. Leave loss.kl out"
-                )
             if control.units and list(control.units) != self.unit:
                 own, ours = (", ".join(units) for units in (control.units, self.unit))
                 raise RecipeError(f"a control counts {own}, the recipe {ours}; write unit: [{own}] at the top")
