@@ -20,7 +20,8 @@ of the --words files; `whole`: both. At each target every system that is no base
 whose ROUGE-1 is best there, by paired bootstrap.
 
 --decode only writes the titles, OUT/titles/NAME.json, on a GPU for example. A second call scores those that are there
-and decodes what is missing. OUT/scores.json is written after each system, OUT/lengths.{png,svg} at the end.
+and decodes what is missing. OUT/scores.json is written after each system, OUT/lengths.{png,svg} at the end. --of scores
+the sources of one of the files alone.
 """
 
 import argparse
@@ -60,6 +61,22 @@ _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 
 
 # ---- decoding
+
+
+def rows_in(files: Iterable[str], most: int | None) -> Rows:
+    """Return the sources and titles of the first `most` rows of each file, without those that ROUGE cannot read."""
+    rows: Rows = []
+    for file in files:
+        pairs = [pair for document in read(file, limits=Limits(duplicates=True)) for pair in document.segments]
+        rows += [(source.strip(), title.strip()) for source, title in pairs[:most]]
+    return [row for row in dict(rows).items() if regex.search(r"[a-zA-Z0-9]", row[1])]
+
+
+def counted(targets: str, rows: Rows) -> dict[str, int]:
+    """Return how many rows each target has, and print it."""
+    counts = {target: len(rows_of(target, rows)) for target in targets.split(",")}
+    print(f"{len(rows):,} titles; by target: {counts}", file=sys.stderr)
+    return counts
 
 
 def rows_of(target: str, rows: Rows) -> Rows:
@@ -177,6 +194,18 @@ def known_words(files: Iterable[str]) -> frozenset[str]:
     return frozenset(word for pair in pairs for text in pair for word in _WORD.findall(text.lower()))
 
 
+def cells_of(cells: Cells, rows: Rows, part: Rows) -> Cells:
+    """Return the cells with the titles of the rows of `part` alone."""
+
+    def kept(name: str) -> list[str]:
+        some = rows_of("reference" if name == "free" else name.partition("/")[0], rows)
+        return [text for text, row in zip(cells[name]["texts"], some, strict=True) if row in wanted]
+
+    wanted = set(part)
+    found = {name: cells[name] | {"texts": kept(name)} for name in cells}
+    return {name: cell for name, cell in found.items() if cell["texts"]}
+
+
 def names_in(cells: Cells, targets: Iterable[str]) -> list[str]:
     """Return the names of all cells that can be scored."""
     free = [f"{target}/{mode}" for target in targets for mode in ("free", "cut")] if "free" in cells else []
@@ -234,16 +263,11 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=1280, help="decoded at once: titles × beams")
     parser.add_argument("--rows", type=int, default=None, metavar="N", help="the first N of each file")
     parser.add_argument("--dtype", default=None, help="float16 is faster on a GPU")
+    parser.add_argument("--of", metavar="FILE", help="one of --data: score its titles alone")
     parser.add_argument("--decode", action="store_true", help="only write the titles")
     asked = parser.parse_args()
-    rows: Rows = []
-    for file in asked.data:
-        pairs = [pair for document in read(file, limits=Limits(duplicates=True)) for pair in document.segments]
-        rows += [(source.strip(), title.strip()) for source, title in pairs[: asked.rows]]
-    rows = [row for row in dict(rows).items() if regex.search(r"[a-zA-Z0-9]", row[1])]  # ROUGE reads no other script
-    counts = {target: len(rows_of(target, rows)) for target in asked.targets.split(",")}
-    print(f"{len(rows):,} titles; by target: {counts}", file=sys.stderr)
-    asked.targets = ",".join(target for target, count in counts.items() if count)
+    rows = rows_in(asked.data, asked.rows)
+    asked.targets = ",".join(target for target, count in counted(asked.targets, rows).items() if count)
     settings = {"data": [Path(file).name for file in asked.data], "rows": asked.rows, "beams": asked.beams}
     (asked.out / "titles").mkdir(parents=True, exist_ok=True)
     systems: dict[str, Cells] = {}
@@ -252,11 +276,18 @@ def main() -> None:
         systems[name] = decode(model, rows, asked.out / "titles" / f"{name}.json", asked, settings)
     if asked.decode:
         return
+    if asked.of:
+        part = rows_in([asked.of], asked.rows)
+        systems = {name: cells_of(cells, rows, part) for name, cells in systems.items()}
+        rows = [row for row in rows if row in set(part)]
+    counts = counted(asked.targets, rows)
+    asked.targets = ",".join(target for target, count in counts.items() if count)
     words, targets = known_words(asked.words), asked.targets.split(",")
     references = {}
     for target in targets:
         titles = [title for _, title in rows_of(target, rows)]
         references[target] = sum(map(is_whole, titles)) / max(1, len(titles))
+    settings |= {"of": Path(asked.of).name} if asked.of else {}
     results: dict[str, Any] = {"settings": settings, "rows": counts, "references whole-phrase": references}
     scores: dict[str, Any] = {}
     results["scores"] = scores

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -167,6 +168,29 @@ def test_a_whole_file_or_stdin_is_one_text(shorten, tmp_path):
         code, out, _ = shorten(place, "--whole", "--as", "headline", "--length", "20,40", "--faithful", stdin=stdin)
         short, long = out.splitlines()
         assert (code, len(short) <= 20, len(long) <= 40) == (0, True, True)
+
+
+def test_a_terminal_shows_what_is_being_done(shorten, monkeypatch, tmp_path):
+    shown = []
+
+    @contextmanager
+    def status(message):
+        shown.append(message)
+        yield shown.append
+        shown.append("cleared")
+
+    monkeypatch.setattr("lengthwise.cli.terminal.status", status)
+    file = tmp_path / "article.txt"
+    file.write_text(TEXT)
+    steps = ["shortening", "shortening: reading", "shortening: leaving words out", "shortening: comparing", "cleared"]
+    arguments = ["--length", "40", "--faithful"]
+    for text, seen in ((TEXT, True), (file, False)):
+        shorten(text, *arguments, *(["--whole"] if text == file else []))
+        assert [one for one in shown if one.startswith("shortening")] == (steps[:-1] if seen else [])
+        shown.clear()
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    shorten(file, *arguments, "--whole")
+    assert shown[-len(steps) :] == steps
 
 
 def test_each_file_of_a_folder_has_its_text_and_its_name(shorten, tmp_path):

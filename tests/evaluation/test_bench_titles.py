@@ -71,3 +71,16 @@ def test_other_settings_are_refused(folder: Path, monkeypatch: Any) -> None:
     run(folder, monkeypatch, "--targets", "12", "--modes", "soft", "--decode")
     with pytest.raises(SystemExit, match="other settings"):
         run(folder, monkeypatch, "--targets", "12", "--modes", "soft", "--decode", "--rows", "9")
+
+
+def test_scores_the_titles_of_one_file_alone(folder: Path, monkeypatch: Any) -> None:
+    long = [row | {"text": f"Another text, {row['id']}.", "title": "T" * 40} for row in ROWS]
+    other = folder / "other.jsonl"
+    other.write_text("".join(json.dumps(row) + "\n" for row in long))
+    options = ["--targets", "12,40", "--modes", "soft", "--data", str(folder / "test.jsonl"), str(other)]
+    run(folder, monkeypatch, *options, "--of", str(folder / "test.jsonl"))
+    found = json.loads((folder / "out/scores.json").read_text())
+    assert found["rows"] == {"12": 11, "40": 0}
+    assert set(found["scores"]["ldpe"]) == {"12/soft"}
+    titles = json.loads((folder / "out/titles/ldpe.json").read_text())["cells"]
+    assert len(titles["40/soft"]["texts"]) == 24  # decoded, but not scored

@@ -128,6 +128,18 @@ def test_a_sound_text_with_words_left_out_has_no_competitor(shortener, monkeypat
     assert {other.route for other in [one, *one.candidates]} == routes
 
 
+def test_progress_names_each_step(shortener, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written("Disk full.")]])
+    for sound, last in ((True, []), (False, ["rewriting", "comparing"])):
+        monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_, sound=sound: sound)
+        steps = []
+        shortener.shorten([TEXTS[0], TEXTS[3]], "at most 40 chars", progress=steps.append)
+        assert steps == ["reading", "leaving words out", "comparing", *last]
+    steps = []
+    shortener.shorten(TEXTS[3], "at most 40 chars", progress=steps.append)
+    assert steps == [], "it fits already"
+
+
 def test_rewritten_texts_compete(shortener, monkeypatch):
     monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: False)
     texts = ["Disk full: operation not completed.", "The big disk is full.", "The moon is made of cheese."]

@@ -1,6 +1,8 @@
 """`lengthwise shorten`: shorten a text, or the lines of a file or of stdin, to one length or several."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -127,7 +129,8 @@ def shorten(
     from ..shortening.records import Shortened  # here: numpy, which messages do not need
 
     size = BATCH_SIZE * len(parsers)
-    shortened = bulk.batch_work(cluster, make, size, Shortened, device, engine=engine, max_calls=max_calls)
+    here = {"engine": engine, "max_calls": max_calls, "shows": reader is None or sys.stdout.isatty()}
+    shortened = bulk.batch_work(cluster, make, size, Shortened, device, **here)
     printer = Printer(as_json)
     if reader:
         _shorten_lines(reader, parsers, shortened, printer)
@@ -200,14 +203,20 @@ def _shortener(model: str, form: str, device: str | None, engine: str | None, ma
 
 
 def _line_shortener(
-    device: str | None, *, model: str, engine: str | None, max_calls: int | None = None, **settings: Any
+    device: str | None,
+    *,
+    model: str,
+    engine: str | None,
+    max_calls: int | None = None,
+    shows: bool = False,
+    **settings: Any,
 ) -> "bulk.Work[InputLine, Shortened]":
-    """Load the models and return what shortens a batch of lines with them."""
-    return partial(_shorten_batch, _shortener(model, settings["form"], device, engine, max_calls), settings)
+    """Load the models and return what shortens a batch of lines with them. `shows`: it shows what is being done."""
+    return partial(_shorten_batch, _shortener(model, settings["form"], device, engine, max_calls), settings, shows)
 
 
 def _shorten_batch(
-    shortener: "_Shortener", settings: dict[str, Any], lines: "Sequence[InputLine]"
+    shortener: "_Shortener", settings: dict[str, Any], shows: bool, lines: "Sequence[InputLine]"
 ) -> "list[Shortened]":
     """Return a result for each line; an empty line, and a header, stays as it is."""
     from dataclasses import replace
@@ -221,8 +230,12 @@ def _shorten_batch(
         if line.error or (fault and line.text.strip() and not line.is_header):
             results[-1] = replace(results[-1], text="", error=fault, fits=False, complete=False, route="")
     open_ = [n for n, line in enumerate(lines) if line.text.strip() and not line.is_header and not results[n].error]
-    budgets = [lines[n].budget or "" for n in open_]
-    for n, one in zip(open_, shortener.shorten([lines[n].text for n in open_], budgets, **settings), strict=True):
+    texts, budgets = [lines[n].text for n in open_], [lines[n].budget or "" for n in open_]
+    count = len(set(texts))
+    doing = "shortening" if count < 2 else f"shortening {count} texts"
+    with terminal.status(doing) if shows else nullcontext(lambda message: None) as show:
+        found = shortener.shorten(texts, budgets, **settings, progress=lambda what: show(f"{doing}: {what}"))
+    for n, one in zip(open_, found, strict=True):
         results[n] = one
     return results
 

@@ -15,7 +15,7 @@ from ..translation.placeholders import changed_placeholders, count_placeholders
 from .content import is_empty, is_format, notes_on
 from .forms import FORMS, Form
 from .pieces import split_sentences
-from .records import Shortened, check_minimum
+from .records import Progress, Shortened, check_minimum, no_progress
 
 _TASKS = {
     "text": "Say the same in less room. Keep the language, the names, the numbers and the negations.",
@@ -38,6 +38,7 @@ class EndpointShortener:
         form: Form = "text",
         candidates: int = 4,
         faithful: bool = False,
+        progress: Progress = no_progress,
     ) -> list[Shortened]:
         """Return each text within its budget; see `Shortener.shorten`. `candidates`: replies to the first call."""
         if form not in FORMS:
@@ -45,6 +46,7 @@ class EndpointShortener:
         if faithful:
             raise ValueError("a model behind an API rewrites texts; only one that runs here can just leave words out")
         texts, asked = with_budgets(texts, budgets)
+        progress(f"asking {self.writer.name}")
         begin = [partial(self._begin, form, candidates, *row) for row in zip(texts, asked, strict=True)]
         found = self.writer.search(begin)
         return [self._result(*row) for row in zip(texts, asked, found, strict=True)]

@@ -8,6 +8,12 @@ from ..generation.generator import Written
 from ..length.budget import Budget
 from .pieces import Piece
 
+Progress = Callable[[str], None]  # is called with what is being done, such as "rewriting"
+
+
+def no_progress(what: str) -> None:
+    """Show nothing."""
+
 
 @dataclass(frozen=True)
 class Source:

@@ -25,7 +25,7 @@ from .choosing import LIKELY, Judge, information, with_likelihood
 from .content import claims_more, invented, is_empty, is_format, notes_on, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
-from .records import Candidate, Shortened, Source, check_minimum
+from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
 from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
@@ -54,12 +54,14 @@ class Shortener:
         form: Form = "text",
         candidates: int = 4,
         faithful: bool = False,
+        progress: Progress = no_progress,
     ) -> list[Shortened]:
         """Return each text within its budget; one that fits already is returned as it is.
 
         `budgets`: one for all, or one per text. `form`: a headline, one sentence, or a text of any number of
-        sentences. `candidates`: how many texts are rewritten. `faithful`: only leave words out. If a text cannot be
-        shortened, its `error` is set; if nothing fits, the shortest text found is returned.
+        sentences. `candidates`: how many texts are rewritten. `faithful`: only leave words out. `progress` is
+        called with what is being done: an article takes half a minute. If a text cannot be shortened, its `error` is
+        set; if nothing fits, the shortest text found is returned.
         """
         if form not in FORMS:
             raise ValueError(f"a form is {', '.join(FORMS)}; got {form!r}")
@@ -72,7 +74,7 @@ class Shortener:
                 results[place] = made
             else:
                 sources[place] = made
-        found = self._shorten(list(sources.values()), form, candidates, faithful) if sources else []
+        found = self._shorten(list(sources.values()), form, candidates, faithful, progress) if sources else []
         results |= dict(zip(sources, found, strict=True))
         return [results[place] for place in range(len(texts))]
 
@@ -96,15 +98,18 @@ class Shortener:
         tokenizer = self.model.tokenizer
         return lambda text: measure(text, unit, tokenizer=tokenizer)
 
-    def _shorten(self, sources: list[Source], form: Form, candidates: int, faithful: bool) -> list[Shortened]:
+    def _shorten(
+        self, sources: list[Source], form: Form, candidates: int, faithful: bool, progress: Progress
+    ) -> list[Shortened]:
         """Return the results of the better route for each source; of the other one, only where it is not sound.
 
         A summariser always competes. A model that was trained to shorten reads all candidates.
         """
+        progress("reading")
         sources = self._informed(sources)
-        routes: list[_Route] = [self._left_out]
+        routes: list[tuple[str, _Route]] = [("leaving words out", self._left_out)]
         if not faithful:
-            routes.append(partial(self._rewritten, candidates=candidates))
+            routes.append(("rewriting", partial(self._rewritten, candidates=candidates)))
         engine = self.writer.engine
         if (trained := is_trained_for(form, engine)) and form == "headline":
             routes.reverse()
@@ -112,12 +117,17 @@ class Shortener:
         reads = [trained and form != "headline" and is_short(engine, source) for source in sources]
         found: list[list[Candidate]] = [[] for _ in sources]
         open_ = list(range(len(sources)))
-        for route in routes:
+        for what, route in routes:
+            if not open_:
+                break
+            progress(what)
             some = [sources[n] for n in open_]
-            for n, rated in zip(open_, self._rated(some, route(some, form), form) if some else [], strict=True):
+            options = route(some, form)
+            progress("comparing")
+            for n, rated in zip(open_, self._rated(some, options, form), strict=True):
                 found[n] += with_likelihood(engine, sources[n], rated) if reads[n] else rated
             open_ = [n for n in open_ if both or not _is_settled(sources[n], found[n])]
-        return [self._choose(source, options) for source, options in zip(sources, found, strict=True)]
+        return [self._choose(source, some) for source, some in zip(sources, found, strict=True)]
 
     def _informed(self, sources: list[Source]) -> list[Source]:
         """Return the sources with the nats of their pieces. A text that has several budgets is read once."""
