@@ -1,6 +1,7 @@
 """Tokens after which a sentence probably ends in time get higher scores, near the end of texts with a minimum."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from lengthwise.constraint.mask import LengthConstraint
 from lengthwise.constraint.mixed import MixedConstraint
 from lengthwise.engines.future_discriminator import FutureDiscriminator
 from lengthwise.engines.transformers import TransformersEngine
-from lengthwise.generation import steering
+from lengthwise.generation import repair, steering
 from lengthwise.generation.steering import STRENGTH, Steering
 from lengthwise.length.meter import Meter
 
@@ -193,3 +194,16 @@ def test_steering_changes_texts_and_keeps_streams_like_texts(writer):
     assert "".join(writer.stream("The dog", "exactly 24 tokens")).strip() == text
     writer.engine.discriminator = None
     assert writer.write(["The dog"], "exactly 24 tokens")[0].text != text
+
+
+def test_a_text_that_stays_incomplete_is_written_with_the_countdown_head(writer, monkeypatch):
+    real = repair.next_step
+
+    def never_complete(request, number, original, ending, draft, pieces):
+        return real(request, number, original, replace(ending, complete=False), draft, pieces)
+
+    monkeypatch.setattr(repair, "next_step", never_complete)
+    writer.write(["The dog"], "exactly 24 tokens")
+    steered, after = writer.read[:5], writer.read[5:]  # the first draft and four rounds
+    assert set(steered) == {(False, True)}
+    assert set(after) == {(True, False)}

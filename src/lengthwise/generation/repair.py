@@ -28,6 +28,7 @@ ROUNDS = (
     *((80, 2), (16, 2), (24, 2)),
 )
 RESTART = 48
+_STEERED_ROUNDS = 4  # a text that is still incomplete is a list, a table or code: no sentence end is in reach
 # A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
 LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
 MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed
@@ -126,9 +127,8 @@ def next_step(
     kept = without_tail(draft, tail, pieces, request.shown, len(original.ids) - DEEPEST)
     listener = None if request.listener is None else _Closing(request.listener)
     limit = min(request.limit, len(kept.ids) + tail + MORE_TOKENS)  # one very long row would delay the batch
-    return Step(
-        replace(request, kept=kept, listener=listener, limit=limit, seed=request.seed + tail), samples, restarts
-    )
+    again = replace(request, kept=kept, listener=listener, limit=limit, seed=request.seed + tail)
+    return Step(replace(again, steered=request.steered and number < _STEERED_ROUNDS), samples, restarts)
 
 
 def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0, least: int = 0) -> Draft:

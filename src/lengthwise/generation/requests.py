@@ -48,6 +48,7 @@ class Request:
     kept: Draft = EMPTY  # the first part of the text, which decoding continues
     listener: Listener | None = None
     repairs: bool = True  # an ending that is not complete is decoded again
+    steered: bool = True  # by a future discriminator, if the engine has one
 
     @property
     def shown(self) -> int:
@@ -183,7 +184,9 @@ class Requests:
     def can_steer(self, request: Request) -> bool:
         """Return whether a future discriminator can steer this text to its end: it has a minimum and a maximum."""
         known, budget = self.engine.discriminator, request.budget
-        return known is not None and budget.unit in known.units and budget.low > 1 and budget.high is not None
+        if known is None or not request.steered or budget.unit not in known.units:
+            return False
+        return budget.low > 1 and budget.high is not None
 
     def length_inputs(self, requests: list[Request]) -> LengthInputs | None:
         """Return the lengths for attached controls; None if none of them counts in this unit."""
