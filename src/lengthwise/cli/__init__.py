@@ -22,7 +22,7 @@ from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_mes
 
 COMMANDS = (
     *("write", "translate", "shorten", "check", "serve", "demo", "measure", "models"),
-    *("export", "train", "evaluate", "score", "contrast", "bench", "data"),
+    *("export", "train", "discriminator", "evaluate", "score", "contrast", "bench", "data"),
 )
 
 
