@@ -84,7 +84,7 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
     from ..engines.onnx import OnnxEngine
     from ..engines.onnx_marian import MarianEngine
     from ..models.onnx_model import OnnxModel, load_onnx
-    from ..models.registry import resolve
+    from ..models.registry import BUNDLED, local_model
 
     if options:
         raise ValueError(
@@ -97,7 +97,7 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
         if not isinstance(model, OnnxModel):
             return MarianEngine(model)
         engine = OnnxEngine(model, name)
-        engine.discriminator = FutureDiscriminator.read(resolve(name)) if model.control is not None else None
+        engine.discriminator = FutureDiscriminator.read(local_model(name) or BUNDLED / name.lower())
         return engine
 
 

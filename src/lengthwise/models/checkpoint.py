@@ -38,6 +38,7 @@ _OURS = (
     *("tokenizer.model", "spiece.model", "sentencepiece*.model", "source.spm", "target.spm"),
     *("vocab.json", "vocab.txt", "target_vocab.json", "merges.txt"),
     *("chat_template.jinja", "chat_template.json", "additional_chat_templates"),
+    "future_discriminator.safetensors",  # of another model
 )
 
 
