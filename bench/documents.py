@@ -13,6 +13,7 @@ token is sentence by sentence. A model that is biased towards the lengths of its
     slide        the paper's sliding decoding
     held-back    sliding, where the last sentence of a window waits for its right context
     candidates   held-back, with three drafts that compete
+    candidates-reverse   the same, where the model of --reverse scores the drafts as well
     revised      sentences are translated alone, then each again with both sides of its context
     compared     revised, where a sentence stays as it was if that is more probable
 
@@ -20,6 +21,9 @@ Except for `whole`, a window with a wrong number of sentences is translated sent
 made once, before the first method. A piece that two lengths have in common is translated once. Reported are BLEU and
 chrF of sentences and of documents, the share of documents in which the number of sentences was right without that
 repair, and seconds. The file has the outputs as well.
+
+--positions 4 adds BLEU and chrF of the sentences in each quarter of the documents. --metrics names other scores, for
+example `bleu,d-bleu,coverage:models/opus-mt-fr-en`, the share of source words that reappear in a back-translation.
 
 --against MODEL:METHOD:LENGTH tests every scored cell against that one by paired bootstrap. --plot draws d-BLEU against
 the decoding length for all models and methods with several lengths.
@@ -45,12 +49,14 @@ from lengthwise.corpora.filters import Limits
 from lengthwise.corpora.readers import read
 from lengthwise.engines.base import Engine
 from lengthwise.evaluation import plots
-from lengthwise.metrics import Score, Texts, compare, realign, score
+from lengthwise.metrics import Score, Texts, compare, realign, score, score_positions
+from lengthwise.metrics.models import reverse_model
 from lengthwise.training.dynamic_length_sampling import cut
 from lengthwise.translation.sliding import DocumentDecoder, Draft
 
-METRICS = ["bleu", "d-bleu", "chrf", "d-chrf", "consistency"]
+METRICS = "bleu,d-bleu,chrf,d-chrf,consistency"
 TESTED = ["bleu", "d-bleu"]
+BY_POSITION = ["bleu", "chrf"]
 Documents = list[list[str]]
 Alone = dict[str, tuple[int, ...]]  # a sentence → the ids of its translation without context
 
@@ -61,13 +67,18 @@ def revised(decoder: DocumentDecoder, pieces: Documents, compare: bool = False) 
     return decoder.revise(pieces, drafts, compare=compare)
 
 
+def candidates(decoder: DocumentDecoder, pieces: Documents) -> list[Draft]:
+    return decoder.slide(pieces, hold_back=1, candidates=3)
+
+
 METHODS: dict[str, Callable[[DocumentDecoder, Documents], list[Draft]]] = {
     "whole": DocumentDecoder.segments,
     "counted": DocumentDecoder.segments,
     "segments": DocumentDecoder.segments,
     "slide": DocumentDecoder.slide,
     "held-back": lambda decoder, pieces: decoder.slide(pieces, hold_back=1),
-    "candidates": lambda decoder, pieces: decoder.slide(pieces, hold_back=1, candidates=3),
+    "candidates": candidates,
+    "candidates-reverse": candidates,
     "revised": revised,
     "compared": partial(revised, compare=True),
 }
@@ -77,7 +88,13 @@ def decoder_of(engine: Engine, method: str, length: int, asked: argparse.Namespa
     """Return the decoder of a method: `whole` and `counted` have one window for each piece."""
     one = method in ("whole", "counted")
     options = {"window": length if one else asked.window, "count": method == "counted", "repair": method != "whole"}
-    return DocumentDecoder(engine, beams=asked.beams, alone=alone, **options)
+    reverse = reverse_model(asked.reverse) if method == "candidates-reverse" else None
+    return DocumentDecoder(engine, beams=asked.beams, alone=alone, reverse=reverse, **options)
+
+
+def as_values(scores: list[Score]) -> dict[str, dict[str, Any]]:
+    """Return scores by their names."""
+    return {one.name: {"value": one.value, "interval": one.interval, "signature": one.signature} for one in scores}
 
 
 class Translated:
@@ -117,8 +134,8 @@ class Translated:
             "texts": [[*decoder.texts(draft)] for draft in drafts],  # of each piece
         }
 
-    def score(self, cell: dict[str, Any]) -> None:
-        """Add the scores and the outputs of each document to a cell."""
+    def score(self, cell: dict[str, Any], metrics: list[str], parts: int) -> None:
+        """Add the scores, those of each of the parts of the documents, and the outputs of each document to a cell."""
         rest, outputs = iter(cell["texts"]), []
         for document in self.documents:
             found: list[str] = []
@@ -129,10 +146,11 @@ class Translated:
             pairs = zip(outputs, self.refs, strict=True)
             outputs = [realign([text for text in found if text], some) for found, some in pairs]
         cell["outputs"] = outputs
-        cell["scores"] = {
-            one.name: {"value": one.value, "interval": one.interval, "signature": one.signature}
-            for one in score(self.as_texts(cell), metrics=METRICS)
-        }
+        texts = self.as_texts(cell)
+        cell["scores"] = as_values(score(texts, metrics=metrics))
+        if parts:
+            found = score_positions(texts, parts, metrics=BY_POSITION)
+            cell["positions"] = {label: as_values(scores) for label, scores in found.items()}
 
     def as_texts(self, cell: dict[str, Any]) -> Texts:
         """Return the outputs of a cell with the references and the sources."""
@@ -142,7 +160,7 @@ class Translated:
 
     def test(self, cell: dict[str, Any], other: dict[str, Any]) -> None:
         """Add the differences to another cell, with their intervals and p, to the scores of a cell."""
-        for name in TESTED:
+        for name in set(TESTED) & set(cell["scores"]):
             found = compare(self.as_texts(other), self.as_texts(cell), metric=name)
             cell["scores"][name] |= {"delta": found.delta, "delta_interval": found.interval, "p": found.p}
 
@@ -156,13 +174,13 @@ def find(results: dict[str, list[dict[str, Any]]], name: str) -> dict[str, Any] 
     return cells[0] if name else None
 
 
-def add_scores(test: Translated, cells: list[dict[str, Any]], reference: dict[str, Any] | None) -> None:
-    """Score the cells that have no scores, and test those without a test against the reference."""
+def add_scores(test: Translated, cells: list[dict[str, Any]], asked: argparse.Namespace, reference: Any) -> None:
+    """Score the cells that have no scores, and test those without a test against the reference, if there is one."""
     for cell in cells:
         if "scores" not in cell:
-            test.score(cell)
+            test.score(cell, asked.metrics.split(","), asked.positions)
     for cell in cells if reference is not None else ():
-        if cell is not reference and "p" not in cell["scores"]["bleu"]:
+        if cell is not reference and not any("p" in values for values in cell["scores"].values()):
             test.test(cell, reference)
 
 
@@ -220,6 +238,9 @@ def main() -> None:
     parser.add_argument("--lengths", default="1,64,128,256,512,1024,2048", help="source tokens per piece")
     parser.add_argument("--methods", default="whole", help=f"some of {', '.join(METHODS)}")
     parser.add_argument("--window", type=int, default=None, help="source tokens translated together, except by whole")
+    parser.add_argument("--reverse", default=None, metavar="MODEL", help="that of candidates-reverse: target to source")
+    parser.add_argument("--metrics", default=METRICS, help="scores of sentences and documents")
+    parser.add_argument("--positions", type=int, default=0, metavar="N", help="score N parts of the documents as well")
     parser.add_argument("--beams", type=int, default=4)
     parser.add_argument("--documents", type=int, default=None, metavar="N", help="the first N of each file")
     parser.add_argument("--dtype", default=None, help="float16 is faster on a GPU")
@@ -228,6 +249,8 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, default=None, metavar="FILE", help="PNG and SVG")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON")
     asked = parser.parse_args()
+    if "candidates-reverse" in asked.methods and not asked.reverse:
+        parser.error("candidates-reverse needs --reverse MODEL, a translator from the target to the source language")
     pairs: list[list[tuple[str, str]]] = []
     for file in asked.data:
         found = [list(document.segments) for document in read(file, limits=Limits(duplicates=True))]
@@ -242,7 +265,7 @@ def main() -> None:
         for _ in decode(model, Translated(documents, refs), cells, asked) if Path(model).exists() else ():
             atomic.write_text(asked.out, json.dumps(results, ensure_ascii=False) + "\n")
         if not asked.decode:
-            add_scores(test, cells, find(results, asked.against))
+            add_scores(test, cells, asked, find(results, asked.against))
             atomic.write_text(asked.out, json.dumps(results, ensure_ascii=False) + "\n")
             for cell in cells:
                 shown = "  ".join(f"{name} {values['value']:.2f}" for name, values in cell["scores"].items())

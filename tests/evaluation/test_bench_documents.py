@@ -65,6 +65,24 @@ def test_decodes_then_scores(folder: Path, monkeypatch: Any) -> None:
     assert (folder / "curve.svg").exists()
 
 
+def test_parts_of_documents_and_other_metrics(folder: Path, monkeypatch: Any) -> None:
+    chosen = ["--metrics", "bleu,d-bleu", "--positions", "3", "--against", f"{folder / 'model'}:whole:1"]
+    first, second = run(folder, monkeypatch, "--methods", "whole:1+16", *chosen)
+    assert set(first["scores"]) == set(second["scores"]) == {"bleu", "d-bleu"}
+    assert "p" in second["scores"]["d-bleu"]
+    assert list(first["positions"]) == ["1/3", "2/3", "3/3"]  # of the documents with 3 and 5 sentences
+    assert set(first["positions"]["3/3"]) == {"bleu", "chrf"}
+
+
+def test_a_reverse_model_scores_candidates(folder: Path, monkeypatch: Any, capsys: Any) -> None:
+    methods = ["--methods", "candidates-reverse:64", "--window", "16", "--decode"]
+    with pytest.raises(SystemExit):
+        run(folder, monkeypatch, *methods)
+    assert "candidates-reverse needs --reverse MODEL" in capsys.readouterr().err
+    [cell] = run(folder, monkeypatch, *methods, "--reverse", str(folder / "model"))
+    assert (cell["method"], [len(texts) for texts in cell["texts"]]) == ("candidates-reverse", [1, 3, 5])
+
+
 def test_shuffled_documents_keep_their_sizes_and_lengths() -> None:
     shuffled = run_path(str(BENCH / "shuffled_documents.py"))["shuffled"]
     random = Random(1)

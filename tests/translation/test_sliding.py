@@ -246,6 +246,41 @@ def test_a_revision_replaces_only_what_is_less_probable():
     assert texts(decoder, decoder.revise(documents, drafts, compare=True)) == [["aa", "bb", "cc"]]
 
 
+class TwoOptions(Copying):
+    """Its best continuation has x for b; the second is the copy."""
+
+    def search(self, prompts, lengths=None, *, sequences, **options):
+        copies = super().search(prompts, sequences=1, **options).ids
+        rows = [row for ids in copies for row in ([ord("x") if one == ord("b") else one for one in ids], ids)]
+        return SearchResult(rows if sequences == 2 else rows[::2], [0.0] * sequences * len(prompts))
+
+
+class NoX:
+    """A reverse model that assigns low probability to sources of texts with the letter x."""
+
+    def __init__(self):
+        self.seen = []
+
+    def likelihood(self, sources, outputs):
+        self.seen += zip(sources, outputs, strict=True)
+        return np.array(
+            [(-9.0 if "x" in output else 0.0, len(source)) for source, output in self.seen[-len(outputs) :]]
+        )
+
+
+def test_a_reverse_model_scores_candidates():
+    documents = [["aa", "bb", "cc", "dd"]]
+    reverse = NoX()
+    for scorer, expected in ((None, "xx"), (reverse, "bb")):
+        decoder = DocumentDecoder(TwoOptions(64), window=9, reverse=scorer)
+        [found] = texts(decoder, decoder.slide(documents, hold_back=1, candidates=2))
+        assert found == ["aa", expected, "cc", "dd"]
+    # The sentences of the prefix are scored with the new ones, each with its own source.
+    assert reverse.seen[:3] == [("aa", "aa"), ("bb", "xx"), ("cc", "cc")]
+    assert {len(source) for source, _ in reverse.seen} == {2}
+    assert ("bb", "bb") in reverse.seen[6:]
+
+
 class Copyist(Translator):
     """Ends what it translates alone in x, and cuts it to its budget; in context, `engine` translates."""
 

@@ -23,6 +23,8 @@ from ..controls.sentence_separator import SentenceSeparator
 from ..engines.base import Engine
 from ..engines.rows import Processor
 from ..scoring.log_likelihood import batches_by_size, log_probs
+from ..scoring.noisy_channel import FORWARD_WEIGHT
+from ..scoring.reverse import ReverseModel
 
 Ids = tuple[int, ...]
 Document = Sequence[str]  # sentences
@@ -71,6 +73,7 @@ class DocumentDecoder:
     repair   translate the sentences of a window alone if their number is wrong; if False, missing sentences are empty
              and surplus ones belong to the last, to measure what the model does by itself
     alone    translations of single sentences, which repair reads and adds to; several decoders may share them
+    reverse  a model of the other direction, which scores the candidates of `slide` beside the translator itself
     """
 
     def __init__(
@@ -82,9 +85,10 @@ class DocumentDecoder:
         count: bool = False,
         repair: bool = True,
         alone: dict[str, Ids] | None = None,
+        reverse: ReverseModel | None = None,
     ) -> None:
         trained = next((control for control in engine.controls if isinstance(control, SentenceSeparator)), None)
-        self.engine, self.beams, self.count, self.repair = engine, beams, count, repair
+        self.engine, self.beams, self.count, self.repair, self.reverse = engine, beams, count, repair, reverse
         self.alone: dict[str, Ids] = {} if alone is None else alone
         self.window, self.separator, self._mark = 0, " ", -1
         if trained is not None:
@@ -123,7 +127,8 @@ class DocumentDecoder:
 
         hold_back    sentences at the end of a window that are searched again in the next one, with the source that
                      follows them
-        candidates   drafts of each document that compete: those with the highest mean log-probability in the window
+        candidates   drafts of each document that compete: those with the highest mean log-probability in the window;
+                     with a reverse model, those with the highest score of `scoring/noisy_channel.py`
         """
         sizes = [self._sizes(document) for document in documents]
         drafts = {n: [Draft()] for n in range(len(documents))}
@@ -327,7 +332,7 @@ class DocumentDecoder:
         return chosen
 
     def _scores(self, windows: list[Window], found: list[list[Option]]) -> list[float]:
-        """Return the mean log-probability of each translation, the prefix included."""
+        """Return the score of each translation in nats per token, the prefix included; higher is better."""
         pairs = [
             (self._prompt(window), self._prefix([*window.before, *sentences])[: self.engine.window - 2])
             for window, options in zip(windows, found, strict=True)
@@ -335,7 +340,20 @@ class DocumentDecoder:
         ]
         prompts, texts = zip(*pairs, strict=True)
         known = dict(log_probs(self.engine, prompts, texts))
-        return [float(known[row].token.mean()) if row in known else -math.inf for row in range(len(texts))]
+        means = [float(known[row].token.mean()) if row in known else -math.inf for row in range(len(texts))]
+        if self.reverse is None:
+            return means
+        backs = self._reverse_scores(self.reverse, windows, found)
+        return [back + FORWARD_WEIGHT * mean for back, mean in zip(backs, means, strict=True)]
+
+    def _reverse_scores(self, reverse: ReverseModel, windows: list[Window], found: list[list[Option]]) -> list[float]:
+        """Return the mean log-probability of the source's tokens, each sentence given its translation alone."""
+        options = [(window, sentences) for window, some in zip(windows, found, strict=True) for sentences, _ in some]
+        sources = [source for window, _ in options for source in window.sources]
+        texts = self.texts(Draft(tuple(ids for window, new in options for ids in (*window.before, *new))))
+        rest = iter(reverse.likelihood(sources, texts))
+        totals = [sum(islice(rest, len(window.sources))) for window, _ in options]  # each: log P, tokens
+        return [float(log_prob / tokens) for log_prob, tokens in totals]
 
 
 # The ways in which `Translator.document` translates sentences again in context: each from a draft of a document.
