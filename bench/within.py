@@ -1,10 +1,11 @@
 """What does a length cost, and what is lost? Translations within a length beside free ones, with five beams.
 
-    python bench/within.py CORPUS.jsonl.gz --model en-fr --model opus-en-fr [--skip 200] [--count 100] [--to fr]
-        [--length "at most 1.0x"] [--few-first] [--back Helsinki-NLP/opus-mt-fr-en] [--rank] [--out FOLDER]
+    python bench/within.py CORPUS.jsonl.gz --model en-fr --model opus-en-fr [--skip 200] [--count 100] [--from en]
+        [--to fr] [--fields target,source] [--length "at most 1.0x"] [--few-first] [--back Helsinki-NLP/opus-mt-fr-en]
+        [--rank] [--out FOLDER]
 
-The corpus has `segs`, pairs of a source and its reference; the first pair of each row is used. Each model translates
-all sources without a length and within it, on one thread. The columns: `free`, chrF without a length; then, within it,
+The first pair of each document of the corpus is used; `--fields target,source` reverses it. Each model translates all
+sources without a length and within it, on one thread. The columns: `free`, chrF without a length; then, within it,
 length / source, chrF, texts that fit and are complete (`good`), wide searches of a sentence (`wide`), texts with words
 left out, texts within 10 % of the source's length (`near`), CPU time / that of the free translations (`cost`).
 
@@ -15,8 +16,6 @@ texts: MODEL.txt, MODEL.free.txt, src.txt and ref.txt, for `lengthwise score --a
 """
 
 import argparse
-import gzip
-import json
 import os
 import time
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before onnxruntime is imported
 
 import lengthwise
+from lengthwise.corpora.readers import read
 from lengthwise.metrics import Texts, score
 from lengthwise.scoring.reverse import ReverseModel
 from lengthwise.translation.hypotheses import WIDER
@@ -40,6 +40,7 @@ def main() -> None:
     parser.add_argument("--engine", default="onnx")
     parser.add_argument("--from", dest="source", default="en")
     parser.add_argument("--to", default="fr")
+    parser.add_argument("--fields", type=lambda text: tuple(text.split(",")), help="target,source: reverse the corpus")
     parser.add_argument("--length", default="at most 1.0x")
     parser.add_argument("--skip", type=int, default=0, help="leave out the first so many rows")
     parser.add_argument("--count", type=int, help="use so many rows")
@@ -48,8 +49,8 @@ def main() -> None:
     parser.add_argument("--rank", action="store_true", help="choose translations by the model of --back")
     parser.add_argument("--out", type=Path, help="a folder for the texts")
     options = parser.parse_args()
-    with gzip.open(options.corpus, "rt", encoding="utf-8") as file:
-        pairs = [json.loads(line)["segs"][0] for line in file][options.skip :][: options.count]
+    pairs = [document.segments[0] for document in read(options.corpus, fields=options.fields)]
+    pairs = pairs[options.skip :][: options.count]
     sources, references = map(list, zip(*pairs, strict=True))
     back = ReverseModel(lengthwise.load(options.back, engine=options.engine).engine) if options.back else None
     print(f"lengthwise {lengthwise.__version__}, {options.engine}, {len(pairs)} sources, {options.length}")

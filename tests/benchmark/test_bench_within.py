@@ -17,12 +17,17 @@ PAIRS = [
 ]
 
 
+def write_corpus(file):
+    with gzip.open(file, "wt", encoding="utf-8") as lines:
+        lines.writelines(json.dumps({"segs": [pair, ["left", "out"]]}) + "\n" for pair in PAIRS)
+    return file
+
+
 def test_translations_within_a_length_are_measured_beside_free_ones(tmp_path, monkeypatch, capsys):
-    with gzip.open(tmp_path / "corpus.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.writelines(json.dumps({"segs": [pair, ["left", "out"]]}) + "\n" for pair in PAIRS)
+    corpus = write_corpus(tmp_path / "corpus.jsonl.gz")
 
     def run(*more):
-        asked = ["within.py", tmp_path / "corpus.jsonl.gz", "--model", "en-it", "--to", "it", "--skip", 1, *more]
+        asked = ["within.py", corpus, "--model", "en-it", "--to", "it", "--skip", 1, *more]
         monkeypatch.setattr(sys, "argv", list(map(str, asked)))
         run_path(str(BENCH / "within.py"))["main"]()
         head, _, row = (line for line in capsys.readouterr().out.splitlines() if line.startswith("|"))
@@ -42,3 +47,13 @@ def test_translations_within_a_length_are_measured_beside_free_ones(tmp_path, mo
     assert row["good"] == "2"
     assert float(row["cost"]) > 0
     assert int(run("--few-first")["wide"]) <= int(row["wide"])
+
+
+def test_fields_reverse_the_corpus(tmp_path, monkeypatch):
+    corpus, texts = write_corpus(tmp_path / "corpus.jsonl.gz"), tmp_path / "texts"
+    asked = ["within.py", corpus, "--model", "en-it", "--to", "it", "--fields", "target,source", "--count", 1]
+    monkeypatch.setattr(sys, "argv", [*map(str, asked), "--out", str(texts)])
+    run_path(str(BENCH / "within.py"))["main"]()
+    source, reference = PAIRS[0]
+    assert (texts / "src.txt").read_text("utf-8") == f"{reference}\n"
+    assert (texts / "ref.txt").read_text("utf-8") == f"{source}\n"

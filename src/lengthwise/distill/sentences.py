@@ -22,17 +22,25 @@ _LABEL = 12  # characters
 
 
 def sentences(
-    corpora: Iterable[Path], *, both: bool = False, without: Iterable[Path] = (), max_chars: int = 400
+    corpora: Iterable[Path],
+    *,
+    fields: tuple[str, str] | None = None,
+    both: bool = False,
+    without: Iterable[Path] = (),
+    max_chars: int = 400,
 ) -> Iterator[str]:
-    """Yield the different sentences of the sources of `corpora`, or of `both` sides; none that is in `without`."""
+    """Yield the different sentences of the sources of `corpora`, or of `both` sides; none that is in `without`.
+
+    `fields`: of source and target, as `read` takes them.
+    """
     seen = HashSet()
     for path in without:
-        for text in _texts(path, both=True):
+        for text in _texts(path, None, both=True):
             seen.add(_key(text))
             for sentence in split(text):
                 seen.add(_key(sentence))
     for path in corpora:
-        for text in _texts(path, both):
+        for text in _texts(path, fields, both):
             for sentence in split(text):
                 if len(sentence) <= max_chars and has_words(sentence) and seen.add(_key(sentence)):
                     yield sentence
@@ -54,11 +62,11 @@ def has_words(sentence: str) -> bool:
     return bool(_WORD.search(sentence)) and (len(sentence) <= _LABEL or letters >= _LEAST_LETTERS * len(sentence))
 
 
-def _texts(path: Path, both: bool) -> Iterator[str]:
+def _texts(path: Path, fields: tuple[str, str] | None, both: bool) -> Iterator[str]:
     if format_of(path) is None:  # a text, one sentence or paragraph per line
         yield from (line for _, line in well_formed_lines(path))
         return
-    for document in read(path):
+    for document in read(path, fields=fields):
         for source, target in document.segments:
             yield source
             if both:
