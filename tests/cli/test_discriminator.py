@@ -7,9 +7,9 @@ import pytest
 
 from families import tiny as tiny_model
 from lengthwise import CountdownHead, attach, load
-from lengthwise.engines.future_discriminator import FILE
 from lengthwise.generation import steering
 from lengthwise.models.checkpoint import save
+from lengthwise.models.description import DISCRIMINATOR
 from lengthwise.training import future_discriminator as training
 
 
@@ -34,7 +34,12 @@ def test_generation_steers_by_what_it_writes(cli, folder, answers, monkeypatch):
     code, out, _ = cli("discriminator", answers, folder, "--epochs", "2", "--answers", "60", "--json")
     assert code == 0
     found = json.loads(out)
-    assert (found["file"], found["answers"], found["held_out"], found["steps"]) == (str(folder / FILE), 60, 1, 2)
+    assert (found["file"], found["answers"], found["held_out"], found["steps"]) == (
+        str(folder / DISCRIMINATOR),
+        60,
+        1,
+        2,
+    )
     assert found["loss"].keys() == found["loss_of_rates"].keys() == {"tokens", "words", "chars"}
     assert found["seconds"] > 0
     writer, steered = load(str(folder), device="cpu"), []
@@ -48,14 +53,14 @@ def test_the_losses_are_printed(cli, folder, answers):
     code, out, _ = cli("discriminator", answers, folder, "--epochs", "1")
     lines = out.splitlines()
     assert (code, len(lines)) == (0, 4)
-    assert lines[0].startswith(f"{folder / FILE}: 70 answers, 1 steps, ")
+    assert lines[0].startswith(f"{folder / DISCRIMINATOR}: 70 answers, 1 steps, ")
     assert [line.split()[0] for line in lines[1:]] == ["tokens", "words", "chars"]
 
 
 def test_a_new_folder_has_the_plain_model(cli, tiny, answers, tmp_path):
     code, out, _ = cli("discriminator", answers, tmp_path / "new", "--model", tiny, "--epochs", "1", "--json")
-    assert (code, json.loads(out)["file"]) == (0, str(tmp_path / "new" / FILE))
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [FILE, "lengthwise.json"]
+    assert (code, json.loads(out)["file"]) == (0, str(tmp_path / "new" / DISCRIMINATOR))
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [DISCRIMINATOR, "lengthwise.json"]
     engine = load(str(tmp_path / "new"), device="cpu").engine
     assert (engine.discriminator.units, list(engine.controls)) == (("tokens", "words", "chars"), [])
     ask = ("write", "Say it.", "--length", "exactly 30 chars", "--model", tmp_path / "new", "--json")
@@ -86,7 +91,7 @@ def test_what_it_refuses(cli, folder, answers, tiny, byte_bpe, tmp_path):
     assert "no field 'prompt'" in error(pairs, folder)
     translator = attach(tiny_model("bart", byte_bpe), [CountdownHead("chars", hidden=8)], byte_bpe)
     assert "needs a decoder-only model" in error(answers, save(translator, byte_bpe, tmp_path / "bart"))
-    assert not (folder / FILE).exists()
+    assert not (folder / DISCRIMINATOR).exists()
     assert not (tmp_path / "new").exists()
 
 

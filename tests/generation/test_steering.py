@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 import lengthwise
 from bigram_engine import BigramEngine
@@ -18,6 +19,7 @@ from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import repair, steering
 from lengthwise.generation.steering import STRENGTH, Steering
 from lengthwise.length.meter import Meter
+from lengthwise.models.description import DISCRIMINATOR
 
 WIDTH, REACH = 4, 12
 
@@ -109,6 +111,7 @@ def test_each_row_of_a_mixed_batch_is_counted_in_its_unit(byte_bpe):
     scores = torch.zeros(3, len(byte_bpe))
     scores[:, 5:10] = 8.0
     found = Steering(engine, KnownDiscriminator(), MixedConstraint(parts)).apply(scores, torch.zeros(3, WIDTH))
+    assert found[0, 7] > scores[0, 7]
     assert found[1, 7] > scores[1, 7]
     torch.testing.assert_close(found[2], scores[2])  # it does not know characters
 
@@ -207,3 +210,26 @@ def test_a_text_that_stays_incomplete_is_written_with_the_countdown_head(writer,
     steered, after = writer.read[:5], writer.read[5:]  # the first draft and four rounds
     assert set(steered) == {(False, True)}
     assert set(after) == {(True, False)}
+
+
+def test_a_text_that_need_not_be_finished_is_not_steered(writer):
+    writer.write(["The dog"], "exactly 24 tokens", finish=False)
+    assert set(writer.read) == {(True, False)}
+
+
+def test_units_that_only_the_discriminator_knows_are_searched_apart(byte_bpe, writer):
+    model = attach(tiny("llama", byte_bpe), CountdownHead("tokens"), byte_bpe)
+    other = TransformersEngine(model, byte_bpe)
+    other.discriminator = writer.engine.discriminator
+    for options in ({"num_beams": 2}, {}):
+        found = Writer(other).write(["x", "y"], ["exactly 12 tokens", "exactly 9 words"], **options)
+        assert all(one.fits for one in found)
+
+
+def test_a_discriminator_of_another_width_is_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    save_file(weights(2, rng), tmp_path / DISCRIMINATOR, {"units": '["tokens", "words"]', "reach": str(REACH)})
+    assert FutureDiscriminator.read(tmp_path, WIDTH).units == ("tokens", "words")
+    with pytest.raises(ValueError, match=r"made for a model of width 4; this one has 8.*train it again"):
+        FutureDiscriminator.read(tmp_path, 8)
+    assert FutureDiscriminator.read(tmp_path / "nothing", 8) is None

@@ -12,10 +12,11 @@ from families import tiny
 from lengthwise import CountdownHead, EncodingControl, attach
 from lengthwise.corpora import Document
 from lengthwise.corpora.document import DataError
-from lengthwise.engines.future_discriminator import FILE, FutureDiscriminator
+from lengthwise.engines.future_discriminator import FutureDiscriminator
 from lengthwise.engines.rows import closing
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.length.meter import meter_of
+from lengthwise.models.description import DISCRIMINATOR
 from lengthwise.training import future_discriminator as training
 from lengthwise.training.future_discriminator import REACH, UNITS, Network, features, labels_of, usable_pairs, write
 
@@ -145,7 +146,7 @@ def test_the_seed_decides_the_file(engine, small, tmp_path):
         state = torch.random.get_rng_state()
         training.train(engine, answers(), tmp_path / name, epochs=1, seed=seed)
         assert torch.equal(torch.random.get_rng_state(), state)
-        found.append(load_file(tmp_path / name / FILE))
+        found.append(load_file(tmp_path / name / DISCRIMINATOR))
     assert all(torch.equal(found[0][key], found[1][key]) for key in found[0])
     assert not torch.equal(found[0]["inner.weight"], found[2]["inner.weight"])
 
@@ -185,7 +186,7 @@ def network(small):
 
 def test_the_file_has_the_weights_of_the_network(network, tmp_path):
     write(network, tmp_path)
-    read = FutureDiscriminator.read(tmp_path)
+    read = FutureDiscriminator.read(tmp_path, 32)
     assert (read.units, read.reach) == (UNITS, REACH)
     hidden, embedded = torch.randn(4, 32), torch.randn(4, 5, 32)
     with torch.no_grad():
@@ -200,7 +201,7 @@ def test_the_file_has_the_weights_of_the_network(network, tmp_path):
 
 def test_a_half_written_file_never_replaces_a_good_one(network, tmp_path, monkeypatch):
     write(network, tmp_path)
-    before = (tmp_path / FILE).read_bytes()
+    before = (tmp_path / DISCRIMINATOR).read_bytes()
 
     def fail(descriptor):
         raise OSError("the disk is full")
@@ -208,5 +209,5 @@ def test_a_half_written_file_never_replaces_a_good_one(network, tmp_path, monkey
     monkeypatch.setattr(training.atomic, "os", SimpleNamespace(**vars(training.atomic.os) | {"fsync": fail}))
     with pytest.raises(OSError, match="the disk is full"):
         write(Network(32, torch.zeros(len(UNITS), REACH + 1)), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
-    assert (tmp_path / FILE).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [DISCRIMINATOR]
+    assert (tmp_path / DISCRIMINATOR).read_bytes() == before

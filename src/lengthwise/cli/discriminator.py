@@ -33,18 +33,18 @@ def discriminator(
     lengthwise write "Describe a lighthouse." --length "exactly 300 chars" --model my-steered-model
 
     It is a small network that predicts, from the model's last hidden state and a next token, how probable it is that a
-    sentence ends exactly so many tokens, words or characters later. The answers are its labels, so sample them from
-    the model itself. FOLDER: that of a decoder-only model, plain or with a countdown head. A new one gets only the
-    file, and the name of its plain model. The engine transformers steers by the file; onnx does so if the
-    folder has a countdown head. One in 50 answers is held out, and the loss on them is printed beside that of constant
-    rates, which must be higher. An earlier file is replaced at the end.
+    sentence ends exactly so many tokens, words or characters later. The answers are its labels, so sample them from the
+    model itself. FOLDER: that of a decoder-only model, plain or with a countdown head. A new one gets only the file,
+    and the name of its plain model. The engines transformers and onnx steer by the file. One in 50 answers is held out,
+    and the loss on them is printed beside that of constant rates, which must be higher. An earlier file is replaced at
+    the end.
     """
     from ..corpora.readers import read
 
     documents = read(answers, format="jsonl", fields=("prompt", "response"))  # raises before torch is imported
     base = _base(folder, model)
     writer = load_in_bfloat16(base or str(folder), device)
-    from ..engines.future_discriminator import FILE
+    from ..models.description import DISCRIMINATOR
     from ..training.future_discriminator import train
 
     with progress_bar() as bar:
@@ -58,9 +58,9 @@ def discriminator(
         given = {"most": max_answers, "epochs": epochs, "seed": seed}
         found = train(writer.engine, documents, folder, base=base, **given, progress=show)
     if as_json:
-        print_json({"file": str(folder / FILE), **asdict(found)})
+        print_json({"file": str(folder / DISCRIMINATOR), **asdict(found)})
         return
-    print(f"{folder / FILE}: {found.answers:,} answers, {found.steps:,} steps, {found.seconds:.0f} s")
+    print(f"{folder / DISCRIMINATOR}: {found.answers:,} answers, {found.steps:,} steps, {found.seconds:.0f} s")
     for unit, loss in found.loss.items():
         print(f"{unit:<8} loss {loss:.4f}, of constant rates {found.loss_of_rates[unit]:.4f}")
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library
+from ..models.description import DISCRIMINATOR
 
-FILE = "future_discriminator.safetensors"
 _EPSILON = float(np.finfo(np.float32).eps)
 _NAMES = ("inner.weight", "inner.bias", "middle.weight", "middle.bias", "outer.weight", "outer.bias")
 
@@ -36,21 +36,26 @@ class FutureDiscriminator:
     def __init__(self, units: tuple[str, ...], reach: int, weights: Mapping[str, NDArray[Any]]) -> None:
         self.units, self.reach = units, reach
         inner, width = weights["inner.weight"], weights["inner.weight"].shape[1] // 2
+        self.width = width
         self._numpy = {name: weights[name] for name in _NAMES[1:]}
         self._numpy |= {"hidden": inner[:, :width], "token": inner[:, width:]}
         self._converted: dict[Any, dict[str, Array]] = {}
 
     @classmethod
-    def read(cls, folder: Path) -> "FutureDiscriminator | None":
-        """Return the discriminator in a model's folder; None if there is none."""
+    def read(cls, folder: Path, width: int) -> "FutureDiscriminator | None":
+        """Return the discriminator in the folder of a model of this width; None if there is none."""
         from safetensors import safe_open
 
-        if not (folder / FILE).exists():
+        if not (folder / DISCRIMINATOR).exists():
             return None
-        with safe_open(folder / FILE, framework="numpy") as file:
+        with safe_open(folder / DISCRIMINATOR, framework="numpy") as file:
             settings = file.metadata()
             weights = {name: file.get_tensor(name) for name in _NAMES}
-        return cls(tuple(json.loads(settings["units"])), int(settings["reach"]), weights)
+        found = cls(tuple(json.loads(settings["units"])), int(settings["reach"]), weights)
+        if found.width != width:
+            problem = f"{folder / DISCRIMINATOR} was made for a model of width {found.width}; this one has {width}"
+            raise ValueError(f"{problem}; delete the file, or train it again with `lengthwise discriminator`")
+        return found
 
     def probabilities(self, hidden: Array, embedded: Array, unit: str) -> Array:
         """Return the probability of a sentence end 0 to `reach` units after each token: (rows, tokens, reach + 1).

@@ -158,7 +158,8 @@ class TransformersEngine(Engine):
         return {name: value.to(self.device) for name, value in found.items()}
 
     def embedded(self, tokens: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = self.model.get_input_embeddings().weight.detach()[tokens].float()
+        table = self.model.get_input_embeddings().weight.detach()
+        found: torch.Tensor = table[tokens.to(table.device)].to(tokens.device, torch.float32)
         return found
 
     # ---- step by step

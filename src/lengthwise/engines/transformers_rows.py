@@ -1,6 +1,9 @@
 """Rows of a transformers model: unfinished texts, and the call of `generate` that prepares them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -86,16 +89,39 @@ class TransformersRows:
     def _forward(self, new_tokens: int | None, first: bool) -> None:
         prepare = self._model.prepare_inputs_for_generation
         call = prepare(self.ids, next_sequence_length=new_tokens, is_first_iteration=first, **self._inputs)
-        if self.hidden is not None:
-            call["output_hidden_states"] = True
-        found = self._model(**call, return_dict=True)
+        with _last_states(self._model if self.hidden is not None else None) as kept:
+            found = self._model(**call, return_dict=True)
         encoder_decoder = self._model.config.is_encoder_decoder
         if self.hidden is not None:
-            self.hidden = (found.decoder_hidden_states if encoder_decoder else found.hidden_states)[-1][:, -1].float()
+            self.hidden = kept[0].to(self.ids.device, torch.float32)
         update = self._model._update_model_kwargs_for_generation
         self._inputs = update(found, self._inputs, is_encoder_decoder=encoder_decoder)
         logits = found.logits[:, -1].to(copy=True, dtype=torch.float32, device=self.ids.device)
         self.scores = self._processors(self.ids, logits)
+
+
+@contextmanager
+def _last_states(model: Any) -> Iterator[list[Tensor]]:
+    """Put the decoder's last hidden states, (rows, width), into the yielded list, before controls edit them.
+
+    `output_hidden_states` would keep those of every layer and every token of the prompts. Without a model, nothing is
+    kept. Threads may share a model; each keeps its own.
+    """
+    kept: list[Tensor] = []
+    if model is None:
+        yield kept
+        return
+    thread = get_ident()
+
+    def keep(module: Any, args: Any, output: Any) -> None:
+        if get_ident() == thread:
+            kept.append(output[0][:, -1])
+
+    handle = model.get_decoder().register_forward_hook(keep)
+    try:
+        yield kept
+    finally:
+        handle.remove()
 
 
 def _picked(value: Any, rows: Tensor, count: int) -> Any:

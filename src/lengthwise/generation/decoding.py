@@ -84,11 +84,11 @@ class Decoder:
     def __init__(self, engine: Engine, requests: Requests) -> None:
         self.engine, self.requests = engine, requests
 
-    def _batch(self, requests: list[Request], options: DecodingOptions) -> _Batch:
+    def _batch(self, requests: list[Request], options: DecodingOptions, finish: bool = True) -> _Batch:
         units = dict.fromkeys(one.budget.unit for one in requests)
         meters = {unit: self.requests.meter(unit) for unit in units}
         one_by_one = options.one_by_one and self.engine.steps(options.engine)
-        steered = one_by_one and self.requests.can_steer(requests[0])
+        steered = finish and one_by_one and self.requests.can_steer(requests[0])
         return _Batch(requests, meters, None if steered else self.requests.length_inputs(requests), steered)
 
     def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
@@ -96,10 +96,8 @@ class Decoder:
 
         Listeners receive the tokens only if there is one draft. A closed one ends its rows.
         """
-        batch, rows = (
-            self._batch(requests, options),
-            self._batch([one for one in requests for _ in range(each)], options),
-        )
+        batch = self._batch(requests, options, finish)
+        rows = self._batch([one for one in requests for _ in range(each)], options, finish)
         steps = max(one.left for one in requests) + 1  # one more for the end token
         sampler = None
         if options.sampling is not None:
@@ -111,7 +109,7 @@ class Decoder:
             texts, record = self._steps(batch, rows, options, steps, finish, sampler)
             scores = record.token_scores
             owners += [owners[fork.origin] for fork in record.forks]
-            rows = self._batch([requests[n] for n in owners], options)
+            rows = self._batch([requests[n] for n in owners], options, finish)
         else:
             texts = self._search(batch, rows, options, steps, finish, sampler)
         scores = self._judged(rows, owners, options, texts, scores)
@@ -202,9 +200,8 @@ class Decoder:
     ) -> TokenScores:
         """Return the scores of the generated tokens; those of full stops and ends without length inputs if possible.
 
-        Steering raises the scores of full stops, as a length control does.
-
-        `owners`: rows with the same number have the same prompt.
+        Steering raises the scores of full stops, as a length control does. `owners`: rows with the same number have the
+        same prompt.
         """
         engine = self.engine
         if scores is None:

@@ -76,7 +76,7 @@ def _transformers(name: str, *, device: Any, fitted: bool, **options: Any) -> En
     if core_of(model) is not model and hasattr(model.base_model, "merge_adapter"):  # a prompt adapter has no weights
         model.merge_adapter()  # same weights, a third of the kernels; unmerge_adapter() takes it back
     engine = TransformersEngine(model, tokenizer, f"{extra.name} upon {name}" if extra else name)
-    engine.discriminator = FutureDiscriminator.read(folder)
+    engine.discriminator = FutureDiscriminator.read(folder, model.get_input_embeddings().weight.shape[1])
     return engine
 
 
@@ -97,7 +97,8 @@ def _onnx(name: str, *, device: Any, fitted: bool, **options: Any) -> Engine:
         if not isinstance(model, OnnxModel):
             return MarianEngine(model)
         engine = OnnxEngine(model, name)
-        engine.discriminator = FutureDiscriminator.read(local_model(name) or BUNDLED / name.lower())
+        place = local_model(name) or BUNDLED / name.lower()
+        engine.discriminator = FutureDiscriminator.read(place, model.shape.width)
         return engine
 
 

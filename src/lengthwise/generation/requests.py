@@ -14,6 +14,7 @@ from ..engines.base import Engine, LengthInputs
 from ..length.budget import Budget, as_budget, check_text
 from ..length.meter import Meter, meter_of, most_tokens
 from .endings import EMPTY, Draft
+from .steering import REACH
 
 # The most tokens that the rows of a batch read together. They bound its KV cache: 46 KB a token for SmolLM2-135M in
 # float32, 1.5 GB in all.
@@ -48,7 +49,7 @@ class Request:
     kept: Draft = EMPTY  # the first part of the text, which decoding continues
     listener: Listener | None = None
     repairs: bool = True  # an ending that is not complete is decoded again
-    steered: bool = True  # by a future discriminator, if the engine has one
+    steered: bool = True  # by a future discriminator, if there is one; False: by a length control, if there is one
 
     @property
     def shown(self) -> int:
@@ -176,15 +177,15 @@ class Requests:
 
         An encoder-decoder may judge endings in some units only, so there it is the unit.
         """
-        if self.can_steer(request):
-            return "steered"
         unit = request.budget.unit
-        return unit if self.engine.encoder_decoder else str(unit in self.engine.units)
+        return unit if self.engine.encoder_decoder else f"{self.can_steer(request)} {unit in self.engine.units}"
 
     def can_steer(self, request: Request) -> bool:
         """Return whether a future discriminator can steer this text to its end: it has a minimum and a maximum."""
         known, budget = self.engine.discriminator, request.budget
-        if known is None or not request.steered or budget.unit not in known.units:
+        if known is None or budget.unit not in known.units or budget.unit not in REACH:
+            return False
+        if not request.steered and budget.unit in self.engine.units:  # a length control is tried instead
             return False
         return budget.low > 1 and budget.high is not None
 

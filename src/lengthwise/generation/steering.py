@@ -76,7 +76,7 @@ class Steering:
 
 
 def _costs(part: LengthConstraint, rows: Integers, tokens: Integers) -> Integers:
-    """Return the units that each token adds to its row: (rows, tokens)."""
+    """Return the units that each token adds to its row, which has begun: (rows, tokens)."""
     meter = part.meter
     tokens = tokens.clip(max=len(meter.cost) - 1)  # a model may have more tokens than its tokenizer
     found = meter.cost[tokens]

@@ -24,7 +24,7 @@ from ..controls.attach import attach
 from ..controls.attached import controls_of, core_of, length_control
 from ..length.units import unit_named
 from ..version import __version__
-from .description import DESCRIPTION, FORMAT, WEIGHTS, base_folder, describe
+from .description import DESCRIPTION, DISCRIMINATOR, FORMAT, WEIGHTS, base_folder, describe
 from .packed import PACKED, read_packed
 
 # Files of an earlier save, which would be read with, or instead of, those of the next one.
@@ -38,7 +38,7 @@ _OURS = (
     *("tokenizer.model", "spiece.model", "sentencepiece*.model", "source.spm", "target.spm"),
     *("vocab.json", "vocab.txt", "target_vocab.json", "merges.txt"),
     *("chat_template.jinja", "chat_template.json", "additional_chat_templates"),
-    "future_discriminator.safetensors",  # of another model
+    DISCRIMINATOR,  # of another model
 )
 
 

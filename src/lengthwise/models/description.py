@@ -15,6 +15,7 @@ from . import registry
 FORMAT = 1
 DESCRIPTION = "lengthwise.json"
 WEIGHTS = "lengthwise.safetensors"
+DISCRIMINATOR = "future_discriminator.safetensors"
 
 
 def describe(folder: Path) -> dict[str, Any]:

@@ -31,12 +31,11 @@ from ..controls.attached import core_of
 from ..corpora import Document
 from ..corpora.document import DataError
 from ..engines.base import Engine
-from ..engines.future_discriminator import FILE
 from ..engines.transformers import TransformersEngine
 from ..generation.decoding import spelled
 from ..length.meter import Meter, meter_of
 from ..length.sentences import finished_ends
-from ..models.description import DESCRIPTION, FORMAT
+from ..models.description import DESCRIPTION, DISCRIMINATOR, FORMAT
 from ..version import __version__
 from .loop import global_state_restored
 
@@ -141,12 +140,12 @@ def write(network: Network, folder: Path, base: str | None = None) -> None:
     weights = {name: weight.detach().half().cpu().contiguous() for name, weight in network.state_dict().items()}
     content = save(weights, metadata={"units": json.dumps(UNITS), "reach": str(REACH)})
     if base is None:
-        with atomic.file(folder / FILE) as stream:
+        with atomic.file(folder / DISCRIMINATOR) as stream:
             stream.write(content)
         return
     description = {"format": FORMAT, "lengthwise": __version__, "controls": [], "units": {}, "base_model": base}
     with atomic.folder(folder) as new:
-        (new / FILE).write_bytes(content)
+        (new / DISCRIMINATOR).write_bytes(content)
         atomic.write_text(new / DESCRIPTION, json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 

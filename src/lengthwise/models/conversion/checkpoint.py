@@ -13,7 +13,7 @@ from typing import Any
 from ... import atomic
 from .. import registry
 from ..cache import Say
-from ..description import DESCRIPTION, WEIGHTS, base_folder, describe, name_of_base
+from ..description import DESCRIPTION, DISCRIMINATOR, WEIGHTS, base_folder, describe, name_of_base
 from ..packed import PACKED, read_packed
 from . import gpt2, llama, marian
 from .file_names import MARIAN_CONTROLS
@@ -48,6 +48,8 @@ def convert(folder: Path, out: Path, *, bits: int = 8, say: Say = registry.say) 
         _convert_checkpoint(folder, adapter, out, bits)
     for name in (DESCRIPTION, WEIGHTS) if describe(folder)["controls"] else ():
         shutil.copyfile(folder / name, out / name)
+    if (folder / DISCRIMINATOR).exists():
+        shutil.copyfile(folder / DISCRIMINATOR, out / DISCRIMINATOR)
 
 
 def _convert_checkpoint(folder: Path, adapter: Adapter | None, out: Path, bits: int) -> None:
