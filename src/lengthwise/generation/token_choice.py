@@ -90,7 +90,7 @@ class TokenChoice:
         end = lib.amax(scores[:, self._ends], 1)
         self.record.add(token, StepScores(own, made, best, top, end))
         self._remember()
-        chosen = to_numpy(token)  # a GPU is waited for here, once in a step
+        chosen = to_numpy(token)  # a GPU is waited for here, once in a step (and in steering, near the end)
         self._going = before & ~np.isin(chosen, self._eos)
         if self._closings is not None:
             self._close_blocks(self._closings, chosen, scores, before)
