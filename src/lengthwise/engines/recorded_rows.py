@@ -257,7 +257,7 @@ class _Step:
     def run(self, arguments: dict[str, Any], position: Tensor, column: int) -> tuple[Tensor, Tensor]:
         """Return the logits (at least as many rows as `position`, vocabulary) after these inputs, and hidden states.
 
-        The last hidden states, (rows, width), are empty where nobody asked for them.
+        The last hidden states, (rows, width), are empty unless this step was made to keep them.
         """
         signal = arguments.pop("decoder_signal", None)
         self._put(self._arguments, arguments)

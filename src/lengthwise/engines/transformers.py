@@ -159,8 +159,7 @@ class TransformersEngine(Engine):
 
     def embedded(self, tokens: torch.Tensor) -> torch.Tensor:
         table = self.model.get_input_embeddings().weight.detach()
-        found: torch.Tensor = table[tokens.to(table.device)].to(tokens.device, torch.float32)
-        return found
+        return table[tokens.to(table.device)].to(tokens.device, torch.float32)
 
     # ---- step by step
 
