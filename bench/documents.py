@@ -19,8 +19,8 @@ token is sentence by sentence. A model that is biased towards the lengths of its
 
 Except for `whole`, a window with a wrong number of sentences is translated sentence by sentence; these translations are
 made once, before the first method. A piece that two lengths have in common is translated once. Reported are BLEU and
-chrF of sentences and of documents, the share of documents in which the number of sentences was right without that
-repair, and seconds. The file has the outputs as well.
+chrF of sentences and of documents, the shares of documents in which the number of sentences was right without that
+repair and in the end, and seconds. The file has the outputs as well.
 
 --positions 4 adds BLEU and chrF of the sentences in each quarter of the documents. --metrics names other scores, for
 example `bleu,d-bleu,coverage:models/opus-mt-fr-en`, the share of source words that reappear in a back-translation.
@@ -119,19 +119,22 @@ class Translated:
             drafts = METHODS[method](decoder, [list(piece) for piece in new])
             self.known |= {(method, piece): draft for piece, draft in zip(new, drafts, strict=True)}
         drafts = [self.known[method, piece] for piece in pieces]
+        texts = [[*decoder.texts(draft)] for draft in drafts]
         wrong = {n for (n, _), draft in zip(places, drafts, strict=True) if draft.alone}
+        lost = {n for (n, part), found in zip(places, texts, strict=True) if sum(map(bool, found)) != len(part)}
         return {
             "method": method,
             "length": length,
             "window": decoder.window,
-            "right_count": 1 - len(wrong) / len(self.documents),
+            "right_count": 1 - len(wrong) / len(self.documents),  # before repair
+            "kept_count": 1 - len(lost) / len(self.documents),  # as many texts as sentences, and none is empty
             "repaired_sentences": sum(len(draft.alone) for draft in drafts) / sum(map(len, self.documents)),
             "windows": sum(draft.windows for draft in drafts),
             # the sentences of each piece, and how many of them were in a window with a wrong number
             "pieces": [(len(part), len(draft.alone)) for (_, part), draft in zip(places, drafts, strict=True)],
             "new_pieces": len(new),
             "seconds": time.perf_counter() - began,
-            "texts": [[*decoder.texts(draft)] for draft in drafts],  # of each piece
+            "texts": texts,  # of each piece
         }
 
     def score(self, cell: dict[str, Any], metrics: list[str], parts: int) -> None:
@@ -226,7 +229,8 @@ def decode(model: str, test: Translated, cells: list[dict[str, Any]], asked: arg
         if decoder.repair:
             decoder.translate_alone([source for document in test.documents for source in document])
         cells.append(cell := test.decode(decoder, method, length))
-        shown = f"right count {cell['right_count']:.1%}  {cell['new_pieces']} pieces  {cell['seconds']:.0f} s"
+        counts = f"right count {cell['right_count']:.1%}, in the end {cell['kept_count']:.1%}"
+        shown = f"{counts}  {cell['new_pieces']} pieces  {cell['seconds']:.0f} s"
         print(f"{model}  {method} {length}: {shown}", flush=True)
         yield
 

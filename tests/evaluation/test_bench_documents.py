@@ -51,6 +51,7 @@ def test_decodes_then_scores(folder: Path, monkeypatch: Any) -> None:
     assert [len(cell["pieces"]) for cell in cells][::2] == [9, 3]
     for cell in cells:
         assert "scores" not in cell
+        assert 0 <= cell["right_count"] <= cell["kept_count"] <= 1
         assert [len(texts) for texts in cell["texts"]] == [sentences for sentences, _ in cell["pieces"]]
     # The first document has one sentence: with any length it is the same piece, and is translated alone.
     assert len({cell["texts"][0][0] for cell in cells}) == 1
