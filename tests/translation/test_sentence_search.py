@@ -80,14 +80,23 @@ class MissingWords:
         return re.findall(r"\w+", text.lower())
 
 
-class ForwardMissingWords(MissingWords):
+class WordForWordScores:
+    """In place of the translator's log-probabilities: 2 nats for each word of an output that translates none."""
+
+    def log_probs(self, outputs, sources):
+        for row, (output, source) in enumerate(zip(outputs, sources, strict=True)):
+            known = french(source).lower()
+            yield row, np.array([0.0 if word in known else -2.0 for word in re.findall(r"\w+", output.lower())])
+
+
+class ForwardMissingWords(WordForWordScores, MissingWords):
     """In place of the translator's own score."""
 
     def mean_log_prob(self, sources, outputs):
         return super().mean_log_prob(outputs, sources)
 
 
-class Indifferent:
+class Indifferent(WordForWordScores):
     """In place of the translator's own score: the same for every output."""
 
     def mean_log_prob(self, sources, outputs):
@@ -153,6 +162,13 @@ def test_without_a_reverse_model_words_are_dropped_where_nothing_else_is_complet
     lines, search = translator(forward=ForwardMissingWords(FILLERS), tight="pompeux")
     [row] = lines.translate([SOURCE], "at most 39 chars")
     assert (row.text, row.complete, search.received) == ("pompeux", True, [])
+
+
+def test_words_that_the_search_omits_are_named(scored):
+    lines, _ = scored(tight="Ouvre ce fichier maintenant.", reverse=None)
+    short, whole = lines.translate([SOURCE] * 2, [at_most(30, "chars"), at_most(58, "chars")])
+    assert (short.text, short.fits, whole.text) == ("Ouvre ce fichier maintenant.", True, WHOLE)
+    assert (short.note, whole.note) == ("left out: Oh please … old … right", None)
 
 
 @pytest.mark.parametrize(("cost", "fewer"), [(0.4, False), (0.6, True)])

@@ -159,7 +159,7 @@ def _report(pair: Pair, done: "Localised") -> int:
     counts += _count(
         sum(row.changed and row.fits and not row.complete for row in rows), "is not complete", "are not complete"
     )
-    short = sum(row.changed and row.fits and (row.note or "").startswith("left out") for row in rows)
+    short = sum(row.changed and row.fits and "left out: " in (row.note or "") for row in rows)
     counts += _count(short, "leaves words out (--json names them)", "leave words out (--json names them)")
     terminal.print_message(f"{pair.out}: {', '.join(counts)}")
     return len(bad)

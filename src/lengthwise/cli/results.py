@@ -24,7 +24,7 @@ class Printer:
 
     def __init__(self, as_json: bool, stream: TextIO | None = None) -> None:
         self.as_json, self.stream = as_json, stream or sys.stdout
-        self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.errors = 0
+        self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.shortened = self.errors = 0
 
     @property
     def file(self) -> str:
@@ -64,6 +64,7 @@ class Printer:
         self.damaged += not intact
         self.faulty += not (one.fits and intact)
         self.incomplete += one.fits and not one.complete
+        self.shortened += one.fits and "left out: " in (getattr(one, "note", None) or "")
 
 
 def show_all(
@@ -131,3 +132,10 @@ def name_incomplete(numbers: Sequence[int], reader: Reader, done: str) -> None:
     where = "" if names else "line " if len(lines) == 1 else "lines "
     what = "fits but is not complete" if len(numbers) == 1 else "fit but are not complete"
     terminal.print_message(f"of {done}, {len(numbers)} {what}: {where}{', '.join(places)}")
+
+
+def count_shortened(printer: Printer, done: str) -> None:
+    """Print how many of the texts that are `done` leave words of their source out."""
+    if printer.shortened and not printer.as_json:
+        what = "leaves words out" if printer.shortened == 1 else "leave words out"
+        terminal.print_message(f"of {done}, {printer.shortened} {what} (--json names them)")

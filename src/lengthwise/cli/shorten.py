@@ -14,7 +14,7 @@ from .input_lines import Reader, WholeFiles
 from .inputs import Input, need_text, read_argument
 from .loading import check_options, load, load_endpoint
 from .options import argument, flag, integer, option
-from .results import Printer, name_incomplete, print_lines
+from .results import Printer, count_shortened, name_incomplete, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
@@ -250,22 +250,13 @@ def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", prin
 
 
 def _shorten_lines(reader: Reader, parsers: "list[LineParser]", shortened: "_Shorten", printer: Printer) -> None:
-    left_out = 0
-
-    def counted() -> "Iterator[tuple[Sequence[InputLine], list[Shortened]]]":
-        nonlocal left_out
-        for rows, texts in shortened(_parsed(reader, parsers)):
-            left_out += sum(one.fits and (one.note or "").startswith("left out") for one in texts)
-            yield rows, texts
-
-    incomplete = print_lines(counted(), reader, printer, ("shortening", "shortened"), each=len(parsers))
+    batches = shortened(_parsed(reader, parsers))
+    incomplete = print_lines(batches, reader, printer, ("shortening", "shortened"), each=len(parsers))
     if printer.faulty or printer.errors:
         faults = f"{printer.faulty} do not fit or lost a placeholder, and {printer.errors} could not be shortened"
         terminal.print_message(f"of {printer.done} texts, {faults}")
     name_incomplete(incomplete, reader, f"{printer.done} texts")
-    if left_out and not printer.as_json:
-        what = "leaves words out" if left_out == 1 else "leave words out"
-        terminal.print_message(f"of {printer.done} texts, {left_out} {what} (--json names them)")
+    count_shortened(printer, f"{printer.done} texts")
 
 
 def _parsed(reader: Reader, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":

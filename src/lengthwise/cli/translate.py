@@ -15,7 +15,7 @@ from .input_lines import Reader
 from .inputs import Input, read_argument
 from .loading import check_options, folder, load, load_endpoint
 from .options import argument, flag, integer, option
-from .results import Printer, name_incomplete, print_lines
+from .results import Printer, count_shortened, name_incomplete, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
 from .translate_document import check_document, translate_document
 
@@ -90,7 +90,7 @@ def translate(
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length" or "limit"; --length applies to lines without one.
-    If a limit is tight, words of the source may be dropped before it is translated; the JSON lists them.
+    If a limit is tight, a translation leaves words of the source out; the JSON lists them.
     A model behind an API is asked, measured and asked again for the part that does not fit; its key is read from
     LENGTHWISE_API_KEY or, without @URL, OPENAI_API_KEY.
     A --document, or a FILE that ends in .md, has paragraphs; --length applies to all of it, or with --per-sentence to
@@ -302,3 +302,4 @@ def _translate_lines(translated: "_Translate", parser: "LineParser", reader: Rea
         faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
         terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
     name_incomplete(incomplete, reader, f"{printer.done} lines")
+    count_shortened(printer, f"{printer.done} lines")

@@ -22,7 +22,7 @@ _PAUSES = ",;:—–-"
 _LOWER = re.compile(r"[^\W\d_A-Z]+(?:['’-]\w+)?\W*")  # no name, address or placeholder
 _PAIRS = (("(", ")"), ("[", "]"), ("{", "}"), ("«", "»"), ("“", "”"))
 # Never dropped, because the rest would mean the opposite: in English, and the most common ones of five languages.
-_NEGATIONS = re.compile(
+NEGATIONS = re.compile(
     r"\b(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|un\w*able"
     r"|ne|pas|jamais|sans|rien|aucun\w*|non|mai|senza|niente|nessun\w*|nunca|sin|nada"
     r"|nicht|nichts|kein\w*|nie|niemals|ohne)\b|\bn['’]|n['’]t\b",
@@ -47,7 +47,7 @@ def runs(text: str, excess: float) -> list[DroppedWords]:
     longest = min(MAX_RUN, max(MIN_RUN, math.ceil(len(words) * excess / 2)), len(words) // 2)
     sizes, step = range(1, longest + 1), 1 + len(words) // LONG_SENTENCE
     found = [range(first, first + size) for size in sizes for first in range(0, len(words) - size + 1, step)]
-    return [frozenset(run) for run in found if not any(_NEGATIONS.search(words[place]) for place in run)]
+    return [frozenset(run) for run in found if not any(NEGATIONS.search(words[place]) for place in run)]
 
 
 def without(text: str, dropped: DroppedWords) -> str:

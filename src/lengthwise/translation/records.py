@@ -1,7 +1,8 @@
 """Two records: `Hypothesis`, a possible translation of a sentence, and `Translation`, the result for a line.
 
 The stages fill a hypothesis in this order: search (tokens, error, complete, runaway), restoration of placeholders and
-capitals (text), noisy channel (score), compression (dropped), ranking (complete, if it is not fully translated).
+capitals (text), noisy channel (score), compression (dropped), ranking (complete, if it is not fully translated),
+omissions (omitted).
 """
 
 from dataclasses import dataclass
@@ -29,11 +30,16 @@ class Hypothesis:
     runaway: bool | None = None  # the free search reached its token limit; None for other searches
     score: float | None = None  # nats per token, higher is better; None if no model has scored it
     dropped: DroppedWords = frozenset()  # places of source words that the model did not receive
+    omitted: DroppedWords = frozenset()  # places of source words that it did not translate
 
     @cached_property
     def lost(self) -> list[str]:
         """The placeholders that occur more or less often than in the source, and the numbers that are missing."""
         return lost(self.source, self.text)
+
+    @property
+    def left_out(self) -> DroppedWords:
+        return self.dropped | self.omitted
 
     @property
     def is_copy(self) -> bool:
@@ -44,8 +50,8 @@ class Hypothesis:
 class Translation(Written):
     """The translation of a line. `budget` is empty if any length fits.
 
-    `intact`: the placeholders and numbers are those of the source. `note`: what is wrong, and which source words were
-    dropped. `score`: the mean of the sentences' scores. `runaway`: only in candidates of the free search.
+    `intact`: the placeholders and numbers are those of the source. `note`: what is wrong, and which source words are
+    left out. `score`: the mean of the sentences' scores. `runaway`: only in candidates of the free search.
     `calls`: of a model behind an API. `down`: its error is the same for all texts.
     """
 

@@ -16,6 +16,7 @@ from .casing import restore_case, to_sentence_case
 from .compression import DroppedWords, balanced, combine_runs, runs, without
 from .forms import Form, Known, forms_of
 from .hypotheses import WIDER, Hypotheses
+from .omissions import find_omissions
 from .placeholders import lost, mend_references, restore_ellipsis
 from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
 from .records import Hypothesis
@@ -188,6 +189,12 @@ class SentenceSearch:
     def scored(self, options: Options) -> Options:
         """Return the hypotheses with scores, if a model can score them."""
         return self._scored([options])[0] if self.has_reverse_model or self.can_compress else options
+
+    def omissions(self, options: Options, language: str) -> list[DroppedWords]:
+        """Return the places of the source words that each translation leaves out; none if the model cannot score."""
+        if not options or self.channel.forward is None:
+            return [frozenset()] * len(options)
+        return find_omissions(self.channel.forward, [(one.source, one.text) for one in options], language)
 
     def reported(self, one: Hypothesis) -> Hypothesis:
         """Return the hypothesis without the score of the translator itself: only a reverse model's is reported."""

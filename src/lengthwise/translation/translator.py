@@ -9,6 +9,7 @@ The stages, in order:
     compress    if the results are much worse, the sentence is tried with fewer words     sentence_search.py
     rank        the option with the fewest violations and the highest score is chosen     ranking.py
     replace     a fragment is replaced by the free translation nearest to its share       ranking.py
+    omissions   words that the chosen translations leave out are found                    omissions.py
     join        the line is joined with its translations                                  segments.py
     in context  sentences of a document are searched again with those around them         sliding.py
 """
@@ -213,12 +214,25 @@ class Translator:
                 for number in line.open[:1]
             ]
             if not requests:
-                return
+                break
             found = self.search.compress(requests, self.search.within(requests))
             for request, options in zip(requests, found, strict=True):
                 options.sort(key=partial(rank_key, request))
                 request.line.options[request.number] = options
                 request.line.chosen[request.number] = self._whole(request, options[0])
+        self._name_omissions(lines, pool)
+
+    def _name_omissions(self, lines: list[Segments], pool: Pool) -> None:
+        """Find the words that the chosen translations leave out. The best free translation is taken to be whole."""
+        checked = [
+            (line, number)
+            for line in lines
+            for number, one in line.chosen.items()
+            if one.text and one.text not in [free.text for free in pool.get(line.sentences[number], [])[:1]]
+        ]
+        found = self.search.omissions([line.chosen[number] for line, number in checked], self._languages[0])
+        for (line, number), omitted in zip(checked, found, strict=True):
+            line.chosen[number] = replace(line.chosen[number], omitted=omitted)
 
     def _whole(self, request: SentenceRequest, best: Hypothesis) -> Hypothesis:
         """Return the best translation of a sentence, or in place of a fragment the free one nearest to its share."""
@@ -238,7 +252,7 @@ class Translator:
         fits = budget is None or not line.text.strip() or budget.fits(length)
         missing = lost(line.text, text) if line.sentences else []
         notes = [f"not as in the source: {', '.join(missing)}"] if missing else []
-        notes += [f"left out: {listed(one.source, one.dropped)}" for one in chosen.values() if one.dropped]
+        notes += [f"left out: {listed(one.source, one.left_out)}" for one in chosen.values() if one.left_out]
         if not fits and line.sentences:
             notes.insert(0, NO_FIT)
         elif not fits:

@@ -1,0 +1,68 @@
+"""Omissions: words of a source that its translation leaves out, found with the translator's own probabilities.
+
+The translation is scored after the whole source and after the source without one of its content words. A word that is
+translated explains a part of the translation, which is much less probable without it. One that is not translated
+explains nothing.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ..length.weak_words import weak_words
+from ..scoring.reverse import ReverseModel
+from .casing import to_sentence_case
+from .compression import NEGATIONS, DroppedWords
+from .placeholders import split_placeholders
+
+MIN_NATS = 1.0  # that a translated word adds to the log-probability of the translation, at least
+_WORD = re.compile(r"\S+")
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+
+
+def content_words(text: str, language: str) -> list[DroppedWords]:
+    """Return the places in `text.split()` of each content word, and of the negations as if they were one word.
+
+    Articles, prepositions, conjunctions, pronouns, auxiliaries, numbers and placeholders are no content words. Without
+    lists of the weak words of a language there are none.
+
+    >>> [sorted(places) for places in content_words("Do not open the file or the {name} file.", "en")]
+    [[1], [2], [4, 8]]
+    """
+    *weak, _ = lists = weak_words(language)
+    if not any(lists):
+        return []
+    pieces = split_placeholders(text)
+    bare = "".join(" " * len(piece) if is_placeholder else piece for piece, is_placeholder in pieces)
+    places = defaultdict(set)
+    for place, found in enumerate(_WORD.finditer(text)):
+        word = _LETTERS.search(bare, *found.span())
+        if word and NEGATIONS.search(word[0]):
+            places[""].add(place)
+        elif word and not any(word[0].casefold() in some for some in weak):
+            places[word[0].casefold()].add(place)
+    return [frozenset(some) for some in places.values()]
+
+
+def find_omissions(translator: ReverseModel, pairs: Sequence[tuple[str, str]], language: str) -> list[DroppedWords]:
+    """Return the places of the words that each translation leaves out, for pairs of a source and a translation.
+
+    `translator`: scores translations given sources.
+    """
+    words = [content_words(source, language) for source, _ in pairs]
+    rows = [(n, left_out) for n in range(len(pairs)) if words[n] for left_out in (frozenset[int](), *words[n])]
+    sources = [to_sentence_case(_without(pairs[n][0], left_out)) for n, left_out in rows]
+    outputs = [to_sentence_case(pairs[n][1]) for n, _ in rows]
+    totals = {row: float(found.sum()) for row, found in translator.log_probs(outputs, sources)}
+    omitted: list[DroppedWords] = [frozenset() for _ in pairs]
+    whole = 0.0
+    for row, (n, left_out) in enumerate(rows):
+        if not left_out:
+            whole = totals[row]
+        elif whole - totals[row] < MIN_NATS:
+            omitted[n] |= left_out
+    return omitted
+
+
+def _without(text: str, places: DroppedWords) -> str:
+    return " ".join(word for place, word in enumerate(text.split()) if place not in places)
