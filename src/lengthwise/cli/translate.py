@@ -90,7 +90,7 @@ def translate(
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length" or "limit"; --length applies to lines without one.
-    If a limit is tight, a translation leaves words of the source out; the JSON lists them.
+    If a limit is tight, a translation leaves words of the source out; a note in the JSON names them.
     A model behind an API is asked, measured and asked again for the part that does not fit; its key is read from
     LENGTHWISE_API_KEY or, without @URL, OPENAI_API_KEY.
     A --document, or a FILE that ends in .md, has paragraphs; --length applies to all of it, or with --per-sentence to
@@ -290,7 +290,7 @@ def _translate_one(translated: "_Translate", text: str, budget: "Budget | None",
 
     with terminal.status("translating"):
         [(_, [one])] = translated([[InputLine(text, budget)]])
-    printer.show_alone(one, dim=one.fits and one.complete and one.intact)
+    printer.show_alone(one, dim=one.fits and one.complete and one.note is None)
     if one.error is not None and not printer.as_json:
         raise typer.Exit(terminal.SOME_DO_NOT_FIT)  # here: the file of --out stays as it is
 

@@ -252,7 +252,8 @@ class Translator:
         fits = budget is None or not line.text.strip() or budget.fits(length)
         missing = lost(line.text, text) if line.sentences else []
         notes = [f"not as in the source: {', '.join(missing)}"] if missing else []
-        notes += [f"left out: {listed(one.source, one.left_out)}" for one in chosen.values() if one.left_out]
+        if left_out := [listed(one.source, one.left_out) for one in chosen.values() if one.left_out]:
+            notes.append(f"left out: {' … '.join(left_out)}")
         if not fits and line.sentences:
             notes.insert(0, NO_FIT)
         elif not fits:
