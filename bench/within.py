@@ -6,8 +6,8 @@
 
 The first pair of each document of the corpus is used; `--fields target,source` reverses it. Each model translates all
 sources without a length and within it, on one thread. The columns: `free`, chrF without a length; then, within it,
-length / source, chrF, texts that fit and are complete (`good`), wide searches of a sentence (`wide`), texts that leave words
-out, texts within 10 % of the source's length (`near`), CPU time / that of the free translations (`cost`).
+length / source, chrF, texts that fit and are complete (`good`), wide searches of a sentence (`wide`), texts that leave
+words out, texts within 10 % of the source's length (`near`), CPU time / that of the free translations (`cost`).
 
 `--back` adds coverage and tail: the shares of the source's words, and of those in its last quarter, in the greedy
 back-translation by this model; with `--rank` it also ranks the translations. `--few-first` searches with few beams

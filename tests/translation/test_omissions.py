@@ -1,0 +1,61 @@
+"""Omissions: which words of a source are asked for, and which of them a translation leaves out."""
+
+import numpy as np
+import pytest
+
+from lengthwise.translation.omissions import content_words, find_omissions
+
+
+class Glossary:
+    """In place of a translator's log-probabilities: `cost` nats for each word of an output that the source lacks."""
+
+    def __init__(self, words, cost=2.0):
+        self.words, self.cost, self.calls = words, cost, 0
+
+    def log_probs(self, outputs, sources):
+        for row, (output, source) in enumerate(zip(outputs, sources, strict=True)):
+            self.calls += 1
+            known = {self.words.get(word) for word in source.lower().split()}
+            yield row, np.array([0.0 if word in known else -self.cost for word in output.lower().split()])
+
+
+GLOSSARY = {"last": "ultime", "ten": "dieci", "changes": "modifiche", "not": "non", "never": "non", "open": "aprire"}
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "words"),
+    [
+        ("Save the last ten changes", "en", ["Save", "last", "ten", "changes"]),
+        ("Enregistrer le fichier dans un dossier", "fr", ["Enregistrer", "fichier", "dossier"]),
+        ('Click <a href="help page.html">here</a> for 12 %s', "en", ["Click", 'page.html">here</a>']),
+        ("Save the last ten changes", "ja", []),
+        ("", "en", []),
+    ],
+)
+def test_content_words(text, language, words):
+    found = content_words(text, language)
+    assert [text.split()[place] for places in found for place in sorted(places)] == words
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "omitted"),
+    [
+        ("last ten changes", "ultime dieci modifiche", []),
+        ("last ten changes", "ultime modifiche", [1]),
+        ("not open or never open", "aprire", [0, 3]),  # negations together
+        ("not open or never open", "non aprire", []),  # the same word at both places
+    ],
+)
+def test_words_that_change_nothing_are_left_out(source, output, omitted):
+    assert find_omissions(Glossary(GLOSSARY), [(source, output)], "en") == [frozenset(omitted)]
+
+
+def test_a_word_that_costs_too_little_counts_as_left_out():
+    [found] = find_omissions(Glossary(GLOSSARY, cost=0.9), [("last changes", "ultime modifiche")], "en")
+    assert found == {0, 1}
+
+
+def test_nothing_is_scored_without_content_words():
+    model = Glossary(GLOSSARY)
+    assert find_omissions(model, [("12 %", "12 %"), ("of the", "del")], "en") == [frozenset(), frozenset()]
+    assert model.calls == 0
