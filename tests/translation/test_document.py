@@ -115,6 +115,8 @@ def test_without_markup_the_text_between_it_is_translated_in_pieces(file, tmp_pa
     [
         (":::note\nOne, a ::: b.\nTwo.\n:::\n", ":::note\nONE, A ::: B.\nTWO.\n:::\n"),
         ("> ::: {.tip}\n> One.\n>\n> :::\n", "> ::: {.tip}\n> ONE.\n>\n> :::\n"),
+        ("> [!WARNING]\n> One.\n\n> [!NOTE]-\n> Two.\n", "> [!WARNING]\n> ONE.\n\n> [!NOTE]-\n> TWO.\n"),
+        ("> [!TIP]\n>\n> One [!x] two.\n", "> [!TIP]\n>\n> ONE [!X] TWO.\n"),
         (":::note[Title]\n\nOne.\n\n:::\n", ":::note[Title]\n\nONE.\n\n:::\n"),
         ("- One.\n  :::tip\n  Two `x`.\n  :::\n", "- ONE.\n  :::tip\n  TWO `x`.\n  :::\n"),
         ("Go.\n\n$$\nx + y\n$$\n", "GO.\n\n$$\nx + y\n$$\n"),
@@ -182,10 +184,23 @@ def test_the_longest_translations_become_shorter(file):
     assert done.length == 34
 
 
-def test_sentences_without_a_shorter_translation_are_asked_once_more(file):
+def test_sentences_without_a_shorter_translation_are_asked_twice_more(file):
+    """Within their shares, and halfway."""
     fake = Failing(failing=["One.", "Two."])
     assert not run(fake, file("One. Two.\n"), "at most 5 chars").fits
-    assert fake.asked == [["One.", "Two."]] * 2
+    assert fake.asked == [["One.", "Two."]] * 3
+
+
+def test_without_a_translation_within_its_share_a_sentence_still_becomes_shorter(file):
+    class NotBelow(Fake):
+        """It finds translations of 20 characters or more."""
+
+        def one(self, text, budget):
+            found = super().one(text, budget)
+            return replace(found, complete=len(found.text) >= 20)
+
+    text, limits = "a" * 40 + ".\n", ("at most 40 chars", "at most 20 chars", "at most 10 chars", "at most 4 chars")
+    assert [run(NotBelow(), file(text), limit).length for limit in limits] == [40, 20, 25, 22]
 
 
 class Cutting(Fake):
@@ -344,6 +359,12 @@ def test_a_long_sentence_is_translated_in_parts(file, text):
     assert stream.text == text
     assert all(len(row["source"]) <= MAX_CHARS for row in rows)
     assert rows[0]["note"].startswith("part of a sentence of ")
+
+
+def test_a_part_within_a_sentence_gets_no_full_stop(file):
+    done = run(Fake(lambda text: text.rstrip(" .,") + "."), file("one, two, " * 60 + "three.\n", "in.txt"))
+    ends = [row["text"][-3:] for row in done.rows()]
+    assert ends == ["two", "ee."]
 
 
 @settings(max_examples=50)

@@ -20,6 +20,8 @@ from translation.fakes import texts
         ("%n of %Ln, %L1", ["%n", "%Ln", "%L1"]),
         ("$t(menu.file) @:menu.file @.lower:a %<n>d", ["$t(menu.file)", "@:menu.file", "@.lower:a", "%<n>d"]),
         ("See https://a.org/b?c=d. Or write to me@a.org.", ["https://a.org/b?c=d", "me@a.org"]),
+        ("See www.a.fr, or a-b.com/help. Not a.b.Name, end.Then, file.txt or x.company",
+         ["www.a.fr", "a-b.com/help"]),
         ("如『http://a.org/b』或（https://c.org）。", ["http://a.org/b", "https://c.org"]),
         ("In /usr/share/doc/x, ~/work, ./a.sh and C:\\b\\c", ["/usr/share/doc/x", "~/work", "./a.sh", "C:\\b\\c"]),
         ("and/or, n/a, 12/05/2024, km/h, s/he, /me, </b> / 5", ["</b>"]),
@@ -56,6 +58,7 @@ def test_placeholders_are_found(text, found):
         ("See /usr/share/doc", "Vedi", ["/usr/share/doc"]),
         ("Tap ▲ now", "Tocca \ufffd\ufffd ora", ["▲", "\ufffd"]),
         ("<i>on</i> < 5", "<i> <7on<</i> < 5", ["<7"]),
+        ("<i>on</i> it", "<i>,</i> cela", ["<i>", "</i>"]),
         ("I love you", "Ti amo <3", []),
     ],
 )

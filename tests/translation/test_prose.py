@@ -247,6 +247,7 @@ def test_every_file_is_its_pieces_whatever_the_chunk(text, chunk):
         ("due {2}", False),
         ("</a1> due <a1> {2}", False),
         ("<a1> </a1> due {2}", False),
+        ("<a1>,</a1> due {2}", False),
         ("<a1> due {2}", False),
         ("<a1> due </a1> {2} {2}", False),
     ],

@@ -20,6 +20,11 @@ def test_a_translation_that_breaks_off_is_not_complete(translator):
     assert (row.text, row.complete) == ("Entrer par", True)  # as the best translation does
 
 
+def test_a_translation_without_a_letter_is_not_complete(translator):
+    [row] = translator({"The places:": ["Les lieux :", ":"]})[0].translate(["The places:"], "at most 5 chars")
+    assert (row.text, row.fits, row.complete) == ("Les lieux :", False, True)
+
+
 def test_the_highest_score_of_the_reverse_model_is_chosen(translator):
     known = {"Un deux": -3.0, "Un, deux": -1.0, "Une ou deux": -2.0}
     entries = {"One two": ["Un deux", "Un, deux", "Une ou deux"]}

@@ -101,7 +101,7 @@ def translate(
     go to OUT, or with --in-place to FILE itself. Only translations change. The limits are those in the file, of
     lengthwise.toml, or --length. Existing translations in FILE and OUT are kept. --json prints a row for each text.
     In subtitles (SRT, WebVTT, ASS), a sentence over several cues is translated as one and shared out again; the limits
-    are --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml. An OUT that exists is
+    are --preset, --cps, --line and --lines, and for each cue --length or lengthwise.toml. Subtitles in OUT are
     replaced only with --again. A length may be in seconds of speech: 'at most 3.5 seconds'.
     With --explain, nothing is translated: one sentence says how the length compares with the model's usual ones.
     If no complete translation fits, the nearest complete one is written and reported as one that does not fit.

@@ -72,6 +72,7 @@ def translate_document(
         counts["faults"] += fault is not None
         counts["translated"] += "error" not in row
         counts["alone"] += ALONE in row.get("note", "")
+        counts["shortened"] += "left out: " in row.get("note", "")
         counts.update(name for name in ("intact", "complete", "fits") if row.get(name))
     _report(document, counts, translator.search.channel.reverse)
     if counts["faults"] or not document.fits or counts["complete"] < counts["translated"]:
@@ -86,16 +87,25 @@ def _beginning(source: str) -> str:
 
 def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
     """Print the length of a document and how much of it was translated."""
-    size = f"{document.sentences:,} sentences, {document.paragraphs:,} paragraphs · {document.length}"
+    size = (
+        f"{_counted(document.sentences, 'sentence')}, {_counted(document.paragraphs, 'paragraph')} · {document.length}"
+    )
     fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
-    terminal.print_message(f"{size} {fits}")
+    terminal.print_message(f"{size} · {document.length} {fits}")
     parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
     parts += [f"{counts['intact']:,} with all placeholders and numbers", f"{counts['complete']:,} complete"]
     parts += [f"{counts['fits']:,} fit"] if document.each else []
     parts += [f"{counts['alone']:,} alone, where a window had a wrong number of sentences"] if counts["alone"] else []
+    if counts["shortened"]:
+        what = "leaves words out" if counts["shortened"] == 1 else "leave words out"
+        parts.append(f"{counts['shortened']:,} {what} (--json names them)")
     if reverse is not None and document.sentences:
         parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
     terminal.print_message(", ".join(parts))
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
 def _coverage(document: "TranslatedDocument", reverse: "ReverseModel") -> float:

@@ -4,6 +4,10 @@ import regex
 
 _NOT_IN_URL = r"\s<>\"“”«»\u3000-\u303f\uff00-\uff65"  # also the brackets and full stops of Chinese and Japanese
 URL = rf"(?:https?|ftp|file)://[^{_NOT_IN_URL}]*[^{_NOT_IN_URL}.,;:!?)\]}}']"
+DOMAIN = (  # example.com, www.example.com/help: without these endings a file name or a missing space may be meant
+    r"(?<![\w@./\\-])(?:www\.(?:[\w-]+\.)+[a-z]{2,}|(?:[\w-]+\.)+(?:com|org|net|edu|gov|io|dev))(?![\w-]|\.\w)"
+    rf"(?:/(?:[^{_NOT_IN_URL}]*[^{_NOT_IN_URL}.,;:!?)\]}}'])?)?"
+)
 EMAIL = r"[\w.+-]{1,64}+@[\w-]+(?:\.[\w-]+)+"  # without a limit, a long text without spaces takes quadratic time
 WINDOWS_PATH = r"(?<![\w\\])[A-Za-z]:\\[^\s\"<>|]+"
 UNIX_PATH = r"(?<![\w./~<>-])(?:~|\.{1,2})?(?:/[\w.+-]*[\w+-]){2,}/?|(?<![\w./~<>-])(?:~|\.{1,2})/[\w.+-]*[\w+-]/?"

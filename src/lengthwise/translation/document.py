@@ -15,6 +15,7 @@ from typing import Any, Protocol, TextIO
 
 from .. import atomic
 from ..length.budget import Budget, at_least, at_most
+from ..length.sentences import finished
 from ..length.units import unit_named
 from .casing import with_first_capital
 from .document_sentences import Document, Sentence
@@ -196,20 +197,32 @@ class TranslatedDocument:
             shares = _shares(open_, left, too_long, self.unit)
             if not shares:
                 return
-            found = self._translate([window[n] for n in shares], list(shares.values()))
-            for n, new in zip(shares, found, strict=True):
-                row = self._row(window[n], new)
-                better = row["length"] < rows[n]["length"] if too_long else row["length"] > rows[n]["length"]
-                whole = new.complete or not rows[n]["complete"]
-                usable = better and whole and "error" not in row and keeps_markup(window[n].text, new.text)
-                rows[n] = row if usable else rows[n]
-                if not (usable and new.fits):
-                    stuck.add(n)
+            stuck |= (failed := self._replace(window, rows, shares, too_long))
+            if too_long:  # there may be a shorter translation, though none within the share
+                between = {n: (shares[n].target + lengths[n]) // 2 for n in failed}
+                halves = {n: at_most(half, self.unit) for n, half in between.items() if shares[n].target < half}
+                self._replace(window, rows, halves, too_long)
+
+    def _replace(self, window: list[Sentence], rows: list[Row], shares: dict[int, Budget], too_long: bool) -> set[int]:
+        """Replace rows by better ones that are found within these shares; return those without any."""
+        failed: set[int] = set()
+        found = self._translate([window[n] for n in shares], list(shares.values()))
+        for n, new in zip(shares, found, strict=True):
+            row = self._row(window[n], new)
+            better = row["length"] < rows[n]["length"] if too_long else row["length"] > rows[n]["length"]
+            whole = new.complete or not rows[n]["complete"]
+            usable = better and whole and "error" not in row and keeps_markup(window[n].text, new.text)
+            rows[n] = row if usable else rows[n]
+            if not (usable and new.fits):
+                failed.add(n)
+        return failed
 
     def _row(self, one: Sentence, found: Translation) -> Row:
         """Return the JSON row of a sentence. One that cannot be translated stays as it is, with its error."""
         error = found.error or (None if found.text.strip() else "the model returned an empty text")
         text = found.text if one.goes_on else with_first_capital(one.text, found.text)
+        if one.part_of and not finished(one.text) and one.text[-1:] != ".":
+            text = text.removesuffix(".")  # of a part within a sentence
         text = one.source if error else one.prose.restore(one.start, one.end, text)
         if one.adjoins and not error and found.text != one.text and self._translator.target not in UNSPACED:
             text = " " + text

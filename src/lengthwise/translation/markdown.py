@@ -24,8 +24,8 @@ _COPIED = ("backticks", "image", "autolink", "html_inline", "escape", "verbatim"
 # Inline rules that CommonMark lacks. A footnote would else become a link if its definition is one word or an address.
 _EXTENSIONS = {
     "verbatim": re.compile(r"\[\^[^\]\s]+\]:?|\$\$.+?\$\$", re.DOTALL),  # footnotes and formulas
-    # A line such as `:::note` or `+++`, and the `:` before the text of a definition.
-    "directive": re.compile(r"\n?^(?::::.*|\+\+\+[ \t]*$)\n?|\n:[ \t]+", re.MULTILINE),
+    # A line such as `:::note`, `+++` or `[!NOTE]`, and the `:` before the text of a definition.
+    "directive": re.compile(r"\n?^(?::::.*|\+\+\+[ \t]*$|\[!\w+\][-+]?[ \t]*$)\n?|\n:[ \t]+", re.MULTILINE),
 }
 _TASK = re.compile(r"\[[ xX]\][ \t]+")  # the box of a list item
 

@@ -7,7 +7,7 @@ from html import unescape
 
 import regex
 
-from ..length.addresses import EMAIL, UNIX_PATH, URL, WINDOWS_PATH
+from ..length.addresses import DOMAIN, EMAIL, UNIX_PATH, URL, WINDOWS_PATH
 from .tags import TAG, misplaced_tags
 
 # `\n`, but `\name` is probably a command; <br>, and tags around paragraphs, items and cells.
@@ -25,7 +25,7 @@ _KEY = (
 )
 # Must occur in the output as often as in the source. Balanced braces are one placeholder, also nested (ICU messages).
 _PLACEHOLDER = regex.compile(
-    rf"{URL}|{EMAIL}|{WINDOWS_PATH}|{UNIX_PATH}"
+    rf"{URL}|{EMAIL}|{DOMAIN}|{WINDOWS_PATH}|{UNIX_PATH}"
     r"|[$#%]?(?P<brace>\{(?:[^{}]|(?&brace))*\})"
     r"|\$t\([^()]*\)|@(?:\.\w+)?:(?:\([\w.]+\)|\w+(?:\.\w+)*)|%<\w+>[-+0-9.]*[a-zA-Z]"  # i18next, Vue, Ruby
     r"|\$\([\w.]+\)|\$\[[\w.]+\]|\$[A-Za-z_]\w*\$?|\$\d+\$|\$\d(?!\d|[.,]\d|\s*(?:million|billion|m\b|bn\b))"
@@ -35,7 +35,7 @@ _PLACEHOLDER = regex.compile(
     r"[diouxXeEfFgGcsSp@](?![a-z])|(?<!\d)%(?:[a-z]\w+%?|\d+)|%[XY]\b|%%"
     rf"|{TAG}|&(?:\#\w+|[A-Za-z]\w+);|{_BREAK}|{_SYMBOLS}|{_OPTION}|{_KEY}"
 )
-_SIGN = re.compile(r"[{<%$@&/\\\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]|--")
+_SIGN = re.compile(r"[{<%$@&/\\\u2300-\u23ff\u25a0-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]|--|\w\.[a-z]{2}")
 _SHORTEST_KEY = 20  # characters
 _HARD_BREAK = regex.compile(rf"\s*(?:\n|{_BREAK})(?:\s|{_BREAK})*")
 _LETTER = regex.compile(r"\p{L}")

@@ -13,7 +13,7 @@ from .placeholders import count_placeholders
 
 MAX_LINES = 1000  # lines of a plain text without a blank line that are one paragraph
 _TAG = re.compile(r"</?a\d+>")
-_PAIR = re.compile(r"<a(\d+)>\s*(?!\s|</?a\d+>)(?:(?!</?a\d+>).)+</a\1>", re.DOTALL)
+_PAIR = re.compile(r"<a(\d+)>(?:(?!</?a\d+>).)*?\w(?:(?!</?a\d+>).)*</a\1>", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\d+\}|</?a\d+>")
 # Markdown does not read "** this **" as emphasis, so spaces inside a pair of tags are moved outside or removed.
 _SPACED_TAGS = (
@@ -105,7 +105,7 @@ def _broken(text: str, breaks: list[tuple[float, str]]) -> str:
 
 
 def keeps_markup(source: str, translation: str) -> bool:
-    """Return whether the placeholders are those of the source, and the tags pair as there, with text between them."""
+    """Return whether the placeholders are those of the source, and the tags pair as there, with words between them."""
     same = count_placeholders(source) == count_placeholders(translation)
     return same and _unpaired(source) == _unpaired(translation)
 

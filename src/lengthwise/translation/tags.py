@@ -16,7 +16,7 @@ Pair = tuple[Match, Match]
 
 
 def find_pairs(text: str) -> tuple[list[Pair], list[Match]]:
-    """Return the pairs of tags around some text, in the order of their first tags, and the other tags.
+    """Return the pairs of tags around words, in the order of their first tags, and the other tags.
 
     <link> is a void element of HTML, but also a name that programs give to pairs of their own.
     """
@@ -32,7 +32,7 @@ def find_pairs(text: str) -> tuple[list[Pair], list[Match]]:
         elif any(one["name"] == tag["name"] for one in opened):
             while (first := opened.pop())["name"] != tag["name"]:
                 others.append(first)
-            if _TAG.sub("", text[first.end() : tag.start()]).strip():
+            if _WORD.search(_TAG.sub("", text[first.end() : tag.start()])):
                 pairs.append((first, tag))
             else:
                 others += [first, tag]
@@ -42,7 +42,7 @@ def find_pairs(text: str) -> tuple[list[Pair], list[Match]]:
 
 
 def misplaced_tags(source: str, output: str) -> list[str]:
-    """Return the tags that are a pair around some text in only one of the two texts."""
+    """Return the tags that are a pair around words in only one of the two texts."""
     if "<" not in source:
         return []
     wanted, there = (Counter(tag[0] for tag in find_pairs(text)[1]) for text in (source, output))
@@ -50,12 +50,12 @@ def misplaced_tags(source: str, output: str) -> list[str]:
 
 
 def read_tags(text: str) -> Styled:
-    """Return the text without the pairs of tags around words, which become spans. Other tags stay in it.
+    """Return the text without its pairs of tags, which become spans. Other tags stay in it.
 
     >>> read_tags("Click <b>here</b>.")
     Styled(text='Click here.', spans=(Span(start=6, end=10, before='<b>', after='</b>'),))
     """
-    pairs = [pair for pair in find_pairs(text)[0] if _WORD.search(_TAG.sub("", text[pair[0].end() : pair[1].start()]))]
+    pairs, _ = find_pairs(text)
     removed = sorted((tag for pair in pairs for tag in pair), key=lambda tag: tag.start())
     places: dict[int, int] = {}  # of a tag in the text, and of what follows it in the text without tags
     parts, at, length = [], 0, 0
