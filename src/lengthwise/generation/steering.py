@@ -17,6 +17,7 @@ from ..constraint.mask import UNLIMITED, LengthConstraint
 from ..constraint.mixed import MixedConstraint
 from ..engines.base import Engine
 from ..engines.future_discriminator import FutureDiscriminator
+from ..length.blocks import in_bare_list
 from ..length.meter import Integers
 
 STRENGTH = 2.0
@@ -53,11 +54,15 @@ class Steering:
                 yield rows, part
 
     def _near(self, part: LengthConstraint) -> Integers:
-        """Return the rows of this part that have a minimum and are near their maximum, outside of code."""
+        """Return the rows of this part that have a minimum and are near their maximum.
+
+        Code and lists of bare items have no sentences to be steered to.
+        """
         left = part.high - part.state.used
         reach = min(self._discriminator.reach, REACH[part.meter.unit.name])
         near = (part.low > 1) & (part.high < UNLIMITED) & (left >= 0) & (left <= reach)
-        return np.array([row for row in near.nonzero()[0].tolist() if not part.writes_code(row)], np.int64)
+        rows = [row for row in near.nonzero()[0].tolist() if not part.writes_code(row)]
+        return np.array([row for row in rows if not in_bare_list(part.text(row))], np.int64)
 
     def _bonus(self, part: LengthConstraint, near: Integers, likely: Array, top: Array, hidden: Array) -> Array:
         """Return what is added to the scores of the candidates `top`: (rows, candidates). `likely`: their scores."""
