@@ -29,6 +29,7 @@ ROUNDS = (
 )
 RESTART = 48
 _STEERED_ROUNDS = 4  # a text that is still incomplete is a list, a table or code: no sentence end is in reach
+_MORE_OF_CODE = 45  # tokens that are removed beside those of a round, if the text stops in code
 # A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
 LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
 MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed
@@ -122,13 +123,16 @@ def next_step(
     restarts = rounds is ROUNDS and tail >= RESTART
     if restarts:
         draft = original
-    elif rounds is ROUNDS and in_code(draft.text):
-        return Step(None, samples, False)  # another end of a line does not complete a block of code
+    elif rounds is ROUNDS and in_code(draft.text):  # another end of a line does not complete a block of code
+        if number < _STEERED_ROUNDS:
+            return Step(None, samples, False)
+        draft, tail = original, tail + _MORE_OF_CODE
     kept = without_tail(draft, tail, pieces, request.shown, len(original.ids) - DEEPEST)
     listener = None if request.listener is None else _Closing(request.listener)
     limit = min(request.limit, len(kept.ids) + tail + MORE_TOKENS)  # one very long row would delay the batch
     again = replace(request, kept=kept, listener=listener, limit=limit, seed=request.seed + tail)
-    return Step(replace(again, steered=request.steered and number < _STEERED_ROUNDS), samples, restarts)
+    steered = request.steered and (number < _STEERED_ROUNDS or in_code(original.text))
+    return Step(replace(again, steered=steered), samples, restarts)
 
 
 def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0, least: int = 0) -> Draft:

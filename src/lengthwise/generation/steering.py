@@ -21,9 +21,13 @@ from ..length.blocks import in_bare_list
 from ..length.meter import Integers
 
 STRENGTH = 2.0
+CLOSED = 1.0
+LEAST_LIKELY = -3.912
 CANDIDATES = 20  # the likeliest tokens of a row; no other is steered
 # Per unit: how many units before the end it begins. Farther away all tokens have nearly the same probability.
 REACH = {"tokens": 24, "words": 20, "chars": 96}
+# Per unit: at the beginning of a line with so many units left, a block of code is closed, so that a sentence follows it.
+ROOM = {"tokens": (10, 32), "words": (6, 24), "chars": (40, 128)}
 _FLOOR = 1e-4  # of a probability
 
 
@@ -38,6 +42,7 @@ class Steering:
     def apply(self, scores: Array, hidden: Array) -> Array:
         """Return the scores (rows, vocabulary), steered. `hidden`: the last hidden state of each row, (rows, width)."""
         for rows, part in self._parts():
+            scores = self._code_closed(part, rows, scores)
             near = self._near(part)
             if not len(near):
                 continue
@@ -52,6 +57,22 @@ class Steering:
         for rows, part in self._constraint.parts:
             if part.meter.unit.name in self._discriminator.units:
                 yield rows, part
+
+    def _code_closed(self, part: LengthConstraint, rows: Any, scores: Array) -> Array:
+        """Return the scores, where the fence that closes a block of code is the likeliest token if it is likely enough.
+
+        A block that is closed early leaves room for a sentence; no code ends with a full stop.
+        """
+        fence, left, (least, most) = part.costs.fence, part.high - part.state.used, ROOM[part.meter.unit.name]
+        if fence is None:
+            return scores
+        near = (part.low > 1) & (least <= left) & (left <= most) & part.state.fenced
+        for row in (near & part.costs.ends_line[part.state.last]).nonzero()[0].tolist():
+            own = converter(scores)(np.asarray(rows)[[row]])
+            short = float(scores[own].max() - scores[own, fence].max())
+            if 0 < short <= -LEAST_LIKELY and part.writes_code(row):
+                scores = _added(scores, own, fence, short + CLOSED)
+        return scores
 
     def _near(self, part: LengthConstraint) -> Integers:
         """Return the rows of this part that have a minimum and are near their maximum.
