@@ -5,8 +5,9 @@
     python bench/loops.py --compare OUT [--against smollm2-plain]
 
 FILE has a prompt per line (in a .tsv file the last column), or is JSON Lines (.jsonl, .jsonl.gz) with `prompt`; equal
-prompts are used once. The default is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters. One
-candidate is greedy, several are sampled. `off`: `no_repeat_ngram_size=0`, which switches the guard off.
+prompts are used once. The default is bench/prompts.txt; bench/blocks.txt asks for lists, code, tables and letters.
+bench/held.tsv is held out: choose nothing on it. One candidate is greedy, several are sampled. `off`:
+`no_repeat_ngram_size=0`, which switches the guard off.
 
 The columns: complete first drafts (those that repair leaves as they are), texts within the budget, complete texts,
 looping texts (over half of the 16-character sequences of a text occurred in it before, in any script; the guard does

@@ -120,17 +120,20 @@ PIECES = [b" word", b" ```"]
 CODE = 1
 
 
-def step(number, budget="exactly 500 tokens", *, length=500, complete=False, first=290, ids=(0,) * 230, **more):
+def step(
+    number, budget="exactly 500 tokens", *, length=500, complete=False, first=290, ids=(0,) * 230, code=False, **more
+):
     """Return what a round does for a text whose first draft has `first` tokens, and whose best one has `ids`."""
 
     def draft(ids):
         text = "".join(PIECES[n].decode() for n in ids)
         return Draft(text, [len(PIECES[n]) for n in ids], [1.0] * len(ids), 0.0, 0.0, list(ids))
 
+    begins = more.pop("begins", 0)  # the first token of the first draft
     known = {"place": 3, "source": "", "prompt": [7], "limit": 600, "seed": 50} | more
     request = requests.Request(budget=Budget.parse(budget), **known)
     ending = Ending("", length, len(ids), request.budget.fits(length), complete)
-    return repair.next_step(request, number, draft([0] * first), ending, draft(ids), PIECES)
+    return repair.next_step(request, number, draft([begins] + [0] * (first - 1)), ending, draft(ids), PIECES)
 
 
 @pytest.mark.parametrize(
@@ -173,11 +176,25 @@ def test_a_complete_text_that_does_not_fit_has_a_further_round():
 
 
 def test_short_ends_of_code_are_not_written_again():
-    """A later round removes more of it."""
+    """A later round removes more, of the first draft."""
     code = (0,) * 50 + (CODE,) + (0,) * 150
     assert step(0, ids=code) == (None, 2, False)
     assert step(4, ids=code).request is not None
+    assert len(step(5, ids=code).request.kept.ids) == 290 - 14 - 45
+    assert len(step(5).request.kept.ids) == 230 - 14
     assert step(0, "at most 500 tokens", ids=code).request is not None
+
+
+def test_a_text_in_code_stays_steered():
+    assert step(0).request.steered
+    assert not step(4).request.steered
+    assert step(4, begins=CODE).request.steered
+    assert not step(4, begins=CODE, steered=False).request.steered
+
+
+def test_no_two_rounds_have_the_same_seed():
+    tails = [*(tail for tail, _ in ROUNDS), *(tail + 45 for tail, _ in ROUNDS if tail < repair.RESTART)]
+    assert len(set(tails)) == len(tails)
 
 
 def test_a_closed_listener_has_no_further_round_and_an_open_one_receives_nothing():

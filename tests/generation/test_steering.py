@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save_file
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
 
 import lengthwise
 from bigram_engine import BigramEngine
@@ -48,10 +50,10 @@ class KnownEngine(BigramEngine):
         return self.embeddings[tokens]
 
 
-def steered(tokenizer, low, high, written, *, unit="tokens", likely=7, discriminator=None):
-    """Return the scores before and after, of one row that has written so many tokens."""
+def steered(tokenizer, low, high, written, *, unit="tokens", likely=7, discriminator=None, last=""):
+    """Return the scores before and after, of one row that has written so many tokens, and those of `last`."""
     engine = KnownEngine(tokenizer, likely)
-    meter, text = Meter(tokenizer, unit), [[20] * written]
+    meter, text = Meter(tokenizer, unit), [[20] * written + tokenizer(last)["input_ids"]]
     constraint = LengthConstraint(meter, [low], [high], eos=engine.eos, written=text)
     scores = torch.zeros(1, len(tokenizer))
     scores[0, 5:10] = 8.0  # the likely tokens: all are candidates
@@ -99,6 +101,70 @@ def test_other_units_and_code_are_left_alone(byte_bpe, monkeypatch):
     torch.testing.assert_close(after, before)
     monkeypatch.setattr(LengthConstraint, "writes_code", lambda self, row: True)
     before, after = steered(byte_bpe, 20, 20, 16)
+    torch.testing.assert_close(after, before)
+
+
+@pytest.mark.parametrize(
+    ("last", "changed"),
+    [("\n- a dog\n- the", False), ("\n- A dog is here.\n- the", True), ("\n- a dog\n\nA fox", True)],
+)
+def test_a_list_of_bare_items_is_left_alone(byte_bpe, last, changed):
+    length = 3 + len(byte_bpe(last)["input_ids"]) + 4
+    before, after = steered(byte_bpe, length, length, 3, last=last)
+    assert bool((before != after).any()) == changed
+
+
+CODE = ["[UNK]", "[PAD]", "[EOS]", "```", "Ċ", "x", "Ġ=", "Ġ1"]
+FENCE = CODE.index("```")
+
+
+@pytest.fixture
+def code_writer():
+    """Return a function that steers a row which has written code, which is spelled as in `CODE`."""
+    pieces = Tokenizer(models.WordLevel({word: n for n, word in enumerate(CODE)}, unk_token="[UNK]"))
+    pieces.decoder = decoders.ByteLevel()
+    special = {"unk_token": "[UNK]", "pad_token": "[PAD]", "eos_token": "[EOS]"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pieces, **special)
+
+    def write(text, left, fence, low=None):
+        written = [CODE.index(word) for word in text.split()]
+        high = len(written) + left
+        constraint = LengthConstraint(Meter(tokenizer, "tokens"), [low or high], [high], eos=[2], written=[written])
+        scores = torch.full((1, len(CODE)), -20.0)
+        scores[0, 5], scores[0, FENCE] = math.log(0.9), math.log(fence)
+        steering = Steering(KnownEngine(tokenizer), KnownDiscriminator(), constraint)
+        found = steering.apply(scores, torch.zeros(1, WIDTH))
+        if "```" in text:  # the known discriminator has torch tensors, and is not asked about code
+            np.testing.assert_allclose(steering.apply(scores.numpy(), np.zeros((1, WIDTH))), found)
+        return scores[0], found[0]
+
+    return write
+
+
+LEAST, MOST = steering.ROOM["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "fence", "closed"),
+    [
+        ("``` Ċ x Ġ= Ġ1 Ċ", LEAST, 0.05, True),
+        ("``` Ċ x Ġ= Ġ1 Ċ", MOST, 0.05, True),
+        ("``` Ċ x Ġ= Ġ1 Ċ", LEAST - 1, 0.05, False),  # no room for a sentence
+        ("``` Ċ x Ġ= Ġ1 Ċ", MOST + 1, 0.05, False),  # the model may go on
+        ("``` Ċ x Ġ= Ġ1 Ċ", LEAST, 0.01, False),  # not likely
+        ("``` Ċ x Ġ= Ġ1", LEAST, 0.05, False),  # inside a line
+        ("``` Ċ", LEAST, 0.05, False),  # no code
+        ("x Ċ", LEAST, 0.05, False),
+    ],
+)
+def test_code_is_closed_where_a_sentence_has_room_after_it(code_writer, text, left, fence, closed):
+    before, after = code_writer(text, left, fence)
+    assert (after.argmax() == FENCE) == closed
+    assert after[5] == before[5] or not closed
+
+
+def test_code_under_a_limit_alone_is_not_closed_early(code_writer):
+    before, after = code_writer("``` Ċ x Ġ= Ġ1 Ċ", LEAST, 0.05, low=1)
     torch.testing.assert_close(after, before)
 
 

@@ -216,6 +216,12 @@ CASES = {
         "It rains.¶\n\n**What now:**",
         "1. **Why?** It rains.¶",
         "| It rains. | Yes. |\n",
+        "| A |\n|---|\n| 1 |\nThis is a row.",
+        "| A |\n| :-: |\nSo is this.\n  And this.",
+        "| A |\n|---|\n| 1 |\n\nThis is none.¶\nNor this.¶",
+        "| A |\n|---|\n| 1 |\n- Do this.¶",
+        "| A |\n|---|\n| 1 |\n2. Do that.¶",
+        "| A |\n| is no table.\nIt has no rule.¶",
         "> It rains.¶",
     ],
     "German": [

@@ -3,7 +3,8 @@
 The mask can force a full stop in the middle of a clause to meet an exact length. But most beginnings have a probable
 continuation that ends in time, and sampling a few short continuations takes less time than sampling as many whole
 texts. A quarter of them are complete, so they are sampled two at a time, until one is. If none is complete, the text is
-a list, a table or code that cannot end there: up to 80 tokens are sampled again, and then the last of the new text.
+a list, a table or code that cannot end there: up to 80 tokens are sampled again, and then the last of the new text; of
+code always as many, since another end of a line does not complete it.
 A text that has only a maximum is repaired if it has no sentence end at all, which is mostly code: of its continuations
 about a fifth are complete, so they are sampled one by one.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
@@ -29,6 +30,7 @@ ROUNDS = (
 )
 RESTART = 48
 _STEERED_ROUNDS = 4  # a text that is still incomplete is a list, a table or code: no sentence end is in reach
+_MORE_OF_CODE = 45  # tokens that such a later round removes in addition, if the text stops in code
 # A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
 LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
 MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed
@@ -123,12 +125,15 @@ def next_step(
     if restarts:
         draft = original
     elif rounds is ROUNDS and in_code(draft.text):
-        return Step(None, samples, False)  # another end of a line does not complete a block of code
+        if number < _STEERED_ROUNDS:
+            return Step(None, samples, False)
+        draft, tail = original, tail + _MORE_OF_CODE
     kept = without_tail(draft, tail, pieces, request.shown, len(original.ids) - DEEPEST)
     listener = None if request.listener is None else _Closing(request.listener)
     limit = min(request.limit, len(kept.ids) + tail + MORE_TOKENS)  # one very long row would delay the batch
     again = replace(request, kept=kept, listener=listener, limit=limit, seed=request.seed + tail)
-    return Step(replace(again, steered=request.steered and number < _STEERED_ROUNDS), samples, restarts)
+    steered = request.steered and (number < _STEERED_ROUNDS or in_code(original.text))
+    return Step(replace(again, steered=steered), samples, restarts)
 
 
 def without_tail(draft: Draft, tail: int, pieces: Sequence[bytes], shown: int = 0, least: int = 0) -> Draft:

@@ -4,7 +4,7 @@
 
 p(x): the probability, by the future discriminator, that a sentence ends after x as many units later as are then left;
 the sum over all ends that a window allows. Only near the end of a text with a minimum. Under a limit alone a text may
-end anywhere, so nothing is steered.
+end anywhere, so nothing is steered. Code is closed instead, and a list of bare items ends by itself.
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,20 @@ import numpy as np
 from ..arrays import Array, converter, library, to_numpy
 from ..constraint.mask import UNLIMITED, LengthConstraint
 from ..constraint.mixed import MixedConstraint
+from ..constraint.token_costs import FENCE
 from ..engines.base import Engine
 from ..engines.future_discriminator import FutureDiscriminator
+from ..length.blocks import in_bare_list
 from ..length.meter import Integers
+from ..length.sentences import finished
+from .choice_record import LEAST_LIKELY
 
 STRENGTH = 2.0
 CANDIDATES = 20  # the likeliest tokens of a row; no other is steered
 # Per unit: how many units before the end it begins. Farther away all tokens have nearly the same probability.
 REACH = {"tokens": 24, "words": 20, "chars": 96}
+# Per unit: with so many units left, at least and at most, a block of code is closed so that a sentence follows it.
+ROOM = {"tokens": (10, 32), "words": (6, 24), "chars": (40, 128)}
 _FLOOR = 1e-4  # of a probability
 
 
@@ -37,6 +43,7 @@ class Steering:
     def apply(self, scores: Array, hidden: Array) -> Array:
         """Return the scores (rows, vocabulary), steered. `hidden`: the last hidden state of each row, (rows, width)."""
         for rows, part in self._parts():
+            scores = self._code_closed(part, rows, scores)
             near = self._near(part)
             if not len(near):
                 continue
@@ -52,12 +59,32 @@ class Steering:
             if part.meter.unit.name in self._discriminator.units:
                 yield rows, part
 
+    def _code_closed(self, part: LengthConstraint, rows: Any, scores: Array) -> Array:
+        """Return the scores, where the fence is the likeliest token if it may close a block of code; see `ROOM`.
+
+        The model must give the fence a fiftieth of the likeliest token's probability: it closes no open function.
+        """
+        fence, left, (least, most) = part.costs.fence, part.high - part.state.used, ROOM[part.meter.unit.name]
+        if fence is None:
+            return scores
+        near = (part.low > 1) & (least <= left) & (left <= most) & part.state.fenced
+        for row in (near & part.costs.ends_line[part.state.last]).nonzero()[0].tolist():
+            own = converter(scores)(np.asarray(rows)[[row]])
+            short = float((scores[own].max() - scores[own, fence])[0])
+            if 0 < short <= -LEAST_LIKELY and finished(part.text(row) + FENCE):
+                scores = _added(scores, own, fence, short + 1)
+        return scores
+
     def _near(self, part: LengthConstraint) -> Integers:
-        """Return the rows of this part that have a minimum and are near their maximum, outside of code."""
+        """Return the rows of this part that have a minimum and are near their maximum.
+
+        Code and lists of bare items have no sentences to be steered to.
+        """
         left = part.high - part.state.used
         reach = min(self._discriminator.reach, REACH[part.meter.unit.name])
         near = (part.low > 1) & (part.high < UNLIMITED) & (left >= 0) & (left <= reach)
-        return np.array([row for row in near.nonzero()[0].tolist() if not part.writes_code(row)], np.int64)
+        rows = [row for row in near.nonzero()[0].tolist() if not part.writes_code(row)]
+        return np.array([row for row in rows if not in_bare_list(part.text(row))], np.int64)
 
     def _bonus(self, part: LengthConstraint, near: Integers, likely: Array, top: Array, hidden: Array) -> Array:
         """Return what is added to the scores of the candidates `top`: (rows, candidates). `likely`: their scores."""

@@ -69,8 +69,12 @@ _SPACED = ".!?…"  # these need white space after them to end a sentence; 。 a
 # Nine levels at most: without a limit, the time for a long chain ("1.1.1.1…") is quadratic in its length.
 _MARKER = r"[(]?(?:\d{1,3}(?:\.\d{1,2}){0,8}|\p{Latin}|[ivx]{1,4}|[IVX]{1,4})[.)](?=[\s_]|\*\*|\Z)"
 _ITEM = r"(?m:^)[ \t>]*(?:[-*+•–][ \t]+)?"
+# Below the rule of a table, Markdown renders each line as a row, up to a blank line or another block.
+_RULE = r"(?m:^)[ \t>]*\|[ \t]*:?-[-:| \t]*(?m:$)"
+_BELOW = r"\n(?![ \t>]*(?:```|~~~|\#{1,6}[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t]))[ \t>]*[^\s>][^\n]*"
 _EVENT = regex.compile(
     r"(?P<fence>```[\s\S]*?(?:```|\Z)|(?m:^)[ \t>]*~{3,}+[\s\S]*?(?:\n[ \t>]*~{3,}+|\Z))"
+    rf"|(?P<table>{_RULE}(?:{_BELOW})*)"  # nor does a line below a row
     r"|(?P<line>(?m:^)[ \t>]*(?:\#{1,6}[ \t]|\|)[^\n]*)"  # a heading or a table row ends no sentence
     rf"|(?P<ask>{_ITEM}(?:{_MARKER}[ \t]+)?\*\*[^*\n]+\?\*\*)"  # nor does a question in bold that heads a line
     rf"|(?P<marker>{_ITEM}(?P<bold>\*\*)?{_MARKER})"
