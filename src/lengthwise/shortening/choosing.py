@@ -22,7 +22,7 @@ from ..scoring.log_likelihood import log_probs, log_probs_after
 from ..translation.placeholders import changed_placeholders
 from . import words
 from .content import coverage, dropped, invented, salience, spread, stems
-from .pieces import FINAL, Piece, split_pieces, split_sentences, written_pieces
+from .pieces import FINAL, Piece, join_pieces, split_pieces, split_sentences, written_pieces
 from .records import Candidate, Source
 from .rewriting import NEUTRAL, trained_prompt
 from .variants import TERSE
@@ -92,17 +92,54 @@ class Judge:
 
 
 def with_likelihood(engine: Engine, source: Source, options: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates with their likelihood by a model that was trained to shorten, and the scores with it."""
+    """Return the candidates with their likelihood by a model that was trained to shorten, and the scores with it.
+
+    Of a text of several sentences each short form is read after its own sentence, once for all candidates. A whole
+    sentence counts as certain, and a text that was rewritten is not read.
+    """
+    if len(source.sentences) > 1:
+        nats = _of_short_forms(engine, source, options)
+        each = [[nats.get((number, kept.text), 0.0) for number, kept in one.sentences] for one in options]
+        found = [replace(one, likelihood=sum(some)) for one, some in zip(options, each, strict=True)]
+        costs = [sum(max(0.0, LIKELY - some) for some in own) / max(1, len(own)) for own in each]
+    else:
+        prompt = trained_prompt(engine, source.text, int(source.budget.target), source.budget.unit)
+        read = _likelihoods(engine, prompt, [one.text for one in options])
+        found = [replace(one, likelihood=some) for one, some in zip(options, read, strict=True)]
+        costs = [0.0 if _is_terse(one) else max(0.0, LIKELY - one.likelihood) for one in found]
+    return [replace(one, score=one.score - UNLIKELIHOOD * cost) for one, cost in zip(found, costs, strict=True)]
+
+
+def _of_short_forms(engine: Engine, source: Source, options: Sequence[Candidate]) -> dict[tuple[int, str], float]:
+    """Return the likelihood of each short form after its sentence, by the number of the sentence and the short form.
+
+    The limit is the length of the longest short form of the sentence.
+    """
+    forms: dict[int, dict[str, None]] = {}
+    for number, kept in (pair for one in options for pair in one.sentences):
+        pieces = zip(kept.pieces, kept.places, strict=True)
+        if kept.cost and not any(place is None and piece.lower in TERSE for piece, place in pieces):
+            forms.setdefault(number, {})[kept.text] = None
+    found: dict[tuple[int, str], float] = {}
+    for number, texts in forms.items():
+        limit = max(map(source.length, texts))
+        prompt = trained_prompt(engine, join_pieces(source.sentences[number]), limit, source.budget.unit)
+        read = _likelihoods(engine, prompt, list(texts))
+        found |= {(number, text): some for text, some in zip(texts, read, strict=True)}
+    return found
+
+
+def _likelihoods(engine: Engine, prompt: list[int], texts: Sequence[str]) -> list[float]:
+    """Return log P of each text and of its end; 0 without a prompt."""
+    if not prompt:
+        return [0.0] * len(texts)
     end = engine.eos[0]
-    texts = [[*engine.tokenizer(one.text, add_special_tokens=False)["input_ids"], end] for one in options]
-    read = log_probs_after(engine, trained_prompt(engine, source), texts)
-    found = [replace(one, likelihood=float(two.token.sum())) for one, two in zip(options, read, strict=True)]
-    return [replace(one, score=one.score - UNLIKELIHOOD * _unlikelihood(one)) for one in found]
+    ids = [[*engine.tokenizer(text, add_special_tokens=False)["input_ids"], end] for text in texts]
+    return [float(one.token.sum()) for one in log_probs_after(engine, prompt, ids)]
 
 
-def _unlikelihood(one: Candidate) -> float:
-    is_terse = any(origin is None and piece.lower in TERSE for piece, origin in one.kept)
-    return 0.0 if is_terse else max(0.0, LIKELY - one.likelihood)
+def _is_terse(one: Candidate) -> bool:
+    return any(origin is None and piece.lower in TERSE for piece, origin in one.kept)
 
 
 def _parts(one: Candidate) -> list[str]:

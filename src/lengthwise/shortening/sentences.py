@@ -74,7 +74,8 @@ def _combined(source: Source, limit: int, options: _Options, form: str) -> list[
     found: dict[str, Candidate] = {}
     for _, text, cost, parts in partial:
         if text and text not in found:
-            found[text] = Candidate(text, "left out", complete=True, cost=cost, kept=_with_origins(parts))
+            origins = _with_origins(parts)
+            found[text] = Candidate(text, "left out", complete=True, cost=cost, kept=origins, sentences=parts)
     return list(found.values())[:FINALISTS]
 
 

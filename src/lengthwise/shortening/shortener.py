@@ -26,7 +26,7 @@ from .content import claims_more, invented, is_empty, is_format, notes_on, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
-from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
+from .rewriting import is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Shortener:
         if (trained := is_trained_for(form, engine)) and form == "headline":
             routes.reverse()
         both = self.writer is not self.model and not trained
-        reads = [trained and form != "headline" and is_short(engine, source) for source in sources]
+        reads = trained and form != "headline"
         found: list[list[Candidate]] = [[] for _ in sources]
         open_ = list(range(len(sources)))
         for what, route in routes:
@@ -125,8 +125,8 @@ class Shortener:
             options = route(some, form)
             progress("comparing")
             for n, rated in zip(open_, self._rated(some, options, form), strict=True):
-                found[n] += with_likelihood(engine, sources[n], rated) if reads[n] else rated
-            open_ = [n for n in open_ if both or not _is_settled(sources[n], found[n])]
+                found[n] += with_likelihood(engine, sources[n], rated) if reads else rated
+            open_ = [n for n in open_ if both or not _is_settled(sources[n], found[n], form)]
         return [self._choose(source, some) for source, some in zip(sources, found, strict=True)]
 
     def _informed(self, sources: list[Source]) -> list[Source]:
@@ -230,10 +230,15 @@ def load_shortener(
     return Shortener(writer)
 
 
-def _is_settled(source: Source, options: list[Candidate]) -> bool:
-    """Return whether the best sound text is likely enough for the other route to be left out."""
+def _is_settled(source: Source, options: list[Candidate], form: Form) -> bool:
+    """Return whether the best sound text is likely enough for the other route to be left out.
+
+    That it is sound is enough for a text of several sentences: to rewrite one takes longer than all the rest, and was
+    not better (docs/results/shorten.md).
+    """
     sound = [one for one in options if _is_sound(source, one)]
-    return bool(sound) and max(sound, key=lambda one: one.score).likelihood >= LIKELY
+    several = form == "text" and len(source.sentences) > 1
+    return bool(sound) and (several or max(sound, key=lambda one: one.score).likelihood >= LIKELY)
 
 
 def _is_sound(source: Source, one: Candidate) -> bool:
