@@ -162,8 +162,18 @@ def _rated(one: Candidate, source: Source, fluency: Fluency) -> Candidate:
     cost = REWRITING if one.route == "rewritten" else one.cost / max(1, fluency.tokens)
     score = FLUENCY * fluency.mean + COVERAGE * kept
     score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost + STRAIN * strain(one, source, fluency.nats)
-    complete = one.complete and fluency.end >= MIN_END and not has_fragment(one, source)
+    ended = fluency.end >= MIN_END or ends_in_its_placeholder(one, source)
+    complete = one.complete and ended and not has_fragment(one, source)
     return replace(one, complete=complete, tokens=fluency.tokens, score=score, coverage=kept)
+
+
+def ends_in_its_placeholder(one: Candidate, source: Source) -> bool:
+    """Return whether the last word is a placeholder with which the source ends as well: a model cannot judge "$2."."""
+    worded = [(piece, origin) for piece, origin in one.kept if piece.is_word]
+    if not worded or worded[-1][1] is None or not worded[-1][0].is_placeholder:
+        return False
+    number, place = worded[-1][1]
+    return not any(piece.is_word for piece in source.sentences[number][place + 1 :])
 
 
 def has_fragment(one: Candidate, source: Source) -> bool:

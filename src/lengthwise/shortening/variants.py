@@ -24,7 +24,9 @@ SHORTEST, LONGEST = 0.33, 0.9
 RANGES = (0.5, 0.6, 0.7, 0.8, LONGEST)  # the ends of ranges
 _BE = ("is", "are", "was", "were")
 # Abbreviations: a reader accepts them in a label, not in every text.
-TERSE = frozenset({"&", ":", "not", "info", "app", "apps", "max.", "min.", "e.g.", "%", "till", "us", "uk", "eu"})
+TERSE = frozenset(
+    {"&", ":", "not", "info", "app", "apps", "max.", "min.", "e.g.", "%", "n/a", "till", "us", "uk", "eu"}
+)
 
 
 def variants(sentence: str, seed: int, each: int = 3) -> list[str]:
