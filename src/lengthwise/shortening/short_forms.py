@@ -35,7 +35,6 @@ SHORT_FORMS: dict[tuple[str, ...], str] = {
         "on a regular basis": "regularly",
         "in some cases": "sometimes",
         "in many cases": "often",
-        "whether or not": "whether",
         "is located in": "is in",
         "are located in": "are in",
         "makes use of": "uses",
