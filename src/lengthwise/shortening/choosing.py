@@ -10,7 +10,8 @@ numbers, negations, qualifiers ("if") and placeholders of the source that the te
 the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
 nats less likely the worst word after a deletion is than it was in the source. *Unlikelihood*: by how much the
 log-probability of the text and of its end, after the source, by a model that was trained to shorten, is below −3 nats;
-0 without such a model, and for texts with abbreviations, which its training did not have.
+of a text of several sentences the mean of its sentences, each after its own; 0 without such a model, and for texts with
+abbreviations, which its training did not have.
 """
 
 from collections.abc import Sequence

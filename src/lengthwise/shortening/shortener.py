@@ -5,7 +5,8 @@ write       a model writes a shorter text under the hard budget                 
 choose      likelihood, coverage of the source, no invented words                 choosing.py
 
 A model that was trained to shorten takes part in the choice, and writes where it finds no text with words left out
-likely. A sound headline of a model that was trained for headlines is taken without the first route, which takes longer.
+likely; of several sentences, where none is sound. A sound headline of a model that was trained for headlines is taken
+without the first route, which takes longer.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ class Shortener:
 
         `budgets`: one for all, or one per text. `form`: a headline, one sentence, or a text of any number of
         sentences. `candidates`: how many texts are rewritten. `faithful`: only leave words out. `progress` is
-        called with what is being done: an article takes half a minute. If a text cannot be shortened, its `error` is
+        called with what is being done: an article takes some seconds. If a text cannot be shortened, its `error` is
         set; if nothing fits, the shortest text found is returned.
         """
         if form not in FORMS:
