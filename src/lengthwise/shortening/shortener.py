@@ -243,10 +243,13 @@ def _is_settled(source: Source, options: list[Candidate], form: Form) -> bool:
 
 
 def _is_sound(source: Source, one: Candidate) -> bool:
-    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks."""
+    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks.
+
+    An address may be gone: no shorter text might keep it.
+    """
     fits = one.complete and source.budget.fits(source.length(one.text))
     numbers = any(map(str.isdigit, "".join(invented(source.text, one.text))))
-    return fits and not numbers and not changed_placeholders(source.text, one.text)
+    return fits and not numbers and not any(map(is_format, changed_placeholders(source.text, one.text)))
 
 
 def _about_source(source: Source, written: list[Written], form: Form) -> list[Candidate]:
