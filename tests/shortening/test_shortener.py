@@ -9,10 +9,12 @@ import lengthwise
 from lengthwise import Shortened, Written
 from lengthwise.controls import PromptControl
 from lengthwise.engines.base import TokenLogProbs
+from lengthwise.length.budget import Budget
 from lengthwise.shortening.content import stems
 from lengthwise.shortening.pieces import split_pieces, split_sentences
-from lengthwise.shortening.records import Candidate
+from lengthwise.shortening.records import Candidate, Source
 from lengthwise.shortening.short_forms import HEADLINE_FORMS, SHORT_FORMS
+from lengthwise.shortening.shortener import _is_settled, _is_sound
 from lengthwise.translation.placeholders import count_placeholders
 
 TEXTS = [
@@ -165,6 +167,22 @@ def test_a_sound_text_with_words_left_out_has_no_competitor(shortener, monkeypat
     monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: sound)
     [one] = shortener.shorten(TEXTS[0], "at most 40 chars")
     assert {other.route for other in [one, *one.candidates]} == routes
+
+
+def test_a_text_without_an_address_is_sound_and_one_without_a_format_is_not():
+    for lost, sound in (("https://example.org/a", True), ("%s", False)):
+        text = f"The tool is at {lost} now."
+        source = Source(text, Budget.parse("at most 20 chars"), len, [split_pieces(text)])
+        assert _is_sound(source, Candidate("The tool is now.", "left out", complete=True)) is sound
+
+
+def test_unlikely_texts_of_several_sentences_are_not_rewritten():
+    for text, settled in (("One is here. Two is here.", True), ("One is here, and two.", False)):
+        source = Source(text, Budget.parse("at most 20 chars"), len, [*map(split_pieces, split_sentences(text))])
+        unlikely = Candidate("One is here.", "left out", complete=True, likelihood=-50.0)
+        assert _is_settled(source, [unlikely], "text") is settled
+        assert not _is_settled(source, [unlikely], "sentence")
+        assert not _is_settled(source, [], "text")
 
 
 def test_progress_names_each_step(shortener, monkeypatch):
