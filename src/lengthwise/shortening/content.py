@@ -6,6 +6,7 @@ The stemmer is cruder than Porter's, which needs an optional library (nltk).
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import regex
 
@@ -190,8 +191,9 @@ def is_format(placeholder: str) -> bool:
     return "://" not in placeholder and "@" not in placeholder.strip("%@")
 
 
-def _sentences(text: str) -> list[list[Piece]]:
-    return [split_pieces(sentence) for sentence in split_sentences(text)]
+@lru_cache(maxsize=64)  # a source is compared with each of its candidates
+def _sentences(text: str) -> tuple[tuple[Piece, ...], ...]:
+    return tuple(tuple(split_pieces(sentence)) for sentence in split_sentences(text))
 
 
 def _pieces(text: str) -> list[Piece]:
