@@ -1,12 +1,15 @@
 """The onnx engine: buffers that grow, the end of the positions, rows of its KV cache, and what it refuses."""
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 from test_conformance import TEXTS, greedy, onnx_engine, tiny
 
 from lengthwise import EncodingControl, Writer, attach
 from lengthwise.engines import kv_cache
 from lengthwise.engines.numpy_rows import least_tokens
+from lengthwise.engines.onnx import Graph
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.errors import ModelNotFound
 from lengthwise.generation.load import load
@@ -50,6 +53,69 @@ def test_forked_rows_are_not_copied_by_a_repair(byte_bpe):
     assert capacity <= cache.used.max() + 3 * 48 + 32
     cache.reserve(int(cache.used.max()) + 3 * 48 + 1)
     assert cache.capacity == capacity
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The number of tokens of each forward pass."""
+    found, run = [], Graph.run
+    monkeypatch.setattr(
+        Graph, "run", lambda graph, cache, ids, *rest: found.append(sum(map(len, ids))) or run(graph, cache, ids, *rest)
+    )
+    return found
+
+
+def test_a_beginning_that_texts_have_in_common_is_read_once(byte_bpe, read):
+    _, engine = pair("llama", byte_bpe)
+    prompt, begun = [5, 9, 12], list(range(20, 50))
+    texts = [[*begun, 7, 8], [6], [*begun, 7, 11, 4], [*begun], [*begun, 7, 8]]
+    plain = engine.score([prompt] * len(texts), texts)
+    cache = engine.prompt_cache([prompt], len(texts))
+    read.clear()
+    cached = engine.score([prompt] * len(texts), texts, None, cache)
+    for column, expected in zip(cached, plain, strict=True):
+        for row, text in enumerate(texts):
+            np.testing.assert_allclose(column[row, : len(text)], expected[row, : len(text)], atol=2e-5, rtol=0)
+    # Each text is read from its last token in common with another one on, and the last token of a text is not read.
+    assert sorted(read) == [1, 1, 2, 2, len(begun)]
+    np.testing.assert_array_equal(cache.used, [len(prompt) - 1])
+
+
+def test_a_beginning_that_prompts_have_in_common_is_read_once(byte_bpe, read):
+    _, engine = pair("llama", byte_bpe)
+    prompts = [[*range(20, 60), *rest] for rest in ([5], [6, 7, 8], [9, 4])]
+    rows = engine.prefill(prompts)
+    assert sorted(read) == [1, 2, 3, 40]
+    order = [2, 0, 0, 1]
+    rows.select(np.array(order))
+    rows.step(np.array([11, 12, 13, 14]))
+    for row, (place, token) in enumerate(zip(order, [11, 12, 13, 14], strict=True)):
+        alone = engine.prefill([prompts[place]])
+        alone.step(np.array([token]))
+        np.testing.assert_allclose(rows.scores[row], alone.scores[0], atol=1e-4)
+    read.clear()
+    engine.prefill([prompts[0], prompts[0][20:]])
+    assert len(read) == 1, "nothing in common"
+
+
+@hypothesis.given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=9), max_size=12))
+def test_rows_that_fork_and_go_keep_what_they_have_stored(selections):
+    cache, rows = kv_cache.KVCache(layers=1, rows=3, heads=1, size=2), [[1.0] * 2, [2.0] * 5, [3.0] * 3]
+    cache.reserve(5)
+    cache.used[:] = [len(row) for row in rows]
+    for place, row in enumerate(rows):
+        cache.buffers[:, place, :, : len(row)] = np.array(row)[:, None]
+    for number, selection in enumerate(selections, 4):
+        chosen = [one % len(rows) for one in selection]
+        cache.select(np.array(chosen))
+        rows = [[*rows[row], number + place / 100] for place, row in enumerate(chosen)]  # and each has another token
+        cache.reserve(int(cache.used.max()) + 1)
+        for place, row in enumerate(rows):
+            cache.buffers[:, place, :, len(row) - 1] = row[-1]
+        cache.used = cache.used + 1
+        for place, row in enumerate(rows):
+            np.testing.assert_allclose(cache.buffers[0, place, 0, : len(row), 0], row)
+            np.testing.assert_allclose(cache.buffers[1, place, 0, : len(row), 1], row)
 
 
 def test_what_it_refuses(byte_bpe, tmp_path):

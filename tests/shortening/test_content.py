@@ -76,6 +76,36 @@ def test_a_short_form_stands_for_its_long_one_only():
     assert invented("The tool works.", "The app works.") == ["app"]
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "note"),
+    [
+        ("The value must be smaller than or equal to $2.", "Value must be at most $2.", None),
+        (
+            "The value must be smaller than or equal to $2.",
+            "Value must be at least $2.",
+            "left out: than, or; not in the source: least",
+        ),
+        ("The value or the sum must be no less than 2.", "The value must be at least 2.", "left out: or"),
+        ("At most 5 rows, and no more than 2 files.", "At most 5 rows.", "left out: than, 2, no"),
+        ("No more than 5 rows, and no more than 2 files.", "At most 5 rows.", "left out: than, 2, no"),
+        ("DELETE privilege not available.", "DELETE N/A.", None),
+        ("The disk is not available and not full.", "The disk is unavailable and full.", "left out: not"),
+        ("The name is not valid.", "The name is invalid.", None),
+        ("The name is invalid.", "The name is here.", "left out: invalid"),
+        ("The people of the United States and Peru agree.", "The people of the US agree.", "left out: Peru"),
+    ],
+)
+def test_notes_know_short_forms(source, text, note):
+    assert notes_on(source, text) == note
+
+
+def test_a_short_form_of_several_words_carries_what_the_long_one_does():
+    sentence = [split_pieces("The value must be smaller than or equal to 2.")]
+    nats = [[1.0 if piece.text in ("smaller", "equal") else 0.0 for piece in sentence[0]]]
+    assert coverage(sentence, nats, "The value must be at most 2.") == 1
+    assert coverage(sentence, nats, "The value must be at least 2.") == 0
+
+
 def test_placeholders_that_are_gone_or_doubled():
     assert changed_placeholders(SOURCE, "Open the file.") == ["{name}"]
     assert changed_placeholders(SOURCE, "Open {name} {name}.") == ["{name}"]

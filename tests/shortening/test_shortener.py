@@ -1,5 +1,6 @@
 """The shortener: what holds for every text and budget, with a random model; and what real texts become."""
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -7,10 +8,13 @@ from hypothesis import strategies as st
 import lengthwise
 from lengthwise import Shortened, Written
 from lengthwise.controls import PromptControl
+from lengthwise.engines.base import TokenLogProbs
+from lengthwise.length.budget import Budget
 from lengthwise.shortening.content import stems
 from lengthwise.shortening.pieces import split_pieces, split_sentences
-from lengthwise.shortening.records import Candidate
+from lengthwise.shortening.records import Candidate, Source
 from lengthwise.shortening.short_forms import HEADLINE_FORMS, SHORT_FORMS
+from lengthwise.shortening.shortener import _is_settled, _is_sound
 from lengthwise.translation.placeholders import count_placeholders
 
 TEXTS = [
@@ -19,7 +23,8 @@ TEXTS = [
     "On Monday, Anna Smith (42) did not go to Paris, which is large. She stayed at home. Nobody knew why!",
     "Save as a copy",
 ]
-SHORT = {word.lower() for form in (SHORT_FORMS | HEADLINE_FORMS).values() for word in form.split()} | {"a", "an"}
+FORMS = [*SHORT_FORMS.values(), *HEADLINE_FORMS.values()]
+SHORT = {word.lower() for form in FORMS for word in form.split()} | {"a", "an"}
 
 
 def words(text):
@@ -112,6 +117,42 @@ def test_a_model_trained_to_shorten_takes_part_in_the_choice(trained, monkeypatc
     assert min(other.score for other in [one, *one.candidates]) > -1e5
 
 
+def test_short_forms_of_several_sentences_are_judged_one_by_one(trained, monkeypatch):
+    text, read = "The old disk in the box is full. Nobody knew why. The red door in the house was open.", []
+
+    def log_probs_after(engine, prompt, texts):
+        read.append((engine.tokenizer.decode(prompt), [engine.tokenizer.decode(one) for one in texts]))
+        return [TokenLogProbs(*np.full((3, len(one)), -1.0)) for one in texts]
+
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: pytest.fail("it takes longest"))
+    monkeypatch.setattr("lengthwise.shortening.choosing.log_probs_after", log_probs_after)
+    [one] = trained.shorten(text, "at most 70 chars")
+    assert one.candidates
+    judged = {sentence: some for sentence in split_sentences(text) for prompt, some in read if sentence in prompt}
+    assert judged, "each after its own sentence, which ends its prompt"
+    for sentence, some in judged.items():
+        assert not any(form.startswith(sentence) for form in some), "whole sentences are not judged"
+        assert len(some) == len(set(some)), "each is read once"
+    assert not [prompt for prompt, _ in read if text in prompt]
+
+
+def test_an_unlikely_short_form_costs_the_text_its_share(trained, monkeypatch):
+    text = "The old disk in the box is full. Nobody knew why. The red door in the house was open."
+    scores = {}
+    for nats in (0.0, -10.0):
+        monkeypatch.setattr(
+            "lengthwise.shortening.choosing._likelihoods", lambda _, __, texts, nats=nats: [nats] * len(texts)
+        )
+        [one] = trained.shorten(text, "at most 70 chars")
+        scores[nats] = {other.text: other.score for other in (one, *one.candidates)}
+    whole = set(split_sentences(text))
+    for short, score in scores[0.0].items():
+        sentences = split_sentences(short)
+        changed = sum(one not in whole for one in sentences)
+        expected = 0.2 * 7 * changed / len(sentences)  # below -3
+        assert score - scores[-10.0][short] == pytest.approx(expected, abs=1e-4)
+
+
 def test_one_sentence_is_written_if_one_is_asked_for(trained, monkeypatch):
     texts = ["Disk full. Not completed.", "Disk full: operation not completed."]
     monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text) for text in texts]])
@@ -126,6 +167,22 @@ def test_a_sound_text_with_words_left_out_has_no_competitor(shortener, monkeypat
     monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: sound)
     [one] = shortener.shorten(TEXTS[0], "at most 40 chars")
     assert {other.route for other in [one, *one.candidates]} == routes
+
+
+def test_a_text_without_an_address_is_sound_and_one_without_a_format_is_not():
+    for lost, sound in (("https://example.org/a", True), ("%s", False)):
+        text = f"The tool is at {lost} now."
+        source = Source(text, Budget.parse("at most 20 chars"), len, [split_pieces(text)])
+        assert _is_sound(source, Candidate("The tool is now.", "left out", complete=True)) is sound
+
+
+def test_unlikely_texts_of_several_sentences_are_not_rewritten():
+    for text, settled in (("One is here. Two is here.", True), ("One is here, and two.", False)):
+        source = Source(text, Budget.parse("at most 20 chars"), len, [*map(split_pieces, split_sentences(text))])
+        unlikely = Candidate("One is here.", "left out", complete=True, likelihood=-50.0)
+        assert _is_settled(source, [unlikely], "text") is settled
+        assert not _is_settled(source, [unlikely], "sentence")
+        assert not _is_settled(source, [], "text")
 
 
 def test_progress_names_each_step(shortener, monkeypatch):

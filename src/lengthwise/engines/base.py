@@ -96,7 +96,7 @@ class Engine(Protocol):
         """Return the log-probabilities of each text after its prompt: (rows, longest text).
 
         A text may or may not include its end token. Beyond the end of a shorter text the values have no meaning.
-        `cache`: what `prompt_cache` returned for these prompts; then all texts must have the same length.
+        `cache`: what `prompt_cache` returned for these prompts.
         """
 
     # ---- optional, with defaults

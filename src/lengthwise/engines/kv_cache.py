@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 # Columns that are free after a buffer was made larger. A repair decodes fewer tokens, so the many rows that it forks
 # from one prompt are not copied again. A copy every 160 steps takes little beside the steps, which read all of it.
 _GROWTH = 160
+_MORE_ROWS = 32  # rows that a block has beyond those that are needed, at most
 _SPARE = 8  # slots beyond those that are needed
 
 
 class KVCache:
-    """Keys and values of a batch: `buffers` (2 · layers, rows, heads, capacity, size), `used` (rows,) tokens."""
+    """Keys and values of a batch: `buffers` (2 · layers, rows, heads, capacity, size), `used` (rows,) tokens.
+
+    They are the first rows of a block that may have more. Rows that were forked from one prompt have its tokens in
+    common, so these are copied only into a row of the block that does not have them.
+    """
 
     can_fork = True
 
@@ -24,6 +29,10 @@ class KVCache:
         self.buffers: NDArray[np.float32] = np.zeros((2 * layers, rows, heads, 0, size), np.float32)
         self.used = np.zeros(rows, np.int64)
         self.binding: Any = None  # what the engine has made for these buffers; None after they were replaced
+        self._block = self.buffers
+        # Of each row of the block: the number of its prompt, whose tokens it has; -1: of none. Of each prompt: its
+        # tokens. They are known from the first fork on.
+        self._prompt, self._tokens = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     @property
     def capacity(self) -> int:
@@ -31,31 +40,44 @@ class KVCache:
 
     def reserve(self, tokens: int) -> None:
         """Make room for so many tokens in each row, and a few more, so that copies are rare."""
-        if tokens <= self.capacity:
-            return
-        shape, filled = list(self.buffers.shape), int(self.used.max(initial=0))
-        shape[3] = tokens + _GROWTH
-        wider = np.zeros(shape, np.float32)
-        wider[:, :, :, :filled] = self.buffers[:, :, :, :filled]
-        self.buffers, self.binding = wider, None
+        if tokens > self.capacity:
+            self._replace(self._block.shape[1], tokens + _GROWTH)
+
+    def _replace(self, rows: int, capacity: int) -> None:
+        """Move what is stored to a new block. Its memory is taken as it is written."""
+        layers, count, heads, _, size = self.buffers.shape
+        filled = int(self.used.max(initial=0))
+        self._block = np.zeros((layers, rows, heads, capacity, size), np.float32)
+        self._block[:, :count, :, :filled] = self.buffers[:, :, :, :filled]
+        self.buffers, self.binding = self._block[:, :count], None
+        self._prompt = np.append(self._prompt[:count], np.full(rows - count, -1))
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep these rows in this order. A row that is named twice is forked."""
-        # Only what is filled is copied, and of it only rows that move, unless there are more rows than before. Indexing
-        # with an array could return another memory layout, which onnxruntime would copy instead of updating it.
-        layers, count, *shape = self.buffers.shape
-        filled, old = int(self.used[rows].max(initial=0)), self.buffers
-        moved = [(place, int(row)) for place, row in enumerate(rows) if place != row]
-        self.used, self.binding = self.used[rows], None
-        if len(rows) > count:
-            self.buffers, held = np.zeros((layers, len(rows), *shape), np.float32), {}
-            moved = list(enumerate(rows.tolist()))
-        else:
-            self.buffers = old[:, : len(rows)]
-            overwritten = {row for _, row in moved} & {place for place, _ in moved}
-            held = {row: old[:, row, :, :filled].copy() for row in overwritten}
-        for place, row in moved:
-            self.buffers[:, place, :, :filled] = held[row] if row in held else old[:, row, :, :filled]
+        # Indexing with an array could return another memory layout, which onnxruntime would copy instead of updating
+        # it. So rows that move are copied one by one, and the others stay.
+        if not len(self._tokens):
+            self._tokens = self.used.copy()
+            self._prompt = np.append(np.arange(len(self.used)), np.full(self._block.shape[1] - len(self.used), -1))
+        if len(rows) > self._block.shape[1]:
+            self._replace(max(len(rows), min(2 * len(self.used), len(self.used) + _MORE_ROWS)), self.capacity)
+        block, moves = self._block, list[tuple[int, int, slice]]()
+        for place, row in enumerate(rows.tolist()):
+            if place != row:
+                same = self._prompt[place] == self._prompt[row]
+                moves.append((place, row, slice(self._tokens[self._prompt[row]] if same else 0, self.used[row])))
+        overwritten = {place for place, _, _ in moves}
+        held = {
+            row: block[:, row, :, : self.used[row]].copy()
+            for row in dict.fromkeys(r for _, r, _ in moves)
+            if row in overwritten
+        }
+        prompts = self._prompt.copy()
+        for place, row, columns in moves:
+            source = held[row] if row in held else block[:, row]
+            block[:, place, :, columns] = source[:, :, columns]
+            self._prompt[place] = prompts[row]
+        self.used, self.buffers, self.binding = self.used[rows], block[:, : len(rows)], None
 
     def row(self, row: int) -> "KVCache":
         """Return a cache of one row that has its buffers in common with this one; its length is its own."""

@@ -25,6 +25,7 @@ from .shared_batch import Member, SharedBatch
 
 Floats = NDArray[np.float32]
 
+_SHARED_START = 32  # tokens; with fewer, one pass for all prompts takes less time
 _FORWARD_TOKENS = 1024  # steps with logits of one forward pass
 
 
@@ -89,6 +90,8 @@ class OnnxEngine(Engine):
             if cache.own is None or cache.own.used.any():
                 return cache.step(np.array(ids)[:, 0], states)
             cache = cache.own
+        if not cache.used.any() and len(ids) > 1:
+            return self.graph.read(cache, ids, states)
         return self.graph.run(cache, ids, [np.array([len(row) - 1]) for row in ids], [states])
 
     def embedded(self, tokens: Integers) -> Floats:
@@ -109,10 +112,9 @@ class OnnxEngine(Engine):
             states = text_states(self, prompts, texts, lengths)
         if cache is not None:
             each = len(texts) // len(cache.used)
-            for row, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
-                ids = [[prompt[-1], *text[:-1]]]
-                logits = self.graph.run(cache.row(row // each), ids, [np.arange(len(text))], [states[row]])[1]
-                found[:, row, : len(text)] = token_log_probs(logits, text, self.eos)
+            for n in range(len(cache.used)):
+                rows = range(n * each, (n + 1) * each)
+                self._score_after(cache.row(n), prompts[rows.start][-1], rows, texts, states, found)
             return TokenLogProbs(*found)
         width = max(len(prompt) + len(text) for prompt, text in zip(prompts, texts, strict=True))
         size = max(1, self.batch_tokens // width)
@@ -124,6 +126,27 @@ class OnnxEngine(Engine):
             fill_log_probs(found, rows, texts, logits, self.eos)
         return TokenLogProbs(*found)
 
+    def _score_after(
+        self, cache: KVCache, last: int, rows: range, texts: Sequence[Ids], states: Sequence[Integers], found: Floats
+    ) -> None:
+        """Write the values of `TokenLogProbs` of texts after one prompt into `found`. `last`: the prompt's last token.
+
+        The texts are sorted, and a beginning that one has in common with the text before it is not read again.
+        """
+        start, before = cache.used.copy(), rows.start
+        read: list[tuple[int, int]] = []  # the tokens and states of the text before
+        for row in sorted(rows, key=lambda row: list(texts[row])):
+            text, own = texts[row], list(zip(texts[row], states[row].tolist(), strict=True))
+            # The last token in common is read again, because another one is wanted after it.
+            same = max(0, min(common_start(read, own), len(own) - 1))
+            if same:
+                found[:, row, :same] = found[:, before, :same]
+            cache.used = start + same
+            ids, steps = [[last, *text[:-1]][same:]], [np.arange(len(text) - same)]
+            logits = self.graph.run(cache, ids, steps, [states[row][same:]])[1]
+            found[:, row, same : len(text)] = token_log_probs(logits, text[same:], self.eos)
+            read, before = own, row
+
     def prompt_cache(self, prompts: Sequence[Ids], each: int = 1, options: Options | None = None) -> KVCache:
         """Return the KV cache of the prompts without their last tokens; `score` shares it among `each` texts."""
         cache = self.graph.cache(len(prompts))
@@ -131,6 +154,12 @@ class OnnxEngine(Engine):
         self.graph.run(cache, prompts, none, none)
         cache.used -= 1
         return cache
+
+
+def common_start(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """Return how many items at the beginning are the same."""
+    both = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in both if a != b), min(len(one), len(other)))
 
 
 class Graph:
@@ -156,6 +185,27 @@ class Graph:
     def step(self, cache: KVCache, tokens: Integers, states: Integers) -> tuple[Floats, Floats]:
         """Append one token to each row of the cache; return the hidden state and the logits of each row."""
         return self.run(cache, tokens[:, None].tolist(), [np.zeros(1, np.int64)] * len(tokens), [states])
+
+    def read(self, cache: KVCache, ids: Sequence[Ids], states: Integers) -> tuple[Floats, Floats]:
+        """Read prompts into an empty cache; return the hidden state and the logits after each.
+
+        A long beginning that all have in common is read once.
+        """
+        last = [np.array([len(row) - 1]) for row in ids]
+        same = min(common_start(ids[0], row[:-1]) for row in ids)
+        if same < _SHARED_START:
+            return self.run(cache, ids, last, [states])
+        start, nothing = self.cache(1), np.zeros(0, np.int64)
+        self.run(start, [ids[0][:same]], [nothing], [nothing])
+        cache.reserve(max(map(len, ids)))
+        cache.buffers[:, :, :, :same] = start.buffers[:, :, :, :same]
+        cache.used[:] = same
+        found = [
+            self.run(cache.row(n), [row[same:]], [last[n] - same], [states[n : n + 1]]) for n, row in enumerate(ids)
+        ]
+        cache.used = np.array([len(row) for row in ids])
+        hidden, logits = (np.concatenate(some) for some in zip(*found, strict=True))
+        return hidden, logits
 
     def run(
         self, cache: KVCache, ids: Sequence[Ids], steps: Sequence[Integers], states: Sequence[Integers]

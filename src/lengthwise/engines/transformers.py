@@ -285,6 +285,8 @@ class TransformersEngine(Engine):
         self, prompts: Sequence[Ids], texts: Sequence[Ids], lengths: LengthInputs | None = None, cache: Any = None
     ) -> TokenLogProbs:
         width = max(map(len, texts))
+        if cache is not None:  # texts of one length begin in the same column
+            texts = [[*text, *[self.pad] * (width - len(text))] for text in texts]
         if self.encoder_decoder:
             inputs = self._inputs(prompts, lengths)
             before = self._decoder_start

@@ -38,8 +38,7 @@ def log_probs_after(engine: Engine, prompt: Ids, texts: Sequence[Ids]) -> list[T
     prompts = [prompt] * len(texts)
     if cache is None:
         return [found for _, found in sorted(log_probs(engine, prompts, texts), key=lambda one: one[0])]
-    width, end = max(map(len, texts)), engine.eos[0]
-    found = engine.score(prompts, [[*text, *[end] * (width - len(text))] for text in texts], cache=cache)  # one length
+    found = engine.score(prompts, texts, cache=cache)
     return [TokenLogProbs(*(column[row, : len(text)] for column in found)) for row, text in enumerate(texts)]
 
 

@@ -10,7 +10,8 @@ numbers, negations, qualifiers ("if") and placeholders of the source that the te
 the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
 nats less likely the worst word after a deletion is than it was in the source. *Unlikelihood*: by how much the
 log-probability of the text and of its end, after the source, by a model that was trained to shorten, is below −3 nats;
-0 without such a model, and for texts with abbreviations, which its training did not have.
+of a text of several sentences the mean of its sentences, each after its own; 0 without such a model, and for texts with
+abbreviations, which its training did not have.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from ..scoring.log_likelihood import log_probs, log_probs_after
 from ..translation.placeholders import changed_placeholders
 from . import words
 from .content import coverage, dropped, invented, salience, spread, stems
-from .pieces import FINAL, Piece, split_pieces, split_sentences, written_pieces
+from .pieces import FINAL, Piece, join_pieces, split_pieces, split_sentences, written_pieces
 from .records import Candidate, Source
 from .rewriting import NEUTRAL, trained_prompt
 from .variants import TERSE
@@ -92,17 +93,54 @@ class Judge:
 
 
 def with_likelihood(engine: Engine, source: Source, options: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates with their likelihood by a model that was trained to shorten, and the scores with it."""
+    """Return the candidates with their likelihood by a model that was trained to shorten, and the scores with it.
+
+    Of a text of several sentences each short form is read after its own sentence, once for all candidates. A whole
+    sentence counts as certain, and a text that was rewritten is not read.
+    """
+    if len(source.sentences) > 1:
+        nats = _of_short_forms(engine, source, options)
+        each = [[nats.get((number, kept.text), 0.0) for number, kept in one.sentences] for one in options]
+        found = [replace(one, likelihood=sum(some)) for one, some in zip(options, each, strict=True)]
+        costs = [sum(max(0.0, LIKELY - some) for some in own) / max(1, len(own)) for own in each]
+    else:
+        prompt = trained_prompt(engine, source.text, int(source.budget.target), source.budget.unit)
+        read = _likelihoods(engine, prompt, [one.text for one in options])
+        found = [replace(one, likelihood=some) for one, some in zip(options, read, strict=True)]
+        costs = [0.0 if _is_terse(one) else max(0.0, LIKELY - one.likelihood) for one in found]
+    return [replace(one, score=one.score - UNLIKELIHOOD * cost) for one, cost in zip(found, costs, strict=True)]
+
+
+def _of_short_forms(engine: Engine, source: Source, options: Sequence[Candidate]) -> dict[tuple[int, str], float]:
+    """Return the likelihood of each short form after its sentence, by the number of the sentence and the short form.
+
+    The limit is the length of the longest short form of the sentence.
+    """
+    forms: dict[int, dict[str, None]] = {}
+    for number, kept in (pair for one in options for pair in one.sentences):
+        pieces = zip(kept.pieces, kept.places, strict=True)
+        if kept.cost and not any(place is None and piece.lower in TERSE for piece, place in pieces):
+            forms.setdefault(number, {})[kept.text] = None
+    found: dict[tuple[int, str], float] = {}
+    for number, texts in forms.items():
+        limit = max(map(source.length, texts))
+        prompt = trained_prompt(engine, join_pieces(source.sentences[number]), limit, source.budget.unit)
+        read = _likelihoods(engine, prompt, list(texts))
+        found |= {(number, text): some for text, some in zip(texts, read, strict=True)}
+    return found
+
+
+def _likelihoods(engine: Engine, prompt: list[int], texts: Sequence[str]) -> list[float]:
+    """Return log P of each text and of its end; 0 without a prompt."""
+    if not prompt:
+        return [0.0] * len(texts)
     end = engine.eos[0]
-    texts = [[*engine.tokenizer(one.text, add_special_tokens=False)["input_ids"], end] for one in options]
-    read = log_probs_after(engine, trained_prompt(engine, source), texts)
-    found = [replace(one, likelihood=float(two.token.sum())) for one, two in zip(options, read, strict=True)]
-    return [replace(one, score=one.score - UNLIKELIHOOD * _unlikelihood(one)) for one in found]
+    ids = [[*engine.tokenizer(text, add_special_tokens=False)["input_ids"], end] for text in texts]
+    return [float(one.token.sum()) for one in log_probs_after(engine, prompt, ids)]
 
 
-def _unlikelihood(one: Candidate) -> float:
-    is_terse = any(origin is None and piece.lower in TERSE for piece, origin in one.kept)
-    return 0.0 if is_terse else max(0.0, LIKELY - one.likelihood)
+def _is_terse(one: Candidate) -> bool:
+    return any(origin is None and piece.lower in TERSE for piece, origin in one.kept)
 
 
 def _parts(one: Candidate) -> list[str]:
@@ -125,8 +163,18 @@ def _rated(one: Candidate, source: Source, fluency: Fluency) -> Candidate:
     cost = REWRITING if one.route == "rewritten" else one.cost / max(1, fluency.tokens)
     score = FLUENCY * fluency.mean + COVERAGE * kept
     score -= INVENTED * new + DROPPED * min(3, gone) + DELETIONS * cost + STRAIN * strain(one, source, fluency.nats)
-    complete = one.complete and fluency.end >= MIN_END and not has_fragment(one, source)
+    ended = fluency.end >= MIN_END or ends_in_its_placeholder(one, source)
+    complete = one.complete and ended and not has_fragment(one, source)
     return replace(one, complete=complete, tokens=fluency.tokens, score=score, coverage=kept)
+
+
+def ends_in_its_placeholder(one: Candidate, source: Source) -> bool:
+    """Return whether the last word is a placeholder with which the source ends as well: a model cannot judge "$2."."""
+    worded = [(piece, origin) for piece, origin in one.kept if piece.is_word]
+    if not worded or worded[-1][1] is None or not worded[-1][0].is_placeholder:
+        return False
+    number, place = worded[-1][1]
+    return not any(piece.is_word for piece in source.sentences[number][place + 1 :])
 
 
 def has_fragment(one: Candidate, source: Source) -> bool:

@@ -6,6 +6,7 @@ The stemmer is cruder than Porter's, which needs an optional library (nltk).
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import regex
 
@@ -24,8 +25,8 @@ _SUFFIX = regex.compile(
 _MIN_STEM = 3
 FIRST, ANNOUNCES = 2.0, 3.0  # weights of the first sentence of a text and of one that announces its topic
 # Each content word of a short form stands for those of the long one.
-_SHORT = SHORT_FORMS | HEADLINE_FORMS
-_LONG = {short.lower().rstrip("."): long for long, short in _SHORT.items()}
+_SHORT = [*SHORT_FORMS.items(), *HEADLINE_FORMS.items()]
+_LONG = {short.lower().rstrip("."): long for long, short in _SHORT if " " not in short}
 
 
 def stem(word: str) -> str:
@@ -61,6 +62,8 @@ def coverage(sentences: Sequence[Sequence[Piece]], information: Sequence[Sequenc
     source without content words has 1.
     """
     there = _with_long_forms(stems(text), text)
+    for pieces, shorter in zip(sentences, _said_shorter(sentences, _pieces(text)), strict=True):
+        there.update(stems([pieces[place] for place in shorter]))
     carrying = [
         (piece, nats)
         for pieces, some in zip(sentences, information, strict=True)
@@ -82,9 +85,9 @@ def invented(source: str, text: str) -> list[str]:
     >>> invented("The operation was not completed.", "Completing the whole operation failed.")
     ['whole', 'failed']
     """
-    lower = f" {' '.join(piece.lower for piece in _pieces(source))} "
-    known = (short for long, short in _SHORT.items() if f" {' '.join(long).lower()} " in lower)
-    there = {*stems(source), *(stem(word) for short in known for word in short.split())}
+    lower = _joined(_pieces(source))
+    known = (short for long, short in _SHORT if f" {' '.join(long).lower()} " in lower)
+    there = {*stems(source), *(stem(part) for short in known for word in short.split() for part in _parts(word))}
     found = [piece.text for piece in _pieces(text) if words.is_content(piece) and not piece.is_placeholder]
     return [word for word in found if not all(_known(stem(part), there) for part in _parts(word))]
 
@@ -97,14 +100,17 @@ def dropped(source: str, text: str) -> list[str]:
     """Return the names, numbers, negations and qualifiers ("if") of the source that the text lacks, each once."""
     pieces = _pieces(text)
     there = {stem(form) for piece in pieces for form in (piece.text, piece.text.removesuffix("%"))}
-    written = {piece.lower for piece in pieces} | {word for piece in pieces for word in _LONG.get(piece.lower, ())}
+    written = {piece.lower for piece in pieces}
     found: dict[str, None] = {}
     negations: list[str] = []
-    for sentence in _sentences(source):
+    sentences = _sentences(source)
+    for sentence, shorter in zip(sentences, _said_shorter(sentences, pieces), strict=True):
         titled = sum(words.is_name(piece, False) for piece in sentence) > 0.6 * sum(piece.is_word for piece in sentence)
         for place, piece in enumerate(sentence):
             name = words.is_name(piece, place == 0) and not titled
-            if words.is_negation(piece):
+            if place in shorter:
+                negations += [piece.lower] if words.is_negation(piece) and _has_negation(shorter[place]) else []
+            elif words.is_negation(piece):
                 negations.append(piece.lower)
             elif (name or words.is_number(piece)) and not piece.is_placeholder and _is_gone(piece, there):
                 found[piece.text] = None
@@ -112,6 +118,33 @@ def dropped(source: str, text: str) -> list[str]:
                 found[piece.lower] = None
     kept = [piece.lower for piece in pieces if words.is_negation(piece)]
     return [*found, *dict.fromkeys(_missing_negations(negations, kept))]
+
+
+def _said_shorter(sentences: Sequence[Sequence[Piece]], text: Sequence[Piece]) -> list[dict[int, str]]:
+    """Return, for each sentence, the places of words for which the text has a known short form, and that form.
+
+    A short form stands for one long form; where the source has it too, it stands for itself.
+    """
+    source, short = (_joined(some) for some in ([piece for one in sentences for piece in one], text))
+    left = {form: short.count(f" {form.lower()} ") - source.count(f" {form.lower()} ") for _, form in _SHORT}
+    found: list[dict[int, str]] = []
+    for pieces in sentences:
+        lower, places = [piece.lower for piece in pieces], dict[int, str]()
+        for long, form in _SHORT if any(count > 0 for count in left.values()) else ():
+            for start in range(len(lower) - len(long) + 1):
+                if left[form] > 0 and lower[start : start + len(long)] == [word.lower() for word in long]:
+                    left[form] -= 1
+                    places |= dict.fromkeys(range(start, start + len(long)), form)
+        found.append(places)
+    return found
+
+
+def _joined(pieces: Sequence[Piece]) -> str:
+    return f" {' '.join(piece.lower for piece in pieces)} "
+
+
+def _has_negation(form: str) -> bool:
+    return any(map(words.NEGATION.fullmatch, form.split()))
 
 
 def _missing_negations(source: list[str], text: list[str]) -> list[str]:
@@ -158,8 +191,9 @@ def is_format(placeholder: str) -> bool:
     return "://" not in placeholder and "@" not in placeholder.strip("%@")
 
 
-def _sentences(text: str) -> list[list[Piece]]:
-    return [split_pieces(sentence) for sentence in split_sentences(text)]
+@lru_cache(maxsize=64)  # a source is compared with each of its candidates
+def _sentences(text: str) -> tuple[tuple[Piece, ...], ...]:
+    return tuple(tuple(split_pieces(sentence)) for sentence in split_sentences(text))
 
 
 def _pieces(text: str) -> list[Piece]:

@@ -315,16 +315,15 @@ def _closed(part: Sequence[Piece]) -> bool:
 
 def _shortened(pieces: Sequence[Piece], headline: bool) -> Iterator[Deletion]:
     """Yield the words that have a short form."""
-    forms = SHORT_FORMS | HEADLINE_FORMS
     for start, piece in enumerate(pieces):
         for size in range(1, 6):
             part = tuple(
                 one.text if one.text[:1].isupper() and start else one.lower for one in pieces[start : start + size]
             )
-            if len(part) == size and part in forms:
-                short = forms[part]
-                spaced = piece.spaced and short not in (":", "%")
-                one = Piece(short, spaced, short not in (":", "%", "&"))
-                one = replace(one, text=short[:1].upper() + short[1:]) if piece.text[:1].isupper() else one
-                telegraphic = part in HEADLINE_FORMS and not headline
-                yield Deletion(start, start + size, TELEGRAPHIC if telegraphic else SHORT_FORM, one)
+            for forms, cost in ((SHORT_FORMS, SHORT_FORM), (HEADLINE_FORMS, SHORT_FORM if headline else TELEGRAPHIC)):
+                if len(part) == size and part in forms:
+                    short = forms[part]
+                    spaced = piece.spaced and short not in (":", "%")
+                    one = Piece(short, spaced, short not in (":", "%", "&"))
+                    one = replace(one, text=short[:1].upper() + short[1:]) if piece.text[:1].isupper() else one
+                    yield Deletion(start, start + size, cost, one)

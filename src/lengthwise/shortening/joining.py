@@ -41,6 +41,8 @@ def form_of(piece: Piece, place: int, kept: Sequence[Piece], next_place: int, so
 
 def _may_follow(before: Piece, piece: Piece) -> bool:
     """Return whether a piece may follow another after a deletion: no "the of", "into for", "a (", "of."."""
+    if before.lower in words.LIMITS:
+        return words.is_quantity(piece)
     is_article = before.lower in words.DETERMINERS - words.DEMONSTRATIVES
     if not is_article and before.lower not in words.PREPOSITIONS:
         return True
@@ -50,7 +52,7 @@ def _may_follow(before: Piece, piece: Piece) -> bool:
 
 def may_end(last: Piece) -> bool:
     """Return whether a sentence may end with this piece after a deletion."""
-    return last.lower not in words.NOT_LAST and (last.is_word or last.text in FINAL + tuple(CLOSING))
+    return last.lower.split()[-1] not in words.NOT_LAST and (last.is_word or last.text in FINAL + tuple(CLOSING))
 
 
 def is_fragment(pieces: Sequence[Piece], source: Sequence[Piece], headline: bool = False) -> bool:

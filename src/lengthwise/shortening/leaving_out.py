@@ -31,7 +31,10 @@ EFFORT = 0.05  # nats expected for each unit that must still be left out
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence to shorten. `information`: nats that each piece carries. `limit`: of its length."""
+    """A sentence to shorten. `information`: nats that each piece carries. `limit`: of its length.
+
+    `margin`: how many nats a hypothesis may have less than the best one.
+    """
 
     pieces: list[Piece]
     information: list[float]
@@ -39,6 +42,7 @@ class Sentence:
     length: Callable[[str], int]
     limit: int
     beam: int  # hypotheses
+    margin: float
     headline: bool = False
 
 
@@ -203,7 +207,7 @@ def _search(rows: Rows, searches: Sequence[_Search], beams: list[list[_Hypothesi
             grown: list[_Hypothesis] = []
             for one in beam:
                 grown += [search.read(one, log_probs[one.row])] if one.pending else search.grow(one, log_probs[one.row])
-            beams[number] = _pruned(grown, search.sentence.beam)
+            beams[number] = _pruned(grown, search.sentence)
         # The same words after the same prompt are read once, also for several limits of one sentence.
         wanted = _in_place(dict.fromkeys((one.row, one.pending[0]) for beam in beams for one in beam))
         if not wanted:
@@ -223,13 +227,16 @@ def _in_place(wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return [placed[row] if row in placed else moved.pop() for row in range(len(waiting))]
 
 
-def _pruned(grown: list[_Hypothesis], beam: int) -> list[_Hypothesis]:
+def _pruned(grown: list[_Hypothesis], sentence: Sentence) -> list[_Hypothesis]:
     """Return the best hypotheses: at most `PER_PLACE` at a place of the sentence, and not all with the same start."""
     kept: list[_Hypothesis] = []
     places: Counter[int] = Counter()
     starts: Counter[int] = Counter()
+    least = max((one.rank for one in grown), default=0.0) - sentence.margin
     for one in sorted(grown, key=lambda one: -one.rank):
-        if len(kept) < beam and places[one.place] < PER_PLACE and starts[one.start] < PER_START * beam:
+        if one.rank < least or len(kept) == sentence.beam:
+            break
+        if places[one.place] < PER_PLACE and starts[one.start] < PER_START * sentence.beam:
             places[one.place] += 1
             starts[one.start] += 1
             kept.append(one)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..generation.generator import Written
 from ..length.budget import Budget
+from .leaving_out import Kept
 from .pieces import Piece
 
 Progress = Callable[[str], None]  # is called with what is being done, such as "rewriting"
@@ -38,8 +39,9 @@ class Source:
 class Candidate:
     """A possible result. `cost`: of its deletions. `kept`: its pieces, if words were left out, with their origins.
 
-    An origin is the number of the sentence and the place in it; a short form has none. `likelihood`: log P after the
-    source, by a model that was trained to shorten; 0 without one.
+    An origin is the number of the sentence and the place in it; a short form has none. `sentences`: the short forms of
+    which it was put together, with the numbers of their sentences. `likelihood`: log P after the source, by a model
+    that was trained to shorten; 0 without one.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Candidate:
     complete: bool
     cost: float = 0.0
     kept: tuple[tuple[Piece, tuple[int, int] | None], ...] = ()
+    sentences: tuple[tuple[int, Kept], ...] = ()
     tokens: int = 0
     score: float = 0.0
     coverage: float = 0.0

@@ -6,7 +6,6 @@ from ..engines.base import Engine
 from ..generation.generator import Writer, Written
 from ..length.budget import Budget
 from .pieces import split_sentences
-from .records import Source
 
 LONGEST = 512  # tokens of a prompt
 NEUTRAL = "Write a sentence."  # the prompt of texts that are scored without their source
@@ -33,17 +32,15 @@ def is_trained_for(form: str, engine: Engine) -> bool:
     return not engine.encoder_decoder and any(asks in control.prefix("", 1, "chars") for control in engine.controls)
 
 
-def trained_prompt(engine: Engine, source: Source) -> list[int]:
-    """Return the ids of the prompt with which a model was trained to write short texts."""
-    text = source.text
+def trained_prompt(engine: Engine, text: str, limit: int, unit: str) -> list[int]:
+    """Return the ids of the prompt with which a model was trained to write short texts; none for a longer source.
+
+    The sources of training (`recipes/shorten.yaml`) had at most `LONGEST` tokens.
+    """
     for control in engine.controls:
-        text = control.prefix(text, int(source.budget.target), source.budget.unit, engine.tokenizer)
-    return engine.prompt_ids(text)
-
-
-def is_short(engine: Engine, source: Source) -> bool:
-    """Return whether the source is not longer than the texts of training (`recipes/shorten.yaml`)."""
-    return len(trained_prompt(engine, source)) <= LONGEST
+        text = control.prefix(text, limit, unit, engine.tokenizer)
+    ids = engine.prompt_ids(text)
+    return ids if len(ids) <= LONGEST else []
 
 
 def only_rewrites(engine: Engine, form: str) -> bool:

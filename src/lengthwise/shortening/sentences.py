@@ -1,5 +1,6 @@
 """Sentences of a text that is shortened: each is shortened by itself, and the best of them are put together."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from .rewriting import source_prompt
 MAX_SENTENCES = 5  # of a longer text: those that carry most
 FINALISTS = 8  # candidates of a text
 BEAM, BEAM_OF_SEVERAL = 16, 8  # hypotheses for a text of one sentence, and for each of several
+MARGIN = 6.0  # nats that a hypothesis may have less than the best one, for each of several sentences
 MAX_PARTIAL = 200  # combinations of short sentences that are kept while they are put together
 
 
@@ -41,9 +43,9 @@ def _search(engine: Engine, sources: list[tuple[Source, int]], form: str) -> lis
             pieces, carried = source.sentences[number], source.information[number]
             text = join_pieces(pieces)
             prompt = source_prompt(engine, text, form, 2 * len(pieces))
-            beam = BEAM if len(source.sentences) == 1 else BEAM_OF_SEVERAL
-            short = min(limit, source.length(text))
-            sentences.append(Sentence(pieces, carried, prompt, source.length, short, beam, form == "headline"))
+            beam, margin = (BEAM, math.inf) if len(source.sentences) == 1 else (BEAM_OF_SEVERAL, MARGIN)
+            short, headline = min(limit, source.length(text)), form == "headline"
+            sentences.append(Sentence(pieces, carried, prompt, source.length, short, beam, margin, headline))
             owners.append((owner, number))
     kept: list[_Options] = [[] for _ in sources]
     for (owner, number), sentence, some in zip(owners, sentences, leave_out(engine, sentences), strict=True):
@@ -74,7 +76,8 @@ def _combined(source: Source, limit: int, options: _Options, form: str) -> list[
     found: dict[str, Candidate] = {}
     for _, text, cost, parts in partial:
         if text and text not in found:
-            found[text] = Candidate(text, "left out", complete=True, cost=cost, kept=_with_origins(parts))
+            origins = _with_origins(parts)
+            found[text] = Candidate(text, "left out", complete=True, cost=cost, kept=origins, sentences=parts)
     return list(found.values())[:FINALISTS]
 
 

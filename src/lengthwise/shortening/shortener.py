@@ -5,7 +5,8 @@ write       a model writes a shorter text under the hard budget                 
 choose      likelihood, coverage of the source, no invented words                 choosing.py
 
 A model that was trained to shorten takes part in the choice, and writes where it finds no text with words left out
-likely. A sound headline of a model that was trained for headlines is taken without the first route, which takes longer.
+likely; of several sentences, where none is sound. A sound headline of a model that was trained for headlines is taken
+without the first route, which takes longer.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from .content import claims_more, invented, is_empty, is_format, notes_on, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
-from .rewriting import is_short, is_trained_for, only_rewrites, rewrite
+from .rewriting import is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Shortener:
 
         `budgets`: one for all, or one per text. `form`: a headline, one sentence, or a text of any number of
         sentences. `candidates`: how many texts are rewritten. `faithful`: only leave words out. `progress` is
-        called with what is being done: an article takes half a minute. If a text cannot be shortened, its `error` is
+        called with what is being done: an article takes some seconds. If a text cannot be shortened, its `error` is
         set; if nothing fits, the shortest text found is returned.
         """
         if form not in FORMS:
@@ -114,7 +115,7 @@ class Shortener:
         if (trained := is_trained_for(form, engine)) and form == "headline":
             routes.reverse()
         both = self.writer is not self.model and not trained
-        reads = [trained and form != "headline" and is_short(engine, source) for source in sources]
+        reads = trained and form != "headline"
         found: list[list[Candidate]] = [[] for _ in sources]
         open_ = list(range(len(sources)))
         for what, route in routes:
@@ -125,8 +126,8 @@ class Shortener:
             options = route(some, form)
             progress("comparing")
             for n, rated in zip(open_, self._rated(some, options, form), strict=True):
-                found[n] += with_likelihood(engine, sources[n], rated) if reads[n] else rated
-            open_ = [n for n in open_ if both or not _is_settled(sources[n], found[n])]
+                found[n] += with_likelihood(engine, sources[n], rated) if reads else rated
+            open_ = [n for n in open_ if both or not _is_settled(sources[n], found[n], form)]
         return [self._choose(source, some) for source, some in zip(sources, found, strict=True)]
 
     def _informed(self, sources: list[Source]) -> list[Source]:
@@ -230,17 +231,25 @@ def load_shortener(
     return Shortener(writer)
 
 
-def _is_settled(source: Source, options: list[Candidate]) -> bool:
-    """Return whether the best sound text is likely enough for the other route to be left out."""
+def _is_settled(source: Source, options: list[Candidate], form: Form) -> bool:
+    """Return whether the best sound text is likely enough for the other route to be left out.
+
+    That it is sound is enough for a text of several sentences: to rewrite one takes longer than all the rest, and was
+    not better (docs/results/shorten.md).
+    """
     sound = [one for one in options if _is_sound(source, one)]
-    return bool(sound) and max(sound, key=lambda one: one.score).likelihood >= LIKELY
+    several = form == "text" and len(source.sentences) > 1
+    return bool(sound) and (several or max(sound, key=lambda one: one.score).likelihood >= LIKELY)
 
 
 def _is_sound(source: Source, one: Candidate) -> bool:
-    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks."""
+    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks.
+
+    An address may be gone: no shorter text might keep it.
+    """
     fits = one.complete and source.budget.fits(source.length(one.text))
     numbers = any(map(str.isdigit, "".join(invented(source.text, one.text))))
-    return fits and not numbers and not changed_placeholders(source.text, one.text)
+    return fits and not numbers and not any(map(is_format, changed_placeholders(source.text, one.text)))
 
 
 def _about_source(source: Source, written: list[Written], form: Form) -> list[Candidate]:

@@ -25,6 +25,7 @@ RANGES = (0.5, 0.6, 0.7, 0.8, LONGEST)  # the ends of ranges
 _BE = ("is", "are", "was", "were")
 # Abbreviations: a reader accepts them in a label, not in every text.
 TERSE = frozenset({"&", ":", "not", "info", "app", "apps", "max.", "min.", "e.g.", "%", "till", "us", "uk", "eu"})
+_NOT_DRAWN = TERSE | {"n/a"}
 
 
 def variants(sentence: str, seed: int, each: int = 3) -> list[str]:
@@ -54,7 +55,7 @@ def variants(sentence: str, seed: int, each: int = 3) -> list[str]:
 def _parts(source: Sequence[Piece]) -> Iterator[Deletion]:
     for one in deletions(source):
         if one.instead is not None:
-            if one.instead.lower not in TERSE:
+            if one.instead.lower not in _NOT_DRAWN:
                 yield one
         elif one.cost <= MAX_COST and not _splits_coordination(source, one):
             yield one

@@ -36,6 +36,7 @@ DEGREES = _words(
 )
 NUMBER_WORDS = _words("one two three four five six seven eight nine ten hundred thousand million billion half several")
 BOUNDS = _words("least most than up about over under more less fewer only almost nearly to until between within every")
+LIMITS = frozenset({"at most", "at least"})  # as one piece: the short form of "less than or equal to"
 NEED_OF = NUMBER_WORDS | _words(
     "some many most all number lack part kind type sort pair rest majority none any each both either end list amount "
     "lot set variety use instead because out consists consist made capable aware sure"
@@ -127,8 +128,8 @@ NOT_LAST = (
     | RELATIVES
     | _words(
         "of from with into onto for at by as than via per upon using regarding including to because although while "
-        "whereas since when if unless whether and/or very more most such is are was were be been being has have had "
-        "will would can could shall should may might must not"
+        "whereas since when if unless whether and/or very more most least such is are was were be been being has have "
+        "had will would can could shall should may might must not"
     )
 )
 # None of these may follow a determiner or a preposition where the words between have been left out.
@@ -137,7 +138,7 @@ NOT_AFTER_OPENER = (
 )
 NOT_FIRST = CONJUNCTIONS | RELATIVES | _words("of than is are was were be been has have had not into onto upon")
 NEGATION = regex.compile(
-    r"(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|hardly|barely|only|un\w*able)"
+    r"(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|hardly|barely|only|un\w*able|invalid|impossible|n/a)"
     r"|.*n['’]t|fail(?:s|ed|ing|ure)?|ne|pas|jamais|sans|rien|non|mai|senza|niente|nunca|sin|nicht|kein\w*|nie|ohne",
     regex.IGNORECASE,
 )
