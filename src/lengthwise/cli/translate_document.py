@@ -87,9 +87,7 @@ def _beginning(source: str) -> str:
 
 def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
     """Print the length of a document and how much of it was translated."""
-    size = (
-        f"{_counted(document.sentences, 'sentence')}, {_counted(document.paragraphs, 'paragraph')} · {document.length}"
-    )
+    size = f"{_counted(document.sentences, 'sentence')}, {_counted(document.paragraphs, 'paragraph')}"
     fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
     terminal.print_message(f"{size} · {document.length} {fits}")
     parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
