@@ -28,6 +28,7 @@ GLOSSARY = {"last": "ultime", "ten": "dieci", "changes": "modifiche", "not": "no
         ("Save the last ten changes", "en", ["Save", "last", "ten", "changes"]),
         ("Enregistrer le fichier dans un dossier", "fr", ["Enregistrer", "fichier", "dossier"]),
         ('Click <a href="help page.html">here</a> for 12 %s', "en", ["Click", 'page.html">here</a>']),
+        ("Search the/cat and/or", "en", ["Search", "the/cat"]),
         ("Save the last ten changes", "ja", []),
         ("", "en", []),
     ],

@@ -90,7 +90,8 @@ def translate(
     Output line n translates input line n; an empty line stays empty. Placeholders (%s, {name}, <b>, \\n, addresses,
     numbers) are kept; the JSON lists those that were lost. In a .tsv file, each line has its length in the second
     column, or in the column with the header "length" or "limit"; --length applies to lines without one.
-    If a limit is tight, a translation leaves words of the source out; a note in the JSON names them.
+    If a limit is tight, a translation leaves words of the source out; a note in the JSON names those
+    that were found.
     A model behind an API is asked, measured and asked again for the part that does not fit; its key is read from
     LENGTHWISE_API_KEY or, without @URL, OPENAI_API_KEY.
     A --document, or a FILE that ends in .md, has paragraphs; --length applies to all of it, or with --per-sentence to

@@ -29,8 +29,8 @@ ROUNDS = (
     *((80, 2), (16, 2), (24, 2)),
 )
 RESTART = 48
-_STEERED_ROUNDS = 4  # a text that is still incomplete is a list, a table or code: no sentence end is in reach
-_MORE_OF_CODE = 45  # tokens that such a later round removes in addition, if the text stops in code
+_STEERED_ROUNDS = 4  # a text that is still incomplete is a list or a table: no sentence end is in reach
+_MORE_OF_CODE = 45  # tokens that later rounds remove in addition, if the text stops in code; it stays steered
 # A text that has only a maximum may stop at any sentence. If it is not complete, it has no sentence end at all.
 LIMIT_ROUNDS = ((48, 1), (56, 1), (64, 1))  # a fourth sample completes few of the texts that are left
 MORE_TOKENS = 24  # that are generated at most, beyond as many as were removed

@@ -1,4 +1,4 @@
-"""Addresses: web and e-mail addresses, paths and version numbers, which a text may end in without a full stop."""
+"""Addresses: web and e-mail addresses, paths and version numbers. A text may end in most without a full stop."""
 
 import regex
 

@@ -27,6 +27,7 @@ from .records import ALONE, Translation
 
 WINDOW = 64  # sentences that are translated together
 ROUNDS = 4  # how often the sentences of a window are translated again, until it fits
+HALVINGS = 3  # searches for the shortest translation of a sentence that has none within its share
 Progress = Callable[[int, int], None]  # sentences done, sentences in all
 
 
@@ -198,10 +199,18 @@ class TranslatedDocument:
             if not shares:
                 return
             stuck |= (failed := self._replace(window, rows, shares, too_long))
-            if too_long:  # there may be a shorter translation, though none within the share
-                between = {n: (shares[n].target + lengths[n]) // 2 for n in failed}
-                halves = {n: at_most(half, self.unit) for n, half in between.items() if shares[n].target < half}
-                self._replace(window, rows, halves, too_long)
+            if too_long:
+                self._shorten(window, rows, sources, {n: int(shares[n].target) for n in failed})
+
+    def _shorten(self, window: list[Sentence], rows: list[Row], sources: list[int], above: dict[int, int]) -> None:
+        """Replace rows by shorter ones, although none is as short as `above`: search between that and the length."""
+        for _ in range(HALVINGS):
+            lengths = {n: sources[n] + self._growth_of(rows[n]) for n in above}
+            halves = {n: (above[n] + lengths[n]) // 2 for n in above}
+            limits = {n: at_most(half, self.unit) for n, half in halves.items() if above[n] < half < lengths[n]}
+            if not limits:
+                return
+            above |= {n: halves[n] for n in self._replace(window, rows, limits, True)}
 
     def _replace(self, window: list[Sentence], rows: list[Row], shares: dict[int, Budget], too_long: bool) -> set[int]:
         """Replace rows by better ones that are found within these shares; return those without any."""
@@ -222,7 +231,7 @@ class TranslatedDocument:
         error = found.error or (None if found.text.strip() else "the model returned an empty text")
         text = found.text if one.goes_on else with_first_capital(one.text, found.text)
         if one.part_of and not finished(one.text) and one.text[-1:] != ".":
-            text = text.removesuffix(".")  # of a part within a sentence
+            text = text if text.endswith("..") else text.removesuffix(".")  # of a part within a sentence
         text = one.source if error else one.prose.restore(one.start, one.end, text)
         if one.adjoins and not error and found.text != one.text and self._translator.target not in UNSPACED:
             text = " " + text

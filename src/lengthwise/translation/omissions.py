@@ -29,18 +29,19 @@ def content_words(text: str, language: str) -> list[DroppedWords]:
     >>> [sorted(places) for places in content_words("Do not open the file or the {name} file.", "en")]
     [[1], [2], [4, 8]]
     """
-    *weak, _ = lists = weak_words(language)
-    if not any(lists):
+    articles, prepositions, conjunctions, with_verb, _ = weak_words(language)
+    weak = articles | prepositions | conjunctions | with_verb
+    if not weak:
         return []
     pieces = split_placeholders(text)
     bare = "".join(" " * len(piece) if is_placeholder else piece for piece, is_placeholder in pieces)
     places = defaultdict(set)
     for place, found in enumerate(_WORD.finditer(text)):
-        word = _LETTERS.search(bare, *found.span())
-        if word and NEGATIONS.search(word[0]):
+        words = [word.casefold() for word in _LETTERS.findall(bare, *found.span())]
+        if any(map(NEGATIONS.search, words)):
             places[""].add(place)
-        elif word and not any(word[0].casefold() in some for some in weak):
-            places[word[0].casefold()].add(place)
+        elif not weak.issuperset(words):
+            places[" ".join(words)].add(place)
     return [frozenset(some) for some in places.values()]
 
 
@@ -53,15 +54,12 @@ def find_omissions(translator: ReverseModel, pairs: Sequence[tuple[str, str]], l
     rows = [(n, left_out) for n in range(len(pairs)) if words[n] for left_out in (frozenset[int](), *words[n])]
     sources = [to_sentence_case(_without(pairs[n][0], left_out)) for n, left_out in rows]
     outputs = [to_sentence_case(pairs[n][1]) for n, _ in rows]
-    totals = {row: float(found.sum()) for row, found in translator.log_probs(outputs, sources)}
-    omitted: list[DroppedWords] = [frozenset() for _ in pairs]
-    whole = 0.0
-    for row, (n, left_out) in enumerate(rows):
-        if not left_out:
-            whole = totals[row]
-        elif whole - totals[row] < MIN_NATS:
-            omitted[n] |= left_out
-    return omitted
+    # `log_probs` is that of its first texts given its second ones.
+    totals = {rows[row]: float(found.sum()) for row, found in translator.log_probs(outputs, sources)}
+    return [
+        frozenset().union(*(word for word in some if totals[n, frozenset()] - totals[n, word] < MIN_NATS))
+        for n, some in enumerate(words)
+    ]
 
 
 def _without(text: str, places: DroppedWords) -> str:

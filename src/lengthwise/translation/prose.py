@@ -13,7 +13,7 @@ from .placeholders import count_placeholders
 
 MAX_LINES = 1000  # lines of a plain text without a blank line that are one paragraph
 _TAG = re.compile(r"</?a\d+>")
-_PAIR = re.compile(r"<a(\d+)>(?:(?!</?a\d+>).)*?\w(?:(?!</?a\d+>).)*</a\1>", re.DOTALL)
+_PAIR = re.compile(r"<a(\d+)>(?:(?!</?a\d+>)\W)*+\w(?:(?!</?a\d+>).)*+</a\1>", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\d+\}|</?a\d+>")
 # Markdown does not read "** this **" as emphasis, so spaces inside a pair of tags are moved outside or removed.
 _SPACED_TAGS = (

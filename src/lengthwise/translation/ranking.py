@@ -85,13 +85,13 @@ def nearest_usable(request: SentenceRequest, free: list[Hypothesis]) -> Hypothes
 def mark_untranslated(one: Hypothesis, free: list[Hypothesis]) -> Hypothesis:
     """Return the hypothesis, with complete=False if it is not fully translated compared with `free[0]`.
 
-    That is so if its text has no letter or equals the source (ignoring case), if it has a word of the source that
-    `free[0]` does not have, if it breaks off after a word such as *of*, or if it scores more than
-    `INCOMPLETE_SCORE_GAP` below `free[0]`. If `free` is empty, only the first applies.
+    That is so if its text equals the source (ignoring case), if it has a word of the source, or no letter, unlike
+    `free[0]`, if it breaks off after a word such as *of*, or if it scores more than `INCOMPLETE_SCORE_GAP` below
+    `free[0]`. If `free` is empty, only the first applies.
     """
     best = free[0] if free else one
     partly = untranslated(one.source, one.text, best.text) or hangs(one.text, best.text)
-    partly = partly or one.is_copy or not translatable(one.text)
+    partly = partly or one.is_copy or (translatable(best.text) and not translatable(one.text))
     return replace(one, complete=False) if partly or score_of(one) < score_of(best) - INCOMPLETE_SCORE_GAP else one
 
 

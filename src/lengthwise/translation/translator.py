@@ -228,7 +228,7 @@ class Translator:
             (line, number)
             for line in lines
             for number, one in line.chosen.items()
-            if one.text and one.text not in [free.text for free in pool.get(line.sentences[number], [])[:1]]
+            if one.text and not any(one.text == best.text for best in pool.get(line.sentences[number], [])[:1])
         ]
         found = self.search.omissions([line.chosen[number] for line, number in checked], self._languages[0])
         for (line, number), omitted in zip(checked, found, strict=True):
