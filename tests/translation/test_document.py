@@ -188,7 +188,7 @@ def test_sentences_without_a_shorter_translation_are_asked_a_few_times(file):
     """Within their shares, then between these and their lengths."""
     fake = Failing(failing=["One.", "Two."])
     assert not run(fake, file("One. Two.\n"), "at most 5 chars").fits
-    assert fake.asked == [["One.", "Two."]] * 2
+    assert fake.asked == [["One.", "Two."]] * 3
 
 
 def test_without_a_translation_within_its_share_a_sentence_still_becomes_shorter(file):
