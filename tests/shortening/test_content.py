@@ -123,5 +123,5 @@ def test_coverage_weighs_information_and_the_last_quarter():
 
 def test_a_program_needs_formats_but_no_addresses():
     formats = ["%s", "{name}", "%1$@", "<b>", "\\n"]
-    others = ["/usr/share/doc", "C:\\new\\%temp", "https://a.org", "me@a.org", "★"]
+    others = ["/usr/share/doc", "C:\\new\\%temp", "https://a.org", "www.a.org", "a.com/b", "me@a.org", "★"]
     assert [is_format(one) for one in (*formats, *others)] == [True] * len(formats) + [False] * len(others)

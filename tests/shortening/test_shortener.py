@@ -170,7 +170,7 @@ def test_a_sound_text_with_words_left_out_has_no_competitor(shortener, monkeypat
 
 
 def test_a_text_without_an_address_is_sound_and_one_without_a_format_is_not():
-    for lost, sound in (("https://example.org/a", True), ("%s", False)):
+    for lost, sound in (("https://example.org/a", True), ("www.a.org", True), ("a.com/b", True), ("%s", False)):
         text = f"The tool is at {lost} now."
         source = Source(text, Budget.parse("at most 20 chars"), len, [split_pieces(text)])
         assert _is_sound(source, Candidate("The tool is now.", "left out", complete=True)) is sound

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import regex
 
-from ..length.addresses import WINDOWS_PATH
+from ..length.addresses import DOMAIN, WINDOWS_PATH
 from ..translation.placeholders import changed_placeholders
 from . import words
 from .pieces import Piece, split_pieces, split_sentences
@@ -186,7 +186,7 @@ def is_format(placeholder: str) -> bool:
     """Return whether a program needs the placeholder: it is no address and no symbol."""
     if placeholder.startswith(("/", "~/", "./", "../")) or not any(map(str.isascii, placeholder)):
         return False
-    if regex.match(WINDOWS_PATH, placeholder):
+    if regex.match(WINDOWS_PATH, placeholder) or regex.fullmatch(DOMAIN, placeholder):
         return False
     return "://" not in placeholder and "@" not in placeholder.strip("%@")
 
