@@ -91,6 +91,11 @@ def test_a_short_form_stands_for_its_long_one_only():
         ("DELETE privilege not available.", "DELETE N/A.", None),
         ("The disk is not available and not full.", "The disk is unavailable and full.", "left out: not"),
         ("The name is not valid.", "The name is invalid.", None),
+        ("Files with the exception of logs are not deleted.", "Files except logs are not deleted.", None),
+        ("Files with the exception of logs are not deleted.", "Files except logs are deleted.", "left out: not"),
+        ("Files with the exception of logs are not deleted.", "Files are not deleted.", "left out: exception"),
+        ("It is not valid or is unable to run.", "It is invalid or cannot run.", None),
+        ("It is not valid or is unable to run.", "It is invalid or can run.", "left out: unable"),
         ("The name is invalid.", "The name is here.", "left out: invalid"),
         ("The people of the United States and Peru agree.", "The people of the US agree.", "left out: Peru"),
     ],
@@ -123,5 +128,5 @@ def test_coverage_weighs_information_and_the_last_quarter():
 
 def test_a_program_needs_formats_but_no_addresses():
     formats = ["%s", "{name}", "%1$@", "<b>", "\\n"]
-    others = ["/usr/share/doc", "C:\\new\\%temp", "https://a.org", "me@a.org", "★"]
+    others = ["/usr/share/doc", "C:\\new\\%temp", "https://a.org", "www.a.org", "a.com/b", "me@a.org", "★"]
     assert [is_format(one) for one in (*formats, *others)] == [True] * len(formats) + [False] * len(others)

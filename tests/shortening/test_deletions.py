@@ -66,6 +66,9 @@ def test_a_negation_goes_only_with_its_clause():
         ("Click to return to the page.", "Click to the page."),
         ("An error occurred while installing %NAME.", "An error occurred while %NAME."),
         ("It opens, and the door closes.", "It opens, the door closes."),
+        ("It runs whether or not available.", "It runs whether or unavailable."),
+        ("It runs whether or not available.", "It runs whether or N/A."),
+        ("It runs whether or not valid.", "It runs whether or invalid."),
     ],
 )
 def test_what_would_be_no_english_or_mean_something_else(sentence, damaged):

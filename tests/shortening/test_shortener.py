@@ -146,11 +146,29 @@ def test_an_unlikely_short_form_costs_the_text_its_share(trained, monkeypatch):
         [one] = trained.shorten(text, "at most 70 chars")
         scores[nats] = {other.text: other.score for other in (one, *one.candidates)}
     whole = set(split_sentences(text))
+    assert any(one not in whole for short in scores[0.0] for one in split_sentences(short))
     for short, score in scores[0.0].items():
         sentences = split_sentences(short)
         changed = sum(one not in whole for one in sentences)
         expected = 0.2 * 7 * changed / len(sentences)  # below -3
         assert score - scores[-10.0][short] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("form", "text", "each"), [("sentence", "Disk full.", -10.0), ("text", "Full. Red.", -5.0)])
+def test_a_rewritten_text_is_read_after_the_whole_source(trained, monkeypatch, form, text, each):
+    source, scores = "The old disk in the box is full. Nobody knew why. The red door in the house was open.", []
+    monkeypatch.setattr("lengthwise.shortening.shortener.rewrite", lambda *_: [[written(text)]])
+    monkeypatch.setattr("lengthwise.shortening.shortener._is_sound", lambda *_: False)
+    for nats in (0.0, -10.0):
+
+        def likelihoods(engine, prompt, texts, nats=nats):
+            assert (source in engine.tokenizer.decode(prompt)) == (text in texts) or not texts
+            return [nats] * len(texts)
+
+        monkeypatch.setattr("lengthwise.shortening.choosing._likelihoods", likelihoods)
+        [one] = trained.shorten(source, "at most 70 chars", form=form)
+        scores += [other.score for other in (one, *one.candidates) if other.text == text]
+    assert scores[0] - scores[1] == pytest.approx(0.2 * (-3.0 - each), abs=1e-4)
 
 
 def test_one_sentence_is_written_if_one_is_asked_for(trained, monkeypatch):
@@ -170,7 +188,7 @@ def test_a_sound_text_with_words_left_out_has_no_competitor(shortener, monkeypat
 
 
 def test_a_text_without_an_address_is_sound_and_one_without_a_format_is_not():
-    for lost, sound in (("https://example.org/a", True), ("%s", False)):
+    for lost, sound in (("https://example.org/a", True), ("www.a.org", True), ("a.com/b", True), ("%s", False)):
         text = f"The tool is at {lost} now."
         source = Source(text, Budget.parse("at most 20 chars"), len, [split_pieces(text)])
         assert _is_sound(source, Candidate("The tool is now.", "left out", complete=True)) is sound

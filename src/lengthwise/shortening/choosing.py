@@ -10,11 +10,12 @@ numbers, negations, qualifiers ("if") and placeholders of the source that the te
 the cost of what was left out (`deletions.py`), for each token; a rewritten text has a fixed cost. *Strain*: how many
 nats less likely the worst word after a deletion is than it was in the source. *Unlikelihood*: by how much the
 log-probability of the text and of its end, after the source, by a model that was trained to shorten, is below −3 nats;
-of a text of several sentences the mean of its sentences, each after its own; 0 without such a model, and for texts with
-abbreviations, which its training did not have.
+of a text of several sentences the mean of its sentences, each after its own, or after the whole source if it was
+rewritten. It is 0 without such a model, for texts with abbreviations, which its training did not have, and after a
+source of more than 512 tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -95,20 +96,25 @@ class Judge:
 def with_likelihood(engine: Engine, source: Source, options: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates with their likelihood by a model that was trained to shorten, and the scores with it.
 
-    Of a text of several sentences each short form is read after its own sentence, once for all candidates. A whole
-    sentence counts as certain, and a text that was rewritten is not read.
+    Of a text of several sentences each short form is read after its own sentence, once for all candidates, and a whole
+    sentence counts as certain. A text that was rewritten is read after the whole source, and its sentences share the
+    likelihood equally.
     """
-    if len(source.sentences) > 1:
-        nats = _of_short_forms(engine, source, options)
-        each = [[nats.get((number, kept.text), 0.0) for number, kept in one.sentences] for one in options]
-        found = [replace(one, likelihood=sum(some)) for one, some in zip(options, each, strict=True)]
-        costs = [sum(max(0.0, LIKELY - some) for some in own) / max(1, len(own)) for own in each]
-    else:
-        prompt = trained_prompt(engine, source.text, int(source.budget.target), source.budget.unit)
-        read = _likelihoods(engine, prompt, [one.text for one in options])
-        found = [replace(one, likelihood=some) for one, some in zip(options, read, strict=True)]
-        costs = [0.0 if _is_terse(one) else max(0.0, LIKELY - one.likelihood) for one in found]
-    return [replace(one, score=one.score - UNLIKELIHOOD * cost) for one, cost in zip(found, costs, strict=True)]
+    several = len(source.sentences) > 1
+    whole = [one.text for one in options if not several or one.route == "rewritten"]
+    prompt = trained_prompt(engine, source.text, int(source.budget.target), source.budget.unit)
+    read = dict(zip(whole, _likelihoods(engine, prompt, whole), strict=True))
+    forms = _of_short_forms(engine, source, options) if several else {}
+    found = []
+    for one in options:
+        if one.text in read:
+            count = len(split_sentences(one.text)) if several else 1
+            nats, judged = [read[one.text] / count] * count, not _is_terse(one.kept)
+        else:
+            nats, judged = [forms.get((number, kept.text), 0.0) for number, kept in one.sentences], True
+        cost = sum(max(0.0, LIKELY - some) for some in nats) / max(1, len(nats)) if judged else 0.0
+        found.append(replace(one, likelihood=sum(nats), score=one.score - UNLIKELIHOOD * cost))
+    return found
 
 
 def _of_short_forms(engine: Engine, source: Source, options: Sequence[Candidate]) -> dict[tuple[int, str], float]:
@@ -118,8 +124,7 @@ def _of_short_forms(engine: Engine, source: Source, options: Sequence[Candidate]
     """
     forms: dict[int, dict[str, None]] = {}
     for number, kept in (pair for one in options for pair in one.sentences):
-        pieces = zip(kept.pieces, kept.places, strict=True)
-        if kept.cost and not any(place is None and piece.lower in TERSE for piece, place in pieces):
+        if kept.cost and not _is_terse(zip(kept.pieces, kept.places, strict=True)):
             forms.setdefault(number, {})[kept.text] = None
     found: dict[tuple[int, str], float] = {}
     for number, texts in forms.items():
@@ -132,15 +137,16 @@ def _of_short_forms(engine: Engine, source: Source, options: Sequence[Candidate]
 
 def _likelihoods(engine: Engine, prompt: list[int], texts: Sequence[str]) -> list[float]:
     """Return log P of each text and of its end; 0 without a prompt."""
-    if not prompt:
+    if not prompt or not texts:
         return [0.0] * len(texts)
     end = engine.eos[0]
     ids = [[*engine.tokenizer(text, add_special_tokens=False)["input_ids"], end] for text in texts]
     return [float(one.token.sum()) for one in log_probs_after(engine, prompt, ids)]
 
 
-def _is_terse(one: Candidate) -> bool:
-    return any(origin is None and piece.lower in TERSE for piece, origin in one.kept)
+def _is_terse(kept: Iterable[tuple[Piece, object]]) -> bool:
+    """Return whether one of the pieces, each with its origin, is an abbreviation that stands for longer words."""
+    return any(origin is None and piece.lower in TERSE for piece, origin in kept)
 
 
 def _parts(one: Candidate) -> list[str]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import regex
 
-from ..length.addresses import WINDOWS_PATH
+from ..length.addresses import DOMAIN, WINDOWS_PATH
 from ..translation.placeholders import changed_placeholders
 from . import words
 from .pieces import Piece, split_pieces, split_sentences
@@ -26,6 +26,7 @@ _MIN_STEM = 3
 FIRST, ANNOUNCES = 2.0, 3.0  # weights of the first sentence of a text and of one that announces its topic
 # Each content word of a short form stands for those of the long one.
 _SHORT = [*SHORT_FORMS.items(), *HEADLINE_FORMS.items()]
+_LOWER = [([word.lower() for word in long], short.lower()) for long, short in _SHORT]
 _LONG = {short.lower().rstrip("."): long for long, short in _SHORT if " " not in short}
 
 
@@ -62,7 +63,7 @@ def coverage(sentences: Sequence[Sequence[Piece]], information: Sequence[Sequenc
     source without content words has 1.
     """
     there = _with_long_forms(stems(text), text)
-    for pieces, shorter in zip(sentences, _said_shorter(sentences, _pieces(text)), strict=True):
+    for pieces, shorter in zip(sentences, _said_shorter(sentences, _pieces(text))[0], strict=True):
         there.update(stems([pieces[place] for place in shorter]))
     carrying = [
         (piece, nats)
@@ -102,15 +103,17 @@ def dropped(source: str, text: str) -> list[str]:
     there = {stem(form) for piece in pieces for form in (piece.text, piece.text.removesuffix("%"))}
     written = {piece.lower for piece in pieces}
     found: dict[str, None] = {}
-    negations: list[str] = []
     sentences = _sentences(source)
-    for sentence, shorter in zip(sentences, _said_shorter(sentences, pieces), strict=True):
+    said_shorter, forms = _said_shorter(sentences, pieces)
+    # The text has the negations of these forms for those of the long ones, if any: "except", "unavailable".
+    negations = [word for form in forms for word in form.split() if words.NEGATION.fullmatch(word)]
+    for sentence, shorter in zip(sentences, said_shorter, strict=True):
         titled = sum(words.is_name(piece, False) for piece in sentence) > 0.6 * sum(piece.is_word for piece in sentence)
         for place, piece in enumerate(sentence):
             name = words.is_name(piece, place == 0) and not titled
             if place in shorter:
-                negations += [piece.lower] if words.is_negation(piece) and _has_negation(shorter[place]) else []
-            elif words.is_negation(piece):
+                continue
+            if words.is_negation(piece):
                 negations.append(piece.lower)
             elif (name or words.is_number(piece)) and not piece.is_placeholder and _is_gone(piece, there):
                 found[piece.text] = None
@@ -120,31 +123,30 @@ def dropped(source: str, text: str) -> list[str]:
     return [*found, *dict.fromkeys(_missing_negations(negations, kept))]
 
 
-def _said_shorter(sentences: Sequence[Sequence[Piece]], text: Sequence[Piece]) -> list[dict[int, str]]:
-    """Return, for each sentence, the places of words for which the text has a known short form, and that form.
+def _said_shorter(sentences: Sequence[Sequence[Piece]], text: Sequence[Piece]) -> tuple[list[set[int]], list[str]]:
+    """Return, for each sentence, the places of words for which the text has a known short form; and these forms.
 
-    A short form stands for one long form; where the source has it too, it stands for itself.
+    A form is named as often as the text has it for a long one. Where the source has it too, it stands for itself.
     """
     source, short = (_joined(some) for some in ([piece for one in sentences for piece in one], text))
-    left = {form: short.count(f" {form.lower()} ") - source.count(f" {form.lower()} ") for _, form in _SHORT}
-    found: list[dict[int, str]] = []
+    counts = ((long, form, short.count(f" {form} ") - source.count(f" {form} ")) for long, form in _LOWER)
+    new = [(long, form, count) for long, form, count in counts if count > 0]
+    left = {form: count for _, form, count in new}
+    found, forms = [], []
     for pieces in sentences:
-        lower, places = [piece.lower for piece in pieces], dict[int, str]()
-        for long, form in _SHORT if any(count > 0 for count in left.values()) else ():
+        lower, places = [piece.lower for piece in pieces], set[int]()
+        for long, form, _ in new:
             for start in range(len(lower) - len(long) + 1):
-                if left[form] > 0 and lower[start : start + len(long)] == [word.lower() for word in long]:
+                if left[form] > 0 and lower[start : start + len(long)] == long:
                     left[form] -= 1
-                    places |= dict.fromkeys(range(start, start + len(long)), form)
+                    forms.append(form)
+                    places.update(range(start, start + len(long)))
         found.append(places)
-    return found
+    return found, forms
 
 
 def _joined(pieces: Sequence[Piece]) -> str:
     return f" {' '.join(piece.lower for piece in pieces)} "
-
-
-def _has_negation(form: str) -> bool:
-    return any(map(words.NEGATION.fullmatch, form.split()))
 
 
 def _missing_negations(source: list[str], text: list[str]) -> list[str]:
@@ -186,7 +188,7 @@ def is_format(placeholder: str) -> bool:
     """Return whether a program needs the placeholder: it is no address and no symbol."""
     if placeholder.startswith(("/", "~/", "./", "../")) or not any(map(str.isascii, placeholder)):
         return False
-    if regex.match(WINDOWS_PATH, placeholder):
+    if regex.match(WINDOWS_PATH, placeholder) or regex.fullmatch(DOMAIN, placeholder):
         return False
     return "://" not in placeholder and "@" not in placeholder.strip("%@")
 

@@ -314,8 +314,10 @@ def _closed(part: Sequence[Piece]) -> bool:
 
 
 def _shortened(pieces: Sequence[Piece], headline: bool) -> Iterator[Deletion]:
-    """Yield the words that have a short form."""
+    """Yield the words that have a short form; "not ..." has none in "whether or not available"."""
     for start, piece in enumerate(pieces):
+        if piece.lower == "not" and start and pieces[start - 1].lower in ("or", "whether"):
+            continue
         for size in range(1, 6):
             part = tuple(
                 one.text if one.text[:1].isupper() and start else one.lower for one in pieces[start : start + size]

@@ -27,7 +27,8 @@ SUBORDINATORS = _words(
     "because although though while whereas since when whenever where after before until as so whether once if unless"
 )
 CONDITIONS = _words("if unless until only except")  # a sentence without them claims more
-QUALIFIERS = CONDITIONS | _words("or when almost nearly least most than")  # a note names them if they are left out
+# A note names them if they are left out.
+QUALIFIERS = CONDITIONS | _words("or when almost nearly least most than exception")
 # Without them a sentence claims more, or what follows has another meaning: "almost all", "more files", "most users".
 DEGREES = _words(
     "almost nearly about approximately often usually generally typically sometimes "
