@@ -17,6 +17,24 @@ def test_a_limit_stands_before_its_number(after, follows):
     assert (form is not None) is follows
 
 
+@pytest.mark.parametrize(
+    ("sentence", "before", "after", "follows"),
+    [
+        ("It closes for at least eleven weeks.", "least", "weeks", False),
+        ("It has at least the old 8 keys.", "least", "8", True),
+        ("It stays open after more than 6 signed.", "open", "than", False),
+        ("It must contain at least 8 letters and 1 digit.", "contain", "and", False),
+        ("It must contain 8 letters and 1 digit.", "contain", "and", False),
+        ("It must contain old letters and digits.", "letters", "and", True),
+    ],
+)
+def test_a_comparison_keeps_its_number(sentence, before, after, follows):
+    source = split_pieces(sentence)
+    first, place = (next(n for n, piece in enumerate(source) if piece.text == text) for text in (before, after))
+    form = form_of(source[place], place, source[: first + 1], next_place=first + 1, source=source)
+    assert (form is not None) is follows
+
+
 def test_no_sentence_ends_with_a_limit():
     [word] = split_pieces("most")
     assert not may_end(replace(word, text="at most"))

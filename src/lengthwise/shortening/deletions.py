@@ -208,9 +208,11 @@ def _phrase_ends(pieces: Sequence[Piece], start: int) -> Iterator[int]:
     """
     if _is_needed(pieces, start):
         return
-    infinitive, begun_at = pieces[start].lower == "to", start + 1
+    bound = tuple(piece.lower for piece in pieces[start + 1 : start + 3])
+    begun_at = start + 3 if bound in words.BOUNDING else start + 1  # "for at least eleven weeks"
+    infinitive = pieces[start].lower == "to"
     inside = words.PREPOSITIONS if infinitive else frozenset({"of", "such"})
-    for end in range(start + 2, min(start + MAX_PHRASE, len(pieces)) + 1):
+    for end in range(begun_at + 1, min(start + MAX_PHRASE, len(pieces)) + 1):
         piece = pieces[end - 1]
         begun = any(words.is_content(one) for one in pieces[begun_at : end - 1])
         if piece.lower in inside and begun:
@@ -230,6 +232,8 @@ def _ends_phrase(pieces: Sequence[Piece], start: int, end: int, inside: Containe
         return True
     if following.lower in inside:
         return False
+    if following.lower in words.DETERMINERS and pieces[end - 1].lower.endswith("ed"):
+        return False  # "after residents signed a petition"
     has_verb = any(one.lower in words.AUXILIARIES or one.lower.endswith("ed") for one in pieces[:start])
     has_verb = has_verb or _is_verb(pieces, 0)
     opens = pieces[start].lower
@@ -260,6 +264,8 @@ def _word_cost(pieces: Sequence[Piece], place: int, headline: bool) -> float:
         return THAT if word == "that" and subject else FUNCTION_WORD if word in words.DETERMINERS else NEVER
     if word in words.DEGREES | words.NUMBER_WORDS:
         return DEGREE
+    if following is not None and following.lower in words.OBJECTS:
+        return NEVER  # "{user} (invited) you"
     modifies = following is not None and following.is_word and words.is_content(following)
     if _is_verb(pieces, place) and not (modifies and before is not None and before.lower in _BE):
         return NEVER  # "has (found) cracks"

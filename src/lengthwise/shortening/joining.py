@@ -23,7 +23,7 @@ def form_of(piece: Piece, place: int, kept: Sequence[Piece], next_place: int, so
         return capitalised(piece) if source[0].text[:1].isupper() and place else piece
     before = kept[-1]
     skipped = place > next_place
-    if skipped and not _may_follow(before, piece):
+    if skipped and not (_may_follow(before, piece) and _keeps_bounds(before, piece, source[next_place])):
         return None
     if piece.is_word or piece.text in OPENING:
         if skipped and not piece.spaced and before.text not in OPENING:
@@ -48,6 +48,18 @@ def _may_follow(before: Piece, piece: Piece) -> bool:
         return True
     after_preposition = not is_article and piece.lower in words.ARTICLES  # "of the"
     return piece.is_word and (after_preposition or piece.lower not in words.NOT_AFTER_OPENER)
+
+
+def _keeps_bounds(before: Piece, piece: Piece, gone: Piece) -> bool:
+    """Return whether a comparison keeps its number: no "at least weeks", "open than 6", "contain and one".
+
+    `gone`: the first piece that was left out between the two.
+    """
+    if before.lower in words.COMPARING or before.lower == "than":
+        return words.is_quantity(piece)
+    if piece.lower in words.CONJUNCTIONS and (gone.lower == "at" or words.is_quantity(gone)):
+        return False
+    return piece.lower not in ("than", "least")
 
 
 def may_end(last: Piece) -> bool:

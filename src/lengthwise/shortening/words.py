@@ -37,6 +37,7 @@ DEGREES = _words(
 )
 NUMBER_WORDS = _words("one two three four five six seven eight nine ten hundred thousand million billion half several")
 BOUNDS = _words("least most than up about over under more less fewer only almost nearly to until between within every")
+BOUNDING = (("at", "least"), ("at", "most"), ("more", "than"), ("less", "than"), ("fewer", "than"), ("up", "to"))
 LIMITS = frozenset({"at most", "at least"})  # as one piece: the short form of "less than or equal to"
 NEED_OF = NUMBER_WORDS | _words(
     "some many most all number lack part kind type sort pair rest majority none any each both either end list amount "
@@ -93,6 +94,7 @@ FINITE = AUXILIARIES - _words("be been being")
 NOT_IN_ITEM = BOUNDARY - PREPOSITIONS  # an item of a list that has one of them is a clause
 COMPARING = _words("more most less least fewer")
 REFERRING = _words("he she it they this these his her its their")
+OBJECTS = _words("me you him us them")  # the word before one of these is its verb
 SUBJECTS = _words("i you he she it we they who there")
 ADVERBS = _words(
     "also very just simply quite rather too even still already currently now then thus hence however moreover "
