@@ -25,6 +25,8 @@ RANGES = (0.5, 0.6, 0.7, 0.8, LONGEST)  # the ends of ranges
 _BE = ("is", "are", "was", "were")
 # Abbreviations: a reader accepts them in a label, not in every text.
 TERSE = frozenset({"&", ":", "not", "info", "app", "apps", "max.", "min.", "e.g.", "%", "till", "us", "uk", "eu"})
+# "N/A" is not in the training data either, but it is judged: without that it was chosen in a string that has room for
+# "not available".
 _NOT_DRAWN = TERSE | {"n/a"}
 
 
