@@ -15,6 +15,7 @@ import typer
 
 from . import terminal
 from .progress import TextProgress
+from .results import names_omissions, words_left_out
 
 if TYPE_CHECKING:
     from ..formats.rules import Rule
@@ -159,8 +160,8 @@ def _report(pair: Pair, done: "Localised") -> int:
     counts += _count(
         sum(row.changed and row.fits and not row.complete for row in rows), "is not complete", "are not complete"
     )
-    short = sum(row.changed and row.fits and "left out: " in (row.note or "") for row in rows)
-    counts += _count(short, "leaves words out (--json names them)", "leave words out (--json names them)")
+    short = sum(row.changed and row.fits and names_omissions(row.note) for row in rows)
+    counts += [words_left_out(short)] if short else []
     terminal.print_message(f"{pair.out}: {', '.join(counts)}")
     return len(bad)
 

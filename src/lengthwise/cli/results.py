@@ -24,7 +24,9 @@ class Printer:
 
     def __init__(self, as_json: bool, stream: TextIO | None = None) -> None:
         self.as_json, self.stream = as_json, stream or sys.stdout
-        self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.shortened = self.errors = 0
+        self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.with_words_left_out = (
+            self.errors
+        ) = 0
 
     @property
     def file(self) -> str:
@@ -64,7 +66,7 @@ class Printer:
         self.damaged += not intact
         self.faulty += not (one.fits and intact)
         self.incomplete += one.fits and not one.complete
-        self.shortened += one.fits and "left out: " in (getattr(one, "note", None) or "")
+        self.with_words_left_out += one.fits and names_omissions(getattr(one, "note", None))
 
 
 def show_all(
@@ -134,8 +136,21 @@ def name_incomplete(numbers: Sequence[int], reader: Reader, done: str) -> None:
     terminal.print_message(f"of {done}, {len(numbers)} {what}: {where}{', '.join(places)}")
 
 
-def count_shortened(printer: Printer, done: str) -> None:
+def names_omissions(note: str | None) -> bool:
+    """Return whether a note says which words of the source are left out."""
+    return "left out: " in (note or "")
+
+
+def words_left_out(number: int) -> str:
+    """Return the part of a message for texts whose notes name words that are left out.
+
+    >>> words_left_out(1), words_left_out(1200)
+    ('1 leaves words out (--json names them)', '1,200 leave words out (--json names them)')
+    """
+    return f"{number:,} {'leaves' if number == 1 else 'leave'} words out (--json names them)"
+
+
+def name_words_left_out(printer: Printer, done: str) -> None:
     """Print how many of the texts that are `done` leave words of their source out."""
-    if printer.shortened and not printer.as_json:
-        what = "leaves words out" if printer.shortened == 1 else "leave words out"
-        terminal.print_message(f"of {done}, {printer.shortened} {what} (--json names them)")
+    if printer.with_words_left_out and not printer.as_json:
+        terminal.print_message(f"of {done}, {words_left_out(printer.with_words_left_out)}")

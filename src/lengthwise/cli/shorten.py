@@ -14,7 +14,7 @@ from .input_lines import Reader, WholeFiles
 from .inputs import Input, need_text, read_argument
 from .loading import check_options, load, load_endpoint
 from .options import argument, flag, integer, option
-from .results import Printer, count_shortened, name_incomplete, print_lines
+from .results import Printer, name_incomplete, name_words_left_out, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def _shorten_lines(reader: Reader, parsers: "list[LineParser]", shortened: "_Sho
         faults = f"{printer.faulty} do not fit or lost a placeholder, and {printer.errors} could not be shortened"
         terminal.print_message(f"of {printer.done} texts, {faults}")
     name_incomplete(incomplete, reader, f"{printer.done} texts")
-    count_shortened(printer, f"{printer.done} texts")
+    name_words_left_out(printer, f"{printer.done} texts")
 
 
 def _parsed(reader: Reader, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":

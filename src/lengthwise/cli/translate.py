@@ -15,7 +15,7 @@ from .input_lines import Reader
 from .inputs import Input, read_argument
 from .loading import check_options, folder, load, load_endpoint
 from .options import argument, flag, integer, option
-from .results import Printer, count_shortened, name_incomplete, print_lines
+from .results import Printer, name_incomplete, name_words_left_out, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
 from .translate_document import check_document, translate_document
 
@@ -303,4 +303,4 @@ def _translate_lines(translated: "_Translate", parser: "LineParser", reader: Rea
         faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
         terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
     name_incomplete(incomplete, reader, f"{printer.done} lines")
-    count_shortened(printer, f"{printer.done} lines")
+    name_words_left_out(printer, f"{printer.done} lines")

@@ -10,6 +10,7 @@ import typer
 
 from . import terminal
 from .progress import TextProgress
+from .results import names_omissions, words_left_out
 
 if TYPE_CHECKING:
     from ..length.budget import Budget
@@ -72,7 +73,7 @@ def translate_document(
         counts["faults"] += fault is not None
         counts["translated"] += "error" not in row
         counts["alone"] += ALONE in row.get("note", "")
-        counts["shortened"] += "left out: " in row.get("note", "")
+        counts["shortened"] += names_omissions(row.get("note"))
         counts.update(name for name in ("intact", "complete", "fits") if row.get(name))
     _report(document, counts, translator.search.channel.reverse)
     if counts["faults"] or not document.fits or counts["complete"] < counts["translated"]:
@@ -94,9 +95,7 @@ def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "Reve
     parts += [f"{counts['intact']:,} with all placeholders and numbers", f"{counts['complete']:,} complete"]
     parts += [f"{counts['fits']:,} fit"] if document.each else []
     parts += [f"{counts['alone']:,} alone, where a window had a wrong number of sentences"] if counts["alone"] else []
-    if counts["shortened"]:
-        what = "leaves words out" if counts["shortened"] == 1 else "leave words out"
-        parts.append(f"{counts['shortened']:,} {what} (--json names them)")
+    parts += [words_left_out(counts["shortened"])] if counts["shortened"] else []
     if reverse is not None and document.sentences:
         parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
     terminal.print_message(", ".join(parts))
