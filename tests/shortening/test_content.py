@@ -130,3 +130,15 @@ def test_a_program_needs_formats_but_no_addresses():
     formats = ["%s", "{name}", "%1$@", "<b>", "\\n"]
     others = ["/usr/share/doc", "C:\\new\\%temp", "https://a.org", "www.a.org", "a.com/b", "me@a.org", "★"]
     assert [is_format(one) for one in (*formats, *others)] == [True] * len(formats) + [False] * len(others)
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("It needs eight keys and two digits.", "left out: unless, not, ten"),  # conditions first
+        ("Unless it is not old, it needs ten digits.", "left out: eight, two"),
+    ],
+)
+def test_notes_name_numbers_in_words(text, note):
+    source = "Unless it is not old, it needs eight keys and two digits in ten."
+    assert notes_on(source, text) == note

@@ -24,9 +24,8 @@ class Printer:
 
     def __init__(self, as_json: bool, stream: TextIO | None = None) -> None:
         self.as_json, self.stream = as_json, stream or sys.stdout
-        self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.with_words_left_out = (
-            self.errors
-        ) = 0
+        self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.errors = 0
+        self.with_words_left_out = 0
 
     @property
     def file(self) -> str:

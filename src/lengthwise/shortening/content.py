@@ -238,7 +238,9 @@ def salience(number: int, sentence: Sequence[Piece]) -> float:
 
 def notes_on(source: str, text: str) -> str | None:
     """Return what a shortened text lacks and what it has added, in words; None if neither. Negations come first."""
-    gone = [*changed_placeholders(source, text), *dropped(source, text)]
+    written = {piece.lower for piece in _pieces(text)}
+    counts = dict.fromkeys(piece.lower for piece in _pieces(source) if piece.lower in words.COUNTS - written)
+    gone = [*changed_placeholders(source, text), *dropped(source, text), *counts]
     gone.sort(key=lambda word: not (word in words.QUALIFIERS or words.NEGATION.fullmatch(word)))
     notes = [("left out", gone), ("not in the source", invented(source, text))]
     return "; ".join(f"{what}: {_listed(some)}" for what, some in notes if some) or None

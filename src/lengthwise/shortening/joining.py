@@ -41,8 +41,6 @@ def form_of(piece: Piece, place: int, kept: Sequence[Piece], next_place: int, so
 
 def _may_follow(before: Piece, piece: Piece) -> bool:
     """Return whether a piece may follow another after a deletion: no "the of", "into for", "a (", "of."."""
-    if before.lower in words.LIMITS:
-        return words.is_quantity(piece)
     is_article = before.lower in words.DETERMINERS - words.DEMONSTRATIVES
     if not is_article and before.lower not in words.PREPOSITIONS:
         return True
@@ -55,7 +53,7 @@ def _keeps_bounds(before: Piece, piece: Piece, gone: Piece) -> bool:
 
     `gone`: the first piece that was left out between the two.
     """
-    if before.lower in words.COMPARING or before.lower == "than":
+    if before.lower in words.COMPARING | words.LIMITS | {"than"}:
         return words.is_quantity(piece)
     if piece.lower in words.CONJUNCTIONS and (gone.lower == "at" or words.is_quantity(gone)):
         return False

@@ -61,8 +61,8 @@ class Shortener:
 
         `budgets`: one for all, or one per text. `form`: a headline, one sentence, or a text of any number of
         sentences. `candidates`: how many texts are rewritten. `faithful`: only leave words out. `progress` is
-        called with what is being done: an article takes some seconds. If a text cannot be shortened, its `error` is
-        set; if nothing fits, the shortest text found is returned.
+        called with what is being done: to rewrite a long article takes two minutes. If a text cannot be shortened, its
+        `error` is set; if nothing fits, the shortest text found is returned.
         """
         if form not in FORMS:
             raise ValueError(f"a form is {', '.join(FORMS)}; got {form!r}")

@@ -36,6 +36,11 @@ DEGREES = _words(
     "reportedly apparently supposedly rarely seldom"
 )
 NUMBER_WORDS = _words("one two three four five six seven eight nine ten hundred thousand million billion half several")
+# A note names them as it names numbers in digits; not "one", which is mostly a pronoun.
+COUNTS = NUMBER_WORDS - {"one", "half", "several"} | _words(
+    "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty "
+    "seventy eighty ninety dozen once twice"
+)
 BOUNDS = _words("least most than up about over under more less fewer only almost nearly to until between within every")
 BOUNDING = (("at", "least"), ("at", "most"), ("more", "than"), ("less", "than"), ("fewer", "than"), ("up", "to"))
 LIMITS = frozenset({"at most", "at least"})  # as one piece: the short form of "less than or equal to"
@@ -141,7 +146,8 @@ NOT_AFTER_OPENER = (
 )
 NOT_FIRST = CONJUNCTIONS | RELATIVES | _words("of than is are was were be been has have had not into onto upon")
 NEGATION = regex.compile(
-    r"(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|hardly|barely|only|un\w*able|invalid|impossible|n/a)"
+    r"(?:not|no|never|cannot|without|nor|neither|none|nothing|nobody|nowhere|unless|except|hardly|barely|only|"
+    r"un\w*able|invalid|impossible|n/a)"
     r"|.*n['’]t|fail(?:s|ed|ing|ure)?|ne|pas|jamais|sans|rien|non|mai|senza|niente|nunca|sin|nicht|kein\w*|nie|ohne",
     regex.IGNORECASE,
 )
