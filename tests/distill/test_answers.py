@@ -72,6 +72,7 @@ def test_answers_are_kept_whole_or_cut_or_dropped(engine, byte_bpe, tmp_path, mo
         ("It is in the", False),
         ("It is. " * 9, True),
         (" ", True),
+        ("- a fox\n- a dog\n- a", False),
     ]
     ids = [byte_bpe(text, add_special_tokens=False)["input_ids"] for text, _ in said]
     ids.append([*ids[0], byte_bpe.bos_token_id, *ids[0]])
@@ -79,25 +80,30 @@ def test_answers_are_kept_whole_or_cut_or_dropped(engine, byte_bpe, tmp_path, mo
     script = [Completion(place, *done) for place, done in enumerate(zip(ids, ended, strict=True))][::-1]
     monkeypatch.setattr(answers, "generate_continuous", lambda *_, **__: iter(script))
     out = tmp_path / "new/answers.jsonl"
-    report = answer(engine, ASKED[:6], out, max_tokens=20)
+    report = answer(engine, ASKED[:7], out, max_tokens=20)
     assert sorted(rows(out), key=lambda row: row["id"]) == [
         {"id": "0", "prompt": ASKED[0].text, "response": "It is in the wood", "finished": True},
         {"id": "1", "prompt": ASKED[1].text, "response": "It is in the wood. It sleeps.", "finished": False},
+        {"id": "5", "prompt": ASKED[5].text, "response": "- a fox\n- a dog", "finished": False},
     ]
     assert {row["id"]: row["reason"] for row in rows(tmp_path / "new/answers.dropped.jsonl")} == {
-        "2": "no finished sentence",
+        "2": "no whole sentence or item",
         "3": "repetitive",
         "4": "empty",
-        "5": "template",
+        "6": "template",
     }
     assert {name: report[name] for name in ("kept", "finished", "cut", "dropped")} == {
-        "kept": 2,
+        "kept": 3,
         "finished": 1,
-        "cut": 1,
+        "cut": 2,
         "dropped": 4,
     }
     assert report["reasons"]["template"] == 1
-    assert [document.segments[0][1] for document in read(out)] == ["It is in the wood. It sleeps.", "It is in the wood"]
+    assert [document.segments[0][1] for document in read(out)] == [
+        "- a fox\n- a dog",
+        "It is in the wood. It sleeps.",
+        "It is in the wood",
+    ]
 
 
 def both(out):

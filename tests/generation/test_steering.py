@@ -104,14 +104,11 @@ def test_other_units_and_code_are_left_alone(byte_bpe, monkeypatch):
     torch.testing.assert_close(after, before)
 
 
-@pytest.mark.parametrize(
-    ("last", "changed"),
-    [("\n- a dog\n- the", False), ("\n- A dog is here.\n- the", True), ("\n- a dog\n\nA fox", True)],
-)
-def test_a_list_of_bare_items_is_left_alone(byte_bpe, last, changed):
+@pytest.mark.parametrize("last", ["\n- a dog\n- the", "\n- A dog is here.\n- the"])
+def test_lists_are_steered_too(byte_bpe, last):
     length = 3 + len(byte_bpe(last)["input_ids"]) + 4
     before, after = steered(byte_bpe, length, length, 3, last=last)
-    assert bool((before != after).any()) == changed
+    assert bool((before != after).any())
 
 
 CODE = ["[UNK]", "[PAD]", "[EOS]", "```", "Ċ", "x", "Ġ=", "Ġ1"]

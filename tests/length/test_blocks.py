@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.length.blocks import block_ends, breaks_off, in_bare_list, in_code, is_signed, may_end_block
+from lengthwise.length.blocks import block_ends, breaks_off, in_code, is_signed, may_end_block
 from lengthwise.length.sentences import finished, finished_ends
 
 TABLE = "| Name | Age |\n|------|-----|\n| Anna | 31 |\n| Boris | 4"
@@ -188,25 +188,3 @@ def test_text_after_code_is_a_further_sentence():
 def test_code_is_open_until_its_fence():
     assert in_code("```python\nx = 1")
     assert not in_code("```python\nx = 1\n```\nDone")
-
-
-@pytest.mark.parametrize(
-    ("text", "bare"),
-    [
-        ("- Flour\n- Mi", True),
-        ("- Flour\n", True),
-        ("- Flour\n\n", True),  # an item or a paragraph may follow
-        ("1. Flour\n2.", True),
-        ("1. Sift.\n   - Flour\n   - Mi", True),
-        ("- Fl", False),  # the first item may be a sentence
-        ("- Sift the flour.\n- Ad", False),
-        ("- **Flour**: Sift it.\n- **Mi", False),
-        ("- You need:\n- Mi", False),
-        ("- Flour\n\nMix", False),
-        ("- Flour\nand mi", False),
-        ("It rains.\n- Fl", False),
-        ("", False),
-    ],
-)
-def test_a_list_is_bare_if_its_last_whole_item_has_no_sentence(text, bare):
-    assert in_bare_list(text) is bare

@@ -33,11 +33,11 @@ def discriminator(
     lengthwise write "Describe a lighthouse." --length "exactly 300 chars" --model my-steered-model
 
     It is a small network that predicts, from the model's last hidden state and a next token, how probable it is that a
-    sentence ends exactly so many tokens, words or characters later. The answers are its labels, so sample them from the
-    model itself. FOLDER: that of a decoder-only model, plain or with a countdown head. A new one gets only the file,
-    and the name of its plain model. The engines transformers and onnx steer by the file. One in 50 answers is held out,
-    and the loss on them is printed beside that of constant rates, which must be higher. An earlier file is replaced at
-    the end.
+    sentence, a list item or a table row ends exactly so many tokens, words or characters later. The answers are its
+    labels, so sample them from the model itself, to prompts such as those that it will get. FOLDER: that of a
+    decoder-only model, plain or with a countdown head. A new one gets only the file, and the name of its plain model.
+    The engines transformers and onnx steer by the file. One in 50 answers is held out, and the loss on them is printed
+    beside that of constant rates, which must be higher. An earlier file is replaced at the end.
     """
     from ..corpora.readers import read
 

@@ -18,6 +18,7 @@ from typing import Any
 from ..engines.base import Engine
 from ..engines.continuous import Completion, SamplingParams, SeededPrompt, generate_continuous
 from ..engines.transformers import TransformersEngine
+from ..length.blocks import block_ends
 from ..length.sentences import finished_ends
 from ..protocols import Tokenizer
 from .prompts import Prompt
@@ -95,8 +96,8 @@ def _row(prompt: Prompt, done: Completion, tokenizer: Tokenizer, special: set[in
     text = tokenizer.decode(done.ids, clean_up_tokenization_spaces=False).strip()
     if not special.isdisjoint(done.ids):
         return {"response": text, "reason": "template"}
-    whole = text if done.ended else text[: max(finished_ends(text), default=0)]
-    reason = reject_reason(prompt.text, whole) if whole or done.ended else "no finished sentence"
+    whole = text if done.ended else text[: max((*finished_ends(text), *block_ends(text)), default=0)]
+    reason = reject_reason(prompt.text, whole) if whole or done.ended else "no whole sentence or item"
     return {"response": text, "reason": reason} if reason else {"response": whole, "finished": done.ended and may_end}
 
 

@@ -70,7 +70,7 @@ class Engine(Protocol):
     encoder_decoder: bool = False  # a prompt is the encoder's input and takes nothing from the window of the text
     batch_tokens: int = 4096  # tokens of one forward pass of `score`, with padding: logits are wide
     batch_size: int = 16  # texts that a writer decodes together
-    discriminator: FutureDiscriminator | None = None  # predicts sentence ends; generation steers by it
+    discriminator: FutureDiscriminator | None = None  # predicts ends of sentences and items; generation steers by it
     max_rows: int = 40  # rows to decode at once: with more, rows wait for the longest; with fewer, cores are idle
 
     def prefill(

@@ -1,13 +1,14 @@
-"""The future discriminator: how probable is it that a sentence ends exactly so many units after a token?
+"""The future discriminator: how probable is it that a sentence or an item ends exactly so many units after a token?
 
 A small network reads the model's last hidden state before a token, and the token's embedding:
 
     f(h, x)[unit, r] = outer · (z + silu(middle · z)),  z = silu(inner · [rms_norm(h), rms_norm(x)])
 
-σ(f) is the probability that a sentence ends r units after x. FUDGE (Yang & Klein 2021) steers a model so, with a
-classifier of prefixes; here the model's own answers are the labels: each later sentence end is one. The network knows
-which of the likely next tokens leads to an end in time, which a countdown head, whose change is linear in the token,
-cannot know (docs/LOG.md). `training/future_discriminator.py` trains it, `generation/steering.py` uses it.
+σ(f) is the probability that a sentence, a list item or a table row ends r units after x. FUDGE (Yang & Klein 2021)
+steers a model so, with a classifier of prefixes; here the model's own answers are the labels: each later end is one.
+The network knows which of the likely next tokens leads to an end in time, which a countdown head, whose change is
+linear in the token, cannot know (docs/LOG.md). `training/future_discriminator.py` trains it, `generation/steering.py`
+uses it.
 """
 
 import json
@@ -58,7 +59,7 @@ class FutureDiscriminator:
         return found
 
     def probabilities(self, hidden: Array, embedded: Array, unit: str) -> Array:
-        """Return the probability of a sentence end 0 to `reach` units after each token: (rows, tokens, reach + 1).
+        """Return the probability of an end 0 to `reach` units after each token: (rows, tokens, reach + 1).
 
         `hidden` (rows, width): before the tokens. `embedded` (rows, tokens, width): the tokens' embeddings.
         """

@@ -1,10 +1,10 @@
-"""Steering: raise the scores of likely tokens after which a sentence probably ends where the text must end.
+"""Steering: raise the scores of likely tokens after which a sentence or an item probably ends where the text must end.
 
     score(x) += strength · (log p(x) - log Σ P(y) p(y)),  y: the likeliest tokens, P: their probabilities
 
-p(x): the probability, by the future discriminator, that a sentence ends after x as many units later as are then left;
-the sum over all ends that a window allows. Only near the end of a text with a minimum. Under a limit alone a text may
-end anywhere, so nothing is steered. Code is closed instead, and a list of bare items ends by itself.
+p(x): the probability, by the future discriminator, that a sentence, an item or a table row ends after x as many units
+later as are then left; the sum over all ends that a window allows. Only near the end of a text with a minimum. Under a
+limit alone a text may end anywhere, so nothing is steered. Code is closed instead.
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,11 @@ from ..constraint.mixed import MixedConstraint
 from ..constraint.token_costs import FENCE
 from ..engines.base import Engine
 from ..engines.future_discriminator import FutureDiscriminator
-from ..length.blocks import in_bare_list
 from ..length.meter import Integers
 from ..length.sentences import finished
 from .choice_record import LEAST_LIKELY
 
-STRENGTH = 2.0
+STRENGTH = 3.0
 CANDIDATES = 20  # the likeliest tokens of a row; no other is steered
 # Per unit: how many units before the end it begins. Farther away all tokens have nearly the same probability.
 REACH = {"tokens": 24, "words": 20, "chars": 96}
@@ -76,15 +75,11 @@ class Steering:
         return scores
 
     def _near(self, part: LengthConstraint) -> Integers:
-        """Return the rows of this part that have a minimum and are near their maximum.
-
-        Code and lists of bare items have no sentences to be steered to.
-        """
+        """Return the rows of this part that have a minimum, are near their maximum and write no code."""
         left = part.high - part.state.used
         reach = min(self._discriminator.reach, REACH[part.meter.unit.name])
         near = (part.low > 1) & (part.high < UNLIMITED) & (left >= 0) & (left <= reach)
-        rows = [row for row in near.nonzero()[0].tolist() if not part.writes_code(row)]
-        return np.array([row for row in rows if not in_bare_list(part.text(row))], np.int64)
+        return np.array([row for row in near.nonzero()[0].tolist() if not part.writes_code(row)], np.int64)
 
     def _bonus(self, part: LengthConstraint, near: Integers, likely: Array, top: Array, hidden: Array) -> Array:
         """Return what is added to the scores of the candidates `top`: (rows, candidates). `likely`: their scores."""

@@ -113,19 +113,6 @@ def breaks_off(text: str) -> bool:
     return last != text and _OPEN_LINE.fullmatch(last) is not None and not may_end_block(text)
 
 
-def in_bare_list(text: str) -> bool:
-    """Return whether `text` ends in a list with bare items: its last whole item is a phrase, without a sentence.
-
-    >>> in_bare_list("- Flour\\n- Mi"), in_bare_list("- Sift it.\\n- Ad"), in_bare_list("- Flour\\n\\nMix")
-    (True, False, False)
-    """
-    *before, last = text.split("\n")
-    if last.strip() and not (_ITEM.match(last) or _OPEN_LINE.fullmatch(last)):
-        return False
-    item = next((line for line in reversed(before) if line.strip()), "")
-    return _is_whole(item) and not finished_ends(item)
-
-
 def in_code(text: str) -> bool:
     """Return whether `text` ends inside a fenced block of code."""
     return bool(_open_fence(text))

@@ -1,7 +1,8 @@
 """Train a future discriminator on a model's own answers, and write it into the model's folder.
 
 The network is that of `engines/future_discriminator.py`. Its labels need no annotation: after each token of an answer,
-every later sentence end of the answer is one, at the distance in which it lies. Beyond the last end nothing is known.
+every later end of a sentence, a list item, a table row or the answer itself is one, at the distance in which it lies.
+Beyond the answer nothing is known.
 
     "It rains. It"    after the first "It", in words:  r = 0 no end,  r = 1 an end,  r = 2, 3, … unknown
 
@@ -33,6 +34,7 @@ from ..corpora.document import DataError
 from ..engines.base import Engine
 from ..engines.transformers import TransformersEngine
 from ..generation.decoding import spelled
+from ..length.blocks import block_ends
 from ..length.meter import Meter, meter_of
 from ..length.sentences import finished_ends
 from ..models.description import DESCRIPTION, DISCRIMINATOR, FORMAT
@@ -204,11 +206,13 @@ def features(engine: TransformersEngine, pairs: list[Pair], progress: Progress) 
 def labels_of(ids: Ids, meters: Mapping[str, Meter]) -> NDArray[np.int8]:
     """Return the labels of an answer: (tokens, units, REACH + 1).
 
-    1: a sentence ends r units after the token; 0: none does; -1: not known, because the answer ends before that.
+    1: the text may end r units after the token; 0: it may not; -1: not known, because the answer ends before that.
     """
     text, reach = spelled(meters["tokens"], ids)
-    ends = [end for end in finished_ends(text) if end <= reach[-1]]
     found = np.full((len(ids), len(UNITS), REACH + 1), -1, np.int8)
+    ends = sorted(
+        {end for end in (*finished_ends(text), *block_ends(text), len(text.rstrip())) if 0 < end <= reach[-1]}
+    )
     if not ends:
         return found
     closing = np.searchsorted(reach, ends)  # (ends,) the token that completes each end
@@ -225,11 +229,8 @@ def labels_of(ids: Ids, meters: Mapping[str, Meter]) -> NDArray[np.int8]:
 
 
 def constant_rates(labels: Tensor) -> Tensor:
-    """Return the logit of the share of sentence ends at each distance: (units, REACH + 1)."""
+    """Return the logit of the share of ends at each distance: (units, REACH + 1)."""
     ends, known = (labels == 1).sum(0), (labels >= 0).sum(0)
-    if not ends.any():
-        problem = "no sentence ends in the answers, so there is nothing to predict"
-        raise DataError(f"{problem}\nWhat to do: give answers in sentences, as `lengthwise data answers` writes them.")
     return (ends / known.clamp(min=1)).clamp(_LEAST, 1 - _LEAST).logit()
 
 

@@ -29,8 +29,8 @@ def answers(
     \b
     lengthwise data answers prompts.jsonl answers.jsonl --model smollm2-plain
 
-    An answer of more than --max-tokens is cut after its last finished sentence. Empty, repetitive and broken answers
-    are written to OUT.dropped.jsonl, with the reason. The same command resumes an interrupted run.
+    An answer of more than --max-tokens is cut after its last whole sentence, list item or table row. Empty, repetitive
+    and broken answers are written to OUT.dropped.jsonl, with the reason. The same command resumes an interrupted run.
     """
     from ...distill.prompts import questions
 
