@@ -55,6 +55,18 @@ def test_noise_fits_every_budget_in_every_unit(request, kind, unit, finish):
         assert "\ufffd" not in text  # no incomplete character, at the end or elsewhere
 
 
+@pytest.mark.parametrize("unit", ["words", "words-cjk"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_reaches_a_minimum_with_hardly_more_tokens_than_words(request, kind, unit):
+    """Among Han characters and letters such as é, which begin words in one unit and take them away in the other."""
+    tokenizer = request.getfixturevalue(kind)
+    favour = [n for n, text in enumerate(Meter(tokenizer, unit).vocabulary.texts) if not text.isascii()]
+    budgets = [f"exactly 30 {unit}"] * 8
+    for seed in range(4):
+        ids, _ = write_noise(tokenizer, unit, budgets, seed=seed, steps=36, favour=favour)
+        assert [text_and_length(tokenizer, unit, row)[1] for row in ids] == [30] * 8
+
+
 @pytest.mark.parametrize("unit", ["chars", "graphemes", "bytes", "cells"])
 def test_split_characters_and_marks_are_counted_as_they_come(byte_bpe, unit):
     """Bytes of emoji, Japanese and combining marks, in random order."""

@@ -35,7 +35,7 @@ class KnownDiscriminator(FutureDiscriminator):
     def probabilities(self, hidden, embedded, unit):
         found = torch.zeros(*embedded.shape[:2], REACH + 1)
         found[..., self.distance] = embedded[..., 0]
-        return found
+        return found if isinstance(hidden, torch.Tensor) else found.numpy()
 
 
 class KnownEngine(BigramEngine):
@@ -96,11 +96,8 @@ def test_an_end_token_gets_no_bonus(byte_bpe):
     assert after[2] == before[2]
 
 
-def test_other_units_and_code_are_left_alone(byte_bpe, monkeypatch):
+def test_other_units_are_left_alone(byte_bpe):
     before, after = steered(byte_bpe, 20, 20, 16, discriminator=KnownDiscriminator(units=("words",)))
-    torch.testing.assert_close(after, before)
-    monkeypatch.setattr(LengthConstraint, "writes_code", lambda self, row: True)
-    before, after = steered(byte_bpe, 20, 20, 16)
     torch.testing.assert_close(after, before)
 
 
@@ -129,10 +126,9 @@ def code_writer():
         constraint = LengthConstraint(Meter(tokenizer, "tokens"), [low or high], [high], eos=[2], written=[written])
         scores = torch.full((1, len(CODE)), -20.0)
         scores[0, 5], scores[0, FENCE] = math.log(0.9), math.log(fence)
-        steering = Steering(KnownEngine(tokenizer), KnownDiscriminator(), constraint)
+        steering = Steering(KnownEngine(tokenizer, likely=1), KnownDiscriminator(), constraint)
         found = steering.apply(scores, torch.zeros(1, WIDTH))
-        if "```" in text:  # the known discriminator has torch tensors, and is not asked about code
-            np.testing.assert_allclose(steering.apply(scores.numpy(), np.zeros((1, WIDTH))), found)
+        np.testing.assert_allclose(steering.apply(scores.numpy(), np.zeros((1, WIDTH))), found, rtol=1e-6)
         return scores[0], found[0]
 
     return write
@@ -157,7 +153,7 @@ LEAST, MOST = steering.ROOM["tokens"]
 def test_code_is_closed_where_a_sentence_has_room_after_it(code_writer, text, left, fence, closed):
     before, after = code_writer(text, left, fence)
     assert (after.argmax() == FENCE) == closed
-    assert after[5] == before[5] or not closed
+    torch.testing.assert_close(after[5], before[5])
 
 
 def test_code_under_a_limit_alone_is_not_closed_early(code_writer):

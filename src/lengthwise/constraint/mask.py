@@ -180,11 +180,10 @@ class LengthConstraint:
 
     def _ban_too_late(self, kept: Array, tables: "_Tables", left: Integers, over: Booleans) -> None:
         """Ban the tokens after which too few are left to complete a character or to reach the minimum."""
-        must_gain = self.costs.must_gain(self.state, left, self.low)
-        late = (must_gain | (left <= _LAST_TOKENS)) & ~over
+        late = (self.costs.near_too_late(self.state, left, self.low) | (left <= _LAST_TOKENS)) & ~over
         if late.any():
             rows = late.nonzero()[0]
-            banned = self.costs.too_late(self.state, left, must_gain, rows)[:, : kept.shape[1]]
+            banned = self.costs.too_late(self.state, left, self.low, rows)[:, : kept.shape[1]]
             tables.ban(kept, tables.convert(rows), tables.convert(banned))
 
     def _ban_unlikely(self, kept: Array, tables: "_Tables", scores: Array, best: Array, rows: Integers) -> None:

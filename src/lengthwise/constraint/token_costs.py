@@ -19,6 +19,7 @@ _FULL_STOP = regex.compile(r"\s?[.!?…。！？｡۔؟।]['\"”’»›)\]）
 _PLAIN_STOP = regex.compile(r"[.!?。！？۔؟।]")
 _UNPRINTABLE = regex.compile(r"(?![\t\n\r])\p{Cc}")
 _MISSING = np.array([state[0] for state in STATES])  # bytes that complete the character, by UTF-8 state
+_SPARE = 2  # tokens that need not add a unit
 
 
 class State(IntEnum):
@@ -47,6 +48,7 @@ class TokenCosts:
         self.ends_line = np.array([t.endswith("\n") for t in texts])
         self.fence = texts.index(FENCE) if FENCE in texts else None  # closes a block of code
         self.by_state = self._by_state(texts, finish)  # (states, vocabulary)
+        self.least = self._least(texts)  # (2, vocabulary): between words, in a word
         self.stop_costs = self.by_state[State.IN_WORD, self.plain_stops].astype(np.int64)
         self.largest = int(self.by_state[self.by_state < BANNED].max())
 
@@ -76,6 +78,22 @@ class TokenCosts:
             tables[n] = np.where(never | (after < 0), BANNED, tables[n])
         return np.stack(tables).astype(np.int32)
 
+    def _least(self, texts: list[str]) -> NDArray[np.int64]:
+        """Return the fewest units that each token adds between words and in a word: (2, vocabulary).
+
+        In words-cjk these depend on the character before: after é, "e" begins no word, and 中 takes one from "a".
+        """
+        meter, cost = self.meter, self.meter.cost
+        least = np.stack([cost, cost if meter.joins is None else cost - meter.joins])
+        if meter.unit.name == "words-cjk":
+            plain, spaced = meter.vocabulary.plain, meter.spaced
+            least[:, plain & ~spaced] = 0
+            for n in (~plain).nonzero()[0].tolist():
+                added = {before: meter.unit.running(before + texts[n]) - meter.unit.running(before) for before in " éa"}
+                least[:, n] = min(added[" "], added["é"]), added["a"]
+            least[1, meter.utf8[0] > 0] = -1  # the character may be such a letter
+        return least
+
     @staticmethod
     def state(at: LengthState) -> Integers:
         """Return the row of `by_state` that applies to each row: (rows,)."""
@@ -83,20 +101,20 @@ class TokenCosts:
         return np.where(at.utf8_state > 0, State.IN_CHARACTER - 1 + at.utf8_state, state)
 
     @staticmethod
-    def must_gain(at: LengthState, left: Integers, low: Integers) -> Booleans:
-        """Return the rows that reach their minimum only if nearly all of the `left` (rows,) tokens add a unit."""
-        return (low > at.used) & (left <= low - at.used + _MISSING[at.utf8_state] + 2)
+    def near_too_late(at: LengthState, left: Integers, low: Integers) -> Booleans:
+        """Return the rows that do not reach their minimum if many of the `left` (rows,) tokens add no unit."""
+        return (low > at.used) & (left <= low - at.used + _MISSING[at.utf8_state] + _SPARE + _MISSING.max())
 
-    def too_late(self, at: LengthState, left: Integers, must_gain: Booleans, rows: Integers) -> Booleans:
+    def too_late(self, at: LengthState, left: Integers, low: Integers, rows: Integers) -> Booleans:
         """Return the tokens after which a row cannot complete a character or reach its minimum: (rows, vocabulary)."""
-        before = at.utf8_state[rows, None]
+        before, left, low = at.utf8_state[rows, None], left[rows, None], low[rows, None]
         after = self.meter.utf8[at.utf8_state[rows]]  # (rows, vocabulary)
-        incomplete = _MISSING[np.maximum(after, 0)] > left[rows, None] - 1
-        gain = self.meter.cost
-        if self.meter.joins is not None:
-            gain = gain - (at.in_word[rows, None] & self.meter.joins)
-        idle = ((gain < 1) | (after > 0)) & (before == 0)
-        return incomplete | (idle & must_gain[rows, None])
+        missing = _MISSING[np.maximum(after, 0)]
+        least = self.least[at.in_word[rows].astype(np.int64)]  # (rows, vocabulary)
+        least = np.where(after > 0, np.minimum(least, 0), least)
+        short = low - at.used[rows, None] - least  # of the minimum, after the token
+        idle = (least < 1) & (short > 0) & (left - missing <= short + _SPARE)
+        return (missing > left - 1) | (idle & (before == 0))
 
 
 @lru_cache(maxsize=32)

@@ -4,7 +4,7 @@
 
 p(x): the probability, by the future discriminator, that a sentence, an item or a table row ends after x as many units
 later as are then left; the sum over all ends that a window allows. Only near the end of a text with a minimum. Under a
-limit alone a text may end anywhere, so nothing is steered. Code is closed instead.
+limit alone a text may end anywhere, so nothing is steered. A block of code is closed as well, if it can be.
 """
 
 from collections.abc import Iterator
@@ -75,11 +75,11 @@ class Steering:
         return scores
 
     def _near(self, part: LengthConstraint) -> Integers:
-        """Return the rows of this part that have a minimum, are near their maximum and write no code."""
+        """Return the rows of this part that have a minimum and are near their maximum."""
         left = part.high - part.state.used
         reach = min(self._discriminator.reach, REACH[part.meter.unit.name])
-        near = (part.low > 1) & (part.high < UNLIMITED) & (left >= 0) & (left <= reach)
-        return np.array([row for row in near.nonzero()[0].tolist() if not part.writes_code(row)], np.int64)
+        near: Integers = ((part.low > 1) & (part.high < UNLIMITED) & (left >= 0) & (left <= reach)).nonzero()[0]
+        return near
 
     def _bonus(self, part: LengthConstraint, near: Integers, likely: Array, top: Array, hidden: Array) -> Array:
         """Return what is added to the scores of the candidates `top`: (rows, candidates). `likely`: their scores."""
