@@ -33,6 +33,9 @@ class Fake:
     def __init__(self, change=str):
         self.change, self.asked = change, []
 
+    def at_once(self, limited):
+        return 2
+
     def translate(self, texts, budgets=None):
         self.asked.append(list(texts))
         return [self.one(text, None if budgets is None else budgets[n]) for n, text in enumerate(texts)]
@@ -255,7 +258,7 @@ def test_an_interrupted_run_is_resumed(file, tmp_path, monkeypatch, budget):
     with pytest.raises(KeyboardInterrupt):
         run(Fake(lambda text: change.get(text, text.upper() + "!!")), file(text), budget, out)
     journal = tmp_path / "out.md.sentences.jsonl"
-    assert len(journal.read_text().splitlines()) == 1 + 2  # the settings, two windows
+    assert journal.read_text().count("\n[") == 2  # windows
     with journal.open("a") as stream:
         stream.write('[{"sentence": 5, "te')  # killed while it was written
     (tmp_path / "out.md.partial").write_text("x")
@@ -432,7 +435,42 @@ def test_progress_counts_sentences(file, monkeypatch):
     monkeypatch.setattr(document_module, "WINDOW", 2)
     seen = []
     run(Fake(), file("One. Two. Three.\n"), progress=lambda *done: seen.append(done))
-    assert seen == [(0, 3), (2, 3), (3, 3)]
+    assert list(dict.fromkeys(seen)) == [(0, 3), (2, 3), (3, 3)]
+
+
+def test_progress_moves_inside_a_window(file):
+    text, seen = "".join(f"Sentence {n}.\n\n" for n in range(8)), []
+    run(Fake(), file(text), progress=lambda done, _: seen.append(done))
+    assert list(dict.fromkeys(seen)) == [0, 2, 4, 6, 8]
+    seen.clear()
+    run(Fake(lambda text: text + "!!"), file(text), "at most 1.0x", progress=lambda done, _: seen.append(done))
+    assert list(dict.fromkeys(seen)) == [0, 1, 2, 3, 4, 5, 8]  # from 2 on, sentences become shorter
+
+
+@pytest.mark.parametrize("budget", [None, "at most 1.0x"])
+def test_a_run_that_is_interrupted_inside_a_window_is_resumed_there(file, tmp_path, budget):
+    text, out = "".join(f"Sentence {n}.\n\n" for n in range(9)), tmp_path / "out.md"
+    path, seen = file(text), []
+    whole = Fake(lambda text: text.upper() + "!!")
+    run(whole, path, budget, tmp_path / "whole.md")
+    first = Fake(lambda text: text.upper() + "!!")
+    for batches in (1, 2):  # each run does so many batches
+        one, stop = first.one, len(first.asked) + batches
+
+        def interrupted(text, budget, one=one, stop=stop):
+            if len(first.asked) > stop:
+                raise KeyboardInterrupt
+            return one(text, budget)
+
+        first.one = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            run(first, path, budget, out)
+        first.one = one
+        first.asked.pop()
+    run(first, path, budget, out, progress=lambda done, _: seen.append(done))
+    assert first.asked == whole.asked
+    assert seen[0] == (6 if budget is None else 1)
+    assert out.read_text() == (tmp_path / "whole.md").read_text()
 
 
 def test_a_file_that_changes_meanwhile_is_not_written(file, tmp_path):

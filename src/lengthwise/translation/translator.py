@@ -29,7 +29,7 @@ from ..scoring.reverse import ReverseModel
 from .casing import restore_case, to_sentence_case
 from .compression import listed
 from .forms import spaced
-from .hypotheses import Hypotheses
+from .hypotheses import WIDER, Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references, restore_ellipsis
 from .prose import keeps_markup
@@ -82,6 +82,11 @@ class Translator:
         reverse = None if self._reverse is None else self._reverse.name
         found = {"model": self.name, "from": source, "to": target, "beams": self._beams}
         return found | {"min_limit": self.min_limit, "reverse": reverse}
+
+    def at_once(self, limited: bool) -> int:
+        """Return how many sentences are searched together. `limited`: within a length, with more beams."""
+        wider = WIDER // 2 if limited else 1
+        return max(1, self._engine.max_rows // (self._beams * wider))
 
     def translate(
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
