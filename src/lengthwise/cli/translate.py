@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     _Translator = Translator | EndpointTranslator
     # From batches of lines to each batch with its translations.
-    _Translate = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Translation]]]]
+    _Translate = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], Iterable[Translation]]]]
 
 BEAMS = 5
-BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
+BATCH_SIZE = 32  # lines that are read together
 
 
 def translate(
@@ -222,13 +222,9 @@ def _default_model(source: str, target: str) -> str:
 
 def _line_translator(device: str | None, **asked: Any) -> "bulk.Work[InputLine, Translation]":
     """Load the models and return what translates a batch of lines with them."""
-    return partial(_translate_batch, _translator(device, **asked))
-
-
-def _translate_batch(translator: "_Translator", lines: "Sequence[InputLine]") -> "list[Translation]":
     from ..translation.line_input import translate_lines
 
-    return list(translate_lines(translator, lines))
+    return partial(translate_lines, _translator(device, **asked))
 
 
 def _translator(

@@ -34,6 +34,10 @@ class EndpointTranslator:
         found = {"model": self.name, "from": source, "to": target, "min_limit": self.min_limit}
         return found | {"max_calls": self.writer.max_calls, "candidates": self.candidates}
 
+    def at_once(self, limited: bool) -> int:
+        """Return how many lines are translated together."""
+        return self.writer.batch_size
+
     def translate(
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
     ) -> list[Translation]:
