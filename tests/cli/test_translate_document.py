@@ -96,10 +96,10 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
     assert not journal.exists()
 
 
-def test_a_sentence_with_a_fault_is_named_by_its_beginning(translate, document_model, tmp_path):
-    (tmp_path / "a.txt").write_text("Open 256\nfiles.\n")
+def test_a_sentence_with_a_fault_is_named_by_its_line_and_its_beginning(translate, document_model, tmp_path):
+    (tmp_path / "a.txt").write_text("\n1.\n\nOpen 256\nfiles.\n")
     code, _, err = translate("--document", tmp_path / "a.txt", "--model", document_model)
-    assert (code, "sentence 1, 'Open 256 files.': not as in the source: 256" in err) == (3, True)
+    assert (code, "line 4, 'Open 256 files.': not as in the source: 256" in err) == (3, True)
     assert _beginning("Open  the\nfile.") == "'Open the file.'"
     assert _beginning("The files of the user are in the folder of the user.") == (
         "'The files of the user are in the folder ...'"

@@ -87,6 +87,15 @@ def test_every_sentence_has_its_translation(translator, file, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path != out] == ["in.md"]  # the journal is gone
 
 
+@pytest.mark.parametrize(("name", "lines"), [("in.md", [4, 6, 6, 7, 9, 10, 13, 19, 21]), ("in.txt", [2, 4, 6, 6])])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_row_has_the_line_where_its_sentence_begins(file, name, lines, end):
+    text = "---\nx: 1\n---\n# A\n\nOne is here. Two\nhas lines. Three\n\n> Four\n> five. Six\n> goes on\n\n- Seven\n\n"
+    text += "```\nx = 1\n```\n\n| a |\n|---|\n| b |\n"
+    rows = list(run(Fake(), file(text.replace("\n", end), name)).rows())
+    assert [row["line"] for row in rows][: len(lines)] == lines
+
+
 def test_a_link_that_is_a_whole_sentence_keeps_its_label(file, tmp_path):
     def change(text):
         return text.replace("The guide", "La guida").replace("Yarn", "Filo")

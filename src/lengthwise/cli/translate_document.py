@@ -69,7 +69,7 @@ def translate_document(
             terminal.print_json(row)
         fault = row.get("error") or (None if row["intact"] else row.get("note"))
         if fault and counts["faults"] < MAX_NAMED:
-            terminal.print_message(f"sentence {row['sentence']}, {_beginning(row['source'])}: {fault}")
+            terminal.print_message(f"line {row['line']}, {_beginning(row['source'])}: {fault}")
         counts["faults"] += fault is not None
         counts["translated"] += "error" not in row
         counts["alone"] += ALONE in row.get("note", "")

@@ -273,6 +273,7 @@ class TranslatedDocument:
             "sentence": one.number + 1,
             "paragraph": one.paragraph + 1,
             "window": one.number // WINDOW + 1,
+            "line": one.line,
             "source": one.source,
             "text": text,
             "length": length,
