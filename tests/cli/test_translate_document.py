@@ -119,6 +119,19 @@ def test_a_markdown_file_is_a_document_without_being_told(translate, readme, tmp
     assert out.read_text().count("\n") == README.count("\n")
 
 
+def test_a_document_on_stdin_is_markdown(translate, readme, tmp_path):
+    out, whole = tmp_path / "out.md", tmp_path / "whole.md"
+    assert translate("--document", readme, "--out", whole)[0] == 0
+    code, shown, err = translate("--document", "-", stdin=README)
+    assert (code, shown) == (0, whole.read_text()), err
+    assert translate("--document", "-", "--out", out, stdin=README.encode("utf-8-sig"))[:2] == (0, "")
+    assert out.read_text() == whole.read_text()
+    assert translate("--document", "-", stdin="Open the folder.")[1] == "Aprite la cartella.\n"
+    code, _, err = translate("--document", "-", stdin=b"\xff\n")
+    assert (code, "stdin is not UTF-8" in err) == (2, True)
+    assert "the text is empty: it has only white space\n" in translate("--document", "-", stdin=b"\n")[2]
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

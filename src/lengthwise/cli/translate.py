@@ -17,7 +17,7 @@ from .loading import check_options, folder, load, load_endpoint
 from .options import argument, flag, integer, option
 from .results import Printer, name_incomplete, name_words_left_out, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
-from .translate_document import check_document, translate_document
+from .translate_document import STDIN, check_document, translate_document
 
 if TYPE_CHECKING:
     from ..formats.subtitles import Style
@@ -51,7 +51,9 @@ def translate(
     candidates: Annotated[int, integer("Search for N candidates; the JSON lists them.")] = 1,
     beams: options.Beams = BEAMS,
     reverse: Annotated[str, option("Target-to-source model, to rank translations that fit.", "MODEL")] = "",
-    document: Annotated[Path | None, option("Translate this text or Markdown file as a whole.", "FILE")] = None,
+    document: Annotated[
+        Path | None, option("Translate this text or Markdown file, or Markdown on stdin (-), as a whole.", "FILE")
+    ] = None,
     per_sentence: Annotated[bool, flag("--per-sentence", "--length is for each sentence of the document.")] = False,
     context: Annotated[
         str, option("Translate each sentence of the document with those around it: sliding, segments, revise.", "HOW")
@@ -167,7 +169,7 @@ def _input(
 ) -> Input:
     """Return what is to be translated. `for_files`, `for_subtitles`: options are given that only such files have."""
     if document:
-        given = Input("document", text, document)
+        given = Input("document", text, None if document == STDIN else document)
     else:
         given = read_argument(text, out, tsv=tsv, folders=bool(out or in_place))
     if given.kind == "text" and text.endswith("/") and Path(text).is_dir():
