@@ -284,9 +284,9 @@ def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(Fake(lambda _: KeyboardInterrupt()), file(), None, out)
     advice = "; repeat those settings, name another --out, or delete the file"
-    with pytest.raises(ValueError, match=rf"budget '', now '1\.0x chars'\){advice}"):
+    with pytest.raises(ValueError, match=rf"settings \(length: none, now '1\.0x chars'\){advice}"):
         run(Fake(), file(), "1.0x", out)
-    with pytest.raises(ValueError, match="document '"):
+    with pytest.raises(ValueError, match=r"settings \(the text has changed\); "):
         run(Fake(), file(TEXT + "\nMore."), None, out)
 
 

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
-from ..settings_file import SettingsMismatch, changed_settings
+from ..settings_file import changed_settings
 
 try:
     import fcntl
@@ -24,6 +24,7 @@ Row = dict[str, Any]
 _KIND = {"lengthwise": "journal"}
 _BEGIN = json.dumps(_KIND).encode()[:-1]
 _FOUND = b'{"found": '
+_DIGESTS = {"document": "the text has changed", "lines": "the lines have changed"}  # settings that are digests
 
 
 def is_journal(path: Path) -> bool:
@@ -79,7 +80,7 @@ class Journal:
     def _check(self, before: Row, now: Row) -> None:
         changed = changed_settings(before, now)
         if changed and self._path is not None:
-            listed = SettingsMismatch(self._path, changed).listed
+            listed = "; ".join(_difference(name, *values) for name, values in changed.items())
             found = f"{self._path} is from an interrupted run with other settings ({listed})"
             raise ValueError(f"{found}; repeat those settings, name another {self._option}, or delete the file")
 
@@ -124,6 +125,18 @@ class Journal:
     def close(self) -> None:
         """Close the file, so that another run can resume from it."""
         self._stream.close()
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    """Return how a setting differs.
+
+    >>> _difference("budget", "", "1.0x chars")
+    "length: none, now '1.0x chars'"
+    """
+    if name in _DIGESTS:
+        return _DIGESTS[name]
+    first, second = (repr(value) if value else "none" for value in (before, now))
+    return f"{'length' if name == 'budget' else name.replace('_', ' ')}: {first}, now {second}"
 
 
 def _window(line: bytes) -> list[Row]:
