@@ -1,6 +1,5 @@
 """Documents: every sentence once and in order, within the budget, and resumed after an interruption."""
 
-import io
 import tracemalloc
 from collections import deque
 from contextlib import suppress
@@ -492,9 +491,8 @@ def test_a_file_that_changes_meanwhile_is_not_written(file, tmp_path):
 def test_a_text_in_memory(translator):
     lines, _ = translator({"Go.": "Va."})
     done = lines.document("# Go.\n\n    code\n")
-    stream = io.StringIO()
-    done.write(stream)
-    assert stream.getvalue() == "# Va.\n\n    code\n"
+    assert done.text == "# Va.\n\n    code\n"
+    assert lines.document("# Go.\r\n").text == "# Va.\r\n"
     with pytest.raises(ValueError, match=r"there is no file 'nowhere\.md'$"):
         lines.document("nowhere.md")
     with pytest.raises(ValueError, match=r"no file 'Go'; if it is the text itself, end it with a line break"):

@@ -10,6 +10,7 @@ With `context`, the sentences of a window are translated again with those around
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from io import StringIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -112,6 +113,13 @@ class TranslatedDocument:
     def fits(self) -> bool:
         in_all = self.budget is None or self.budget.fits(self.length)
         return in_all and (self.each is None or all(row["fits"] for row in self.rows()))
+
+    @property
+    def text(self) -> str:
+        """The translated document. `write` takes less memory for a large one."""
+        stream = StringIO()
+        self.write(stream)
+        return stream.getvalue()
 
     def rows(self) -> Iterator[Row]:
         """Yield a row for each translated sentence, in order: its source, text, length, window, note, ..."""
