@@ -293,3 +293,14 @@ def test_the_command_with_a_reverse_model(translate, marian, tmp_path):
     code, out, err = translate(*ask, "--reverse", str(there), stdin=b"Go.\n")
     assert (code, out) == (2, "")
     assert "not from fr to en" in err
+
+
+def test_candidates_are_made_only_if_they_are_listed(translate, book, monkeypatch):
+    """The words that they leave out take time to find."""
+    book({"Go.": ["Va.", "Vas-y.", "Allez."]})
+    made = []
+    monkeypatch.setattr("lengthwise.translation.Translator._others", lambda self, *_: made.append(self._beams) or [])
+    assert translate("Go.", *TO, "--candidates", "7")[:2] == (0, "Va.\n")
+    assert made == []
+    assert translate("Go.", *TO, "--candidates", "7", "--json")[0] == 0
+    assert made == [7]

@@ -143,7 +143,10 @@ def translate(
     if not model and (not pairs or any(map(is_subtitle, pairs))) and (purpose := good_for(name)):
         terminal.print_message(f"{name} is for {purpose}")
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, given.kind == "lines")
-    asked: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit, "name": name}
+    # Where candidates are not listed, they only widen the search: no words that they leave out are looked for.
+    listed = is_endpoint(name) or (as_json and given.kind in ("text", "lines"))
+    asked: dict[str, Any] = {"beams": max(beams, candidates), "candidates": candidates if listed else 1}
+    asked |= {"min_limit": min_limit, "name": name}
     asked |= {"max_calls": max_calls, "reverse": reverse, "fitted": not no_control, "source": source, "target": to}
     if pairs:
         from ..localisation.files import translate_file
