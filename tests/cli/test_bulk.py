@@ -72,7 +72,7 @@ def test_the_same_command_resumes(cli, tiny, cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(ray, "spread", complete)
     code, _, said = cli(*args, "--seed", "1", stdin=PROMPTS)
     assert code == 2
-    assert "seed '0', now '1'" in said
+    assert "(seed: '0', now '1')" in said
     assert "name another --journal" in said
     assert cli(*args, stdin=PROMPTS) == whole
     assert sorted(cluster[-1]) == [0, 1]

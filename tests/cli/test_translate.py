@@ -159,7 +159,7 @@ def test_lines_of_a_file_in_batches(translate, book, tmp_path):
     (tmp_path / "lines.txt").write_text("Go.\n\n" * BATCH_SIZE)
     assert translate(str(tmp_path / "lines.txt"), *TO, "--out", str(tmp_path / "out.txt")) == (0, "", "")
     assert (tmp_path / "out.txt").read_text() == "Va.\n\n" * BATCH_SIZE
-    assert known.free_calls == [["Go."]] * 2
+    assert known.free_calls == [["Go."]] * 8  # a batch of lines is 4 of sentences
 
 
 def test_columns(translate, book, tmp_path):
@@ -204,6 +204,15 @@ def test_ctrl_c_keeps_the_lines_that_were_translated(translate, book, tmp_path):
     (tmp_path / "lines.txt").write_text("Go.\n" * BATCH_SIZE + "Stop.\n")
     message = f"lengthwise: stopped: {BATCH_SIZE} of {BATCH_SIZE + 1} lines were translated\n"
     assert translate(str(tmp_path / "lines.txt"), *TO) == (130, "Va.\n" * BATCH_SIZE, message)
+
+
+@pytest.mark.parametrize(("length", "lines"), [([], 16), (["--length", "1.0x"], 20)])
+def test_lines_are_printed_inside_a_batch(translate, book, tmp_path, length, lines):
+    """The fake engine does 40 rows at once: 8 sentences of 5 beams, or 4 within a length."""
+    book({"Go.": "Va.", "Stop.": KeyboardInterrupt()})
+    (tmp_path / "lines.txt").write_text("Go.\n" * 21 + "Stop.\n" * 3)
+    message = f"lengthwise: stopped: {lines} of 24 lines were translated\n"
+    assert translate(str(tmp_path / "lines.txt"), *TO, *length) == (130, "Va.\n" * lines, message)
 
 
 def test_a_file_appears_when_all_lines_are_done(translate, book, tmp_path):
@@ -284,3 +293,14 @@ def test_the_command_with_a_reverse_model(translate, marian, tmp_path):
     code, out, err = translate(*ask, "--reverse", str(there), stdin=b"Go.\n")
     assert (code, out) == (2, "")
     assert "not from fr to en" in err
+
+
+def test_candidates_are_made_only_if_they_are_listed(translate, book, monkeypatch):
+    """The words that they leave out take time to find."""
+    book({"Go.": ["Va.", "Vas-y.", "Allez."]})
+    made = []
+    monkeypatch.setattr("lengthwise.translation.Translator._others", lambda self, *_: made.append(self._beams) or [])
+    assert translate("Go.", *TO, "--candidates", "7")[:2] == (0, "Va.\n")
+    assert made == []
+    assert translate("Go.", *TO, "--candidates", "7", "--json")[0] == 0
+    assert made == [7]

@@ -96,10 +96,10 @@ def test_a_killed_run_is_resumed(translate, readme, tmp_path, monkeypatch):
     assert not journal.exists()
 
 
-def test_a_sentence_with_a_fault_is_named_by_its_beginning(translate, document_model, tmp_path):
-    (tmp_path / "a.txt").write_text("Open 256\nfiles.\n")
+def test_a_sentence_with_a_fault_is_named_by_its_line_and_its_beginning(translate, document_model, tmp_path):
+    (tmp_path / "a.txt").write_text("\n1.\n\nOpen 256\nfiles.\n")
     code, _, err = translate("--document", tmp_path / "a.txt", "--model", document_model)
-    assert (code, "sentence 1, 'Open 256 files.': not as in the source: 256" in err) == (3, True)
+    assert (code, "line 4, 'Open 256 files.': not as in the source: 256" in err) == (3, True)
     assert _beginning("Open  the\nfile.") == "'Open the file.'"
     assert _beginning("The files of the user are in the folder of the user.") == (
         "'The files of the user are in the folder ...'"
@@ -117,6 +117,19 @@ def test_a_markdown_file_is_a_document_without_being_told(translate, readme, tmp
     out = tmp_path / "README.it.md"
     assert translate(readme, "--out", out)[0] == 0
     assert out.read_text().count("\n") == README.count("\n")
+
+
+def test_a_document_on_stdin_is_markdown(translate, readme, tmp_path):
+    out, whole = tmp_path / "out.md", tmp_path / "whole.md"
+    assert translate("--document", readme, "--out", whole)[0] == 0
+    code, shown, err = translate("--document", "-", stdin=README)
+    assert (code, shown) == (0, whole.read_text()), err
+    assert translate("--document", "-", "--out", out, stdin=README.encode("utf-8-sig"))[:2] == (0, "")
+    assert out.read_text() == whole.read_text()
+    assert translate("--document", "-", stdin="Open the folder.")[1] == "Aprite la cartella.\n"
+    code, _, err = translate("--document", "-", stdin=b"\xff\n")
+    assert (code, "stdin is not UTF-8" in err) == (2, True)
+    assert "the text is empty: it has only white space\n" in translate("--document", "-", stdin=b"\n")[2]
 
 
 @pytest.mark.parametrize(

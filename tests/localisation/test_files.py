@@ -47,6 +47,16 @@ def test_calls_that_are_paid_for_are_kept_a_few_at_a_time(source, tmp_path):
     assert len(later.asked) == len(TEXTS) - 6
 
 
+def test_texts_of_a_translator_are_kept_as_soon_as_they_are_found(source, tmp_path):
+    translator = Capitals(stop_after=2)
+    translator.at_once = lambda limited: 5
+    with pytest.raises(KeyboardInterrupt):
+        translate_file(source, tmp_path / "it.json", translator, Task("it"))
+    later = Capitals()
+    translate_file(source, tmp_path / "it.json", later, Task("it"))
+    assert len(later.asked) == len(TEXTS) - 10
+
+
 def test_a_resumed_run_must_have_the_same_settings(source, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         translate_file(source, tmp_path / "it.json", Capitals(stop_after=1), Task("it"))

@@ -1,6 +1,5 @@
 """Documents: every sentence once and in order, within the budget, and resumed after an interruption."""
 
-import io
 import tracemalloc
 from collections import deque
 from contextlib import suppress
@@ -32,6 +31,9 @@ class Fake:
 
     def __init__(self, change=str):
         self.change, self.asked = change, []
+
+    def at_once(self, limited):
+        return 2
 
     def translate(self, texts, budgets=None):
         self.asked.append(list(texts))
@@ -82,6 +84,15 @@ def test_every_sentence_has_its_translation(translator, file, tmp_path):
     assert rows[3]["text"] == "AN ITEM WITH A [LINK](a.html)!"
     assert all(row["length"] == measure(row["text"]) and row["intact"] for row in rows)
     assert [path.name for path in tmp_path.iterdir() if path != out] == ["in.md"]  # the journal is gone
+
+
+@pytest.mark.parametrize(("name", "lines"), [("in.md", [4, 6, 6, 7, 9, 10, 13, 19, 21]), ("in.txt", [2, 4, 6, 6])])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_row_has_the_line_where_its_sentence_begins(file, name, lines, end):
+    text = "---\nx: 1\n---\n# A\n\nOne is here. Two\nhas lines. Three\n\n> Four\n> five. Six\n> goes on\n\n- Seven\n\n"
+    text += "```\nx = 1\n```\n\n| a |\n|---|\n| b |\n"
+    rows = list(run(Fake(), file(text.replace("\n", end), name)).rows())
+    assert [row["line"] for row in rows][: len(lines)] == lines
 
 
 def test_a_link_that_is_a_whole_sentence_keeps_its_label(file, tmp_path):
@@ -255,7 +266,7 @@ def test_an_interrupted_run_is_resumed(file, tmp_path, monkeypatch, budget):
     with pytest.raises(KeyboardInterrupt):
         run(Fake(lambda text: change.get(text, text.upper() + "!!")), file(text), budget, out)
     journal = tmp_path / "out.md.sentences.jsonl"
-    assert len(journal.read_text().splitlines()) == 1 + 2  # the settings, two windows
+    assert journal.read_text().count("\n[") == 2  # windows
     with journal.open("a") as stream:
         stream.write('[{"sentence": 5, "te')  # killed while it was written
     (tmp_path / "out.md.partial").write_text("x")
@@ -272,9 +283,9 @@ def test_a_run_with_other_settings_is_not_resumed(file, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(Fake(lambda _: KeyboardInterrupt()), file(), None, out)
     advice = "; repeat those settings, name another --out, or delete the file"
-    with pytest.raises(ValueError, match=rf"budget '', now '1\.0x chars'\){advice}"):
+    with pytest.raises(ValueError, match=rf"settings \(length: none, now '1\.0x chars'\){advice}"):
         run(Fake(), file(), "1.0x", out)
-    with pytest.raises(ValueError, match="document '"):
+    with pytest.raises(ValueError, match=r"settings \(the text has changed\); "):
         run(Fake(), file(TEXT + "\nMore."), None, out)
 
 
@@ -432,7 +443,42 @@ def test_progress_counts_sentences(file, monkeypatch):
     monkeypatch.setattr(document_module, "WINDOW", 2)
     seen = []
     run(Fake(), file("One. Two. Three.\n"), progress=lambda *done: seen.append(done))
-    assert seen == [(0, 3), (2, 3), (3, 3)]
+    assert list(dict.fromkeys(seen)) == [(0, 3), (2, 3), (3, 3)]
+
+
+def test_progress_moves_inside_a_window(file):
+    text, seen = "".join(f"Sentence {n}.\n\n" for n in range(8)), []
+    run(Fake(), file(text), progress=lambda done, _: seen.append(done))
+    assert list(dict.fromkeys(seen)) == [0, 2, 4, 6, 8]
+    seen.clear()
+    run(Fake(lambda text: text + "!!"), file(text), "at most 1.0x", progress=lambda done, _: seen.append(done))
+    assert list(dict.fromkeys(seen)) == [0, 1, 2, 3, 4, 5, 8]  # from 2 on, sentences become shorter
+
+
+@pytest.mark.parametrize("budget", [None, "at most 1.0x"])
+def test_a_run_that_is_interrupted_inside_a_window_is_resumed_there(file, tmp_path, budget):
+    text, out = "".join(f"Sentence {n}.\n\n" for n in range(9)), tmp_path / "out.md"
+    path, seen = file(text), []
+    whole = Fake(lambda text: text.upper() + "!!")
+    run(whole, path, budget, tmp_path / "whole.md")
+    first = Fake(lambda text: text.upper() + "!!")
+    for batches in (1, 2):  # each run does so many batches
+        one, stop = first.one, len(first.asked) + batches
+
+        def interrupted(text, budget, one=one, stop=stop):
+            if len(first.asked) > stop:
+                raise KeyboardInterrupt
+            return one(text, budget)
+
+        first.one = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            run(first, path, budget, out)
+        first.one = one
+        first.asked.pop()
+    run(first, path, budget, out, progress=lambda done, _: seen.append(done))
+    assert first.asked == whole.asked
+    assert seen[0] == (6 if budget is None else 1)
+    assert out.read_text() == (tmp_path / "whole.md").read_text()
 
 
 def test_a_file_that_changes_meanwhile_is_not_written(file, tmp_path):
@@ -445,9 +491,8 @@ def test_a_file_that_changes_meanwhile_is_not_written(file, tmp_path):
 def test_a_text_in_memory(translator):
     lines, _ = translator({"Go.": "Va."})
     done = lines.document("# Go.\n\n    code\n")
-    stream = io.StringIO()
-    done.write(stream)
-    assert stream.getvalue() == "# Va.\n\n    code\n"
+    assert done.text == "# Va.\n\n    code\n"
+    assert lines.document("# Go.\r\n").text == "# Va.\r\n"
     with pytest.raises(ValueError, match=r"there is no file 'nowhere\.md'$"):
         lines.document("nowhere.md")
     with pytest.raises(ValueError, match=r"no file 'Go'; if it is the text itself, end it with a line break"):

@@ -60,3 +60,19 @@ def test_nothing_is_scored_without_content_words():
     model = Glossary(GLOSSARY)
     assert find_omissions(model, [("12 %", "12 %"), ("of the", "del")], "en") == [frozenset(), frozenset()]
     assert model.calls == 0
+
+
+def test_words_that_candidates_leave_out_are_named(translator):
+    """Also those of fragments, and of free translations that are not the best one."""
+    words = {"last": "ultime", "ten": "dieci", "changes": "modifiche"}
+    entries = {"last ten changes": ["ultime dieci modifiche", "ultime modifiche", "dieci modifiche"]}
+    lines, _ = translator(entries, forward=Glossary(words), candidates=4)
+    [row] = lines.translate(["last ten changes"], "at most 17 chars")
+    assert (row.text, row.note) == ("ultime modifiche", "left out: ten")
+    assert [(one.text, one.note) for one in row.candidates] == [
+        ("dieci modifiche", "left out: last"),
+        ("ultime dieci modifiche", None),
+    ]
+    assert [one.get("note") for one in row.as_json()["candidates"]] == ["left out: last", None]
+    [row] = lines.translate(["last ten changes"])
+    assert [one.note for one in row.candidates] == [None, None]  # without a length, nothing is checked

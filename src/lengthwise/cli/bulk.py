@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 W = TypeVar("W", bound="Written")
-Work = Callable[[Sequence[T]], list[W]]  # from a batch of rows to their texts
+Work = Callable[[Sequence[T]], Iterable[W]]  # from a batch of rows to their texts
 RAY = "ray"
 
 
-def in_turn(work: Work[T, W], batches: Iterable[Sequence[T]]) -> Iterator[tuple[Sequence[T], list[W]]]:
+def in_turn(work: Work[T, W], batches: Iterable[Sequence[T]]) -> Iterator[tuple[Sequence[T], Iterable[W]]]:
     """Yield each batch with its texts, which this process makes."""
     for batch in batches:
         yield batch, work(batch)
@@ -78,7 +78,11 @@ class Cluster:
         done = {row["batch"]: [_restored(kind, one) for one in row["texts"]] for [row] in journal.stored() if row}
         left = {number: batch for number, batch in cut.items() if number not in done}
         fresh = spread(
-            partial(make, engine=self.engine), left, address=self.address, workers=self.workers, device=self.device
+            partial(_lists, make, engine=self.engine),
+            left,
+            address=self.address,
+            workers=self.workers,
+            device=self.device,
         )
         for turn, batch in cut.items():
             while turn not in done:
@@ -92,7 +96,7 @@ class Cluster:
 
 def batch_work(
     cluster: Cluster | None, make: "partial[Work[T, W]]", size: int, kind: type[W], device: str | None, **here: Any
-) -> Callable[[Iterable[Sequence[T]]], Iterator[tuple[Sequence[T], list[W]]]]:
+) -> Callable[[Iterable[Sequence[T]]], Iterator[tuple[Sequence[T], Iterable[W]]]]:
     """Return what does batches of rows: the cluster, or this process, which loads the models now.
 
     `here`: more arguments of `make` in this process.
@@ -100,6 +104,12 @@ def batch_work(
     if cluster:
         return partial(cluster.run, make, size=size, kind=kind)
     return partial(in_turn, make(device, **here))
+
+
+def _lists(make: "partial[Work[T, W]]", device: str | None, **options: Any) -> Callable[[Sequence[T]], list[W]]:
+    """Return what makes the texts of a batch, as lists: a worker cannot send an iterator."""
+    work = make(device, **options)
+    return lambda rows: list(work(rows))
 
 
 def _digest(value: Any) -> str:

@@ -69,7 +69,7 @@ class Printer:
 
 
 def show_all(
-    batches: Iterable[tuple[Sequence[T], Sequence[W]]],
+    batches: Iterable[tuple[Sequence[T], Iterable[W]]],
     reader: Reader,
     printer: Printer,
     words: tuple[str, str],
@@ -86,14 +86,14 @@ def show_all(
     with stopped, terminal.progress_bar(disable=hidden) as bar:
         task = bar.add_task(words[0], total=None)
         for rows, texts in batches:
-            for n, (row, one) in enumerate(zip(rows, texts, strict=True), number):
-                show(n, row, one)
-            number += len(rows)
-            bar.update(task, completed=number // each, total=reader.seen)
+            for row, one in zip(rows, texts, strict=True):
+                show(number, row, one)
+                number += 1
+                bar.update(task, completed=number // each, total=reader.seen)
 
 
 def print_lines(
-    batches: "Iterable[tuple[Sequence[InputLine], Sequence[Translation | Shortened]]]",
+    batches: "Iterable[tuple[Sequence[InputLine], Iterable[Translation | Shortened]]]",
     reader: Reader,
     printer: Printer,
     words: tuple[str, str],

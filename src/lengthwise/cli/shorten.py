@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     _Shortener = Shortener | EndpointShortener
     # From batches of lines to each batch with its shortened texts.
-    _Shorten = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Shortened]]]]
+    _Shorten = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], Iterable[Shortened]]]]
 
 BATCH_SIZE = 8  # lines: enough to batch sentences of similar length, few enough to show progress
 

@@ -17,7 +17,7 @@ from .loading import check_options, folder, load, load_endpoint
 from .options import argument, flag, integer, option
 from .results import Printer, name_incomplete, name_words_left_out, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, is_subtitle, need_subtitles, subtitle_style, without_finished
-from .translate_document import check_document, translate_document
+from .translate_document import STDIN, check_document, translate_document
 
 if TYPE_CHECKING:
     from ..formats.subtitles import Style
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     _Translator = Translator | EndpointTranslator
     # From batches of lines to each batch with its translations.
-    _Translate = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], list[Translation]]]]
+    _Translate = Callable[[Iterable[list[InputLine]]], Iterator[tuple[Sequence[InputLine], Iterable[Translation]]]]
 
 BEAMS = 5
-BATCH_SIZE = 32  # lines: enough to batch sentences of similar length, few enough to show progress
+BATCH_SIZE = 32  # lines that are read together
 
 
 def translate(
@@ -51,7 +51,9 @@ def translate(
     candidates: Annotated[int, integer("Search for N candidates; the JSON lists them.")] = 1,
     beams: options.Beams = BEAMS,
     reverse: Annotated[str, option("Target-to-source model, to rank translations that fit.", "MODEL")] = "",
-    document: Annotated[Path | None, option("Translate this text or Markdown file as a whole.", "FILE")] = None,
+    document: Annotated[
+        Path | None, option("Translate this text or Markdown file, or Markdown on stdin (-), as a whole.", "FILE")
+    ] = None,
     per_sentence: Annotated[bool, flag("--per-sentence", "--length is for each sentence of the document.")] = False,
     context: Annotated[
         str, option("Translate each sentence of the document with those around it: sliding, segments, revise.", "HOW")
@@ -141,7 +143,10 @@ def translate(
     if not model and (not pairs or any(map(is_subtitle, pairs))) and (purpose := good_for(name)):
         terminal.print_message(f"{name} is for {purpose}")
     cluster = bulk.cluster(engine, device, ray_address, workers, journal, given.kind == "lines")
-    asked: dict[str, Any] = {"beams": beams, "candidates": candidates, "min_limit": min_limit, "name": name}
+    # Where candidates are not listed, they only widen the search: no words that they leave out are looked for.
+    listed = is_endpoint(name) or (as_json and given.kind in ("text", "lines"))
+    asked: dict[str, Any] = {"beams": max(beams, candidates), "candidates": candidates if listed else 1}
+    asked |= {"min_limit": min_limit, "name": name}
     asked |= {"max_calls": max_calls, "reverse": reverse, "fitted": not no_control, "source": source, "target": to}
     if pairs:
         from ..localisation.files import translate_file
@@ -167,7 +172,7 @@ def _input(
 ) -> Input:
     """Return what is to be translated. `for_files`, `for_subtitles`: options are given that only such files have."""
     if document:
-        given = Input("document", text, document)
+        given = Input("document", text, None if document == STDIN else document)
     else:
         given = read_argument(text, out, tsv=tsv, folders=bool(out or in_place))
     if given.kind == "text" and text.endswith("/") and Path(text).is_dir():
@@ -222,13 +227,9 @@ def _default_model(source: str, target: str) -> str:
 
 def _line_translator(device: str | None, **asked: Any) -> "bulk.Work[InputLine, Translation]":
     """Load the models and return what translates a batch of lines with them."""
-    return partial(_translate_batch, _translator(device, **asked))
-
-
-def _translate_batch(translator: "_Translator", lines: "Sequence[InputLine]") -> "list[Translation]":
     from ..translation.line_input import translate_lines
 
-    return list(translate_lines(translator, lines))
+    return partial(translate_lines, _translator(device, **asked))
 
 
 def _translator(

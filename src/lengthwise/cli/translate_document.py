@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..translation import Translator
     from ..translation.document import TranslatedDocument
 
+STDIN = Path("-")
 MAX_NAMED = 20  # sentences with a fault that are printed
 _TEXTS = ("", ".txt", ".text")
 BATCH_SIZE = 32  # sentences that are translated back together
@@ -32,7 +33,7 @@ def check_document(path: Path | None, text: str, tsv: bool, length: str, per_sen
             raise terminal.UsageError(f"--context is one of {', '.join(CONTEXTS)}; got {context!r}")
     if path and (text or tsv):
         raise terminal.UsageError(f"--document and {'--tsv' if tsv else 'a text'} exclude each other; give one of them")
-    if path and not path.is_file():
+    if path and path != STDIN and not path.is_file():
         raise terminal.UsageError(f"--document: there is no file {str(path)!r}")
     if per_sentence and not (path and length):
         raise terminal.UsageError("--per-sentence is for a --document with a --length; give both")
@@ -49,17 +50,24 @@ def translate_document(
     context: str,
     as_json: bool,
 ) -> None:
-    """Translate a document to `out` or stdout, and print its counts. Exit with 3 if a sentence has a fault."""
+    """Translate a document to `out` or stdout, and print its counts. Exit with 3 if a sentence has a fault.
+
+    `path`: its file; that of stdin is Markdown.
+    """
     from ..translation.document_sentences import MARKDOWN  # here: a Markdown parser, which lines do not need
     from ..translation.records import ALONE
 
-    if path.suffix.lower() not in _TEXTS + MARKDOWN:
+    source: Path | str = path
+    if path == STDIN:
+        with terminal.stdin() as stream:
+            source = terminal.decode(stream.read(), "stdin").removesuffix("\n") + "\n"  # a line break makes it a text
+    elif path.suffix.lower() not in _TEXTS + MARKDOWN:
         terminal.print_message(f"{path} is read as plain text; Markdown is in {' and '.join(MARKDOWN)} files")
     progress = TextProgress("translating", "translated", "sentences")
     resumes = "the same command resumes" if out else "with --out, the same command would resume"
     with terminal.report_interrupt(lambda: f"stopped at {progress.done}; {resumes}"), progress.bar:
         document = translator.document(
-            path, budget, out, per_sentence=per_sentence, context=context, progress=progress.show
+            source, budget, out, per_sentence=per_sentence, context=context, progress=progress.show
         )
     if not as_json and not out:
         document.write(sys.stdout)
@@ -69,7 +77,7 @@ def translate_document(
             terminal.print_json(row)
         fault = row.get("error") or (None if row["intact"] else row.get("note"))
         if fault and counts["faults"] < MAX_NAMED:
-            terminal.print_message(f"sentence {row['sentence']}, {_beginning(row['source'])}: {fault}")
+            terminal.print_message(f"line {row['line']}, {_beginning(row['source'])}: {fault}")
         counts["faults"] += fault is not None
         counts["translated"] += "error" not in row
         counts["alone"] += ALONE in row.get("note", "")

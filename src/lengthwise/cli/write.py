@@ -144,7 +144,7 @@ def _write_one(prompt: str, call: Write, model: Any, printer: Printer) -> None:
 def _write_lines(
     lines: StdinLines,
     size: int,
-    write: "Callable[[Iterable[list[Row]]], Iterator[tuple[Sequence[Row], list[Written]]]]",
+    write: "Callable[[Iterable[list[Row]]], Iterator[tuple[Sequence[Row], Iterable[Written]]]]",
     printer: Printer,
 ) -> None:
     def show(_: int, row: Row, written: "Written") -> None:

@@ -16,9 +16,10 @@ from ..length.budget import Budget
 from ..translation.journal import Journal, is_journal
 from .plan import Answer, Outcome, Plan, Request, Task
 
-BATCH_SIZE = 32  # texts: enough to batch sentences of similar length, few enough to lose little if the run is killed
+BATCH_SIZE = 32  # texts of a model that does not say how many it does at once: few, to lose little if the run is killed
 
 Ask = Callable[[list[Request]], list[Answer]]
+AtOnce = Callable[[bool], int]  # texts to ask for together; whether they have limits
 Progress = Callable[[int, int], None]  # texts that are done, and all
 
 
@@ -89,9 +90,11 @@ def shorten_file(
     return _localise(path, out, ask, settings, task, encoding, progress, _at_once(shortener))
 
 
-def _at_once(model: Any) -> int:
+def _at_once(model: Any) -> AtOnce:
     """Return how many texts to ask for between two entries of the journal: few if each is paid for."""
-    return int(getattr(getattr(model, "writer", None), "concurrency", BATCH_SIZE))
+    paid = getattr(getattr(model, "writer", None), "concurrency", None)
+    found: AtOnce = getattr(model, "at_once", lambda limited: BATCH_SIZE)
+    return found if paid is None else lambda limited: int(paid)
 
 
 def _answers(found: Sequence[Any]) -> list[Answer]:
@@ -118,7 +121,7 @@ def _localise(
     task: Task,
     encoding: str | None,
     progress: Progress,
-    at_once: int,
+    at_once: AtOnce,
 ) -> Localised:
     before = _bytes(path), _bytes(out)
     file = read(path, data=before[0], encoding=encoding)
@@ -145,7 +148,7 @@ def _bytes(path: Path) -> bytes | None:
 class _Answers:
     """The answers so far. They are also in a journal beside the output, from which a killed run is resumed."""
 
-    def __init__(self, out: Path, ask: Ask, settings: dict[str, Any], at_once: int) -> None:
+    def __init__(self, out: Path, ask: Ask, settings: dict[str, Any], at_once: AtOnce) -> None:
         self._at_once = at_once
         self.known: dict[Request, Answer] = {}
         self._ask, self._settings, self._path = ask, settings, out.with_name(f"{out.name}.texts.jsonl")
@@ -166,8 +169,9 @@ class _Answers:
         open_ = [request for request in requests if request not in self.known]
         total = len(self.known) + len(open_)
         progress(len(self.known), total)
-        for start in range(0, len(open_), self._at_once):
-            batch = open_[start : start + self._at_once]
+        size = self._at_once(any(request.budget for request in open_))
+        for start in range(0, len(open_), size):
+            batch = open_[start : start + size]
             answers = dict(zip(batch, self._ask(batch), strict=True))
             if found := {request: answer for request, answer in answers.items() if not answer.down}:
                 self._write(found)

@@ -3,13 +3,15 @@
 The sentences of a window are first translated at any length. The window may grow by its share of what the document may
 grow, plus what earlier windows have left. If it grows more, the sentences that exceed their share of its length are
 translated again. So memory grows with the window, not with the document.
+Each translation is in the journal as soon as it is found; a resumed run takes those of its first window from there.
 With `context`, the sentences of a window are translated again with those around them; context ends at the window.
 """
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from itertools import islice
+from dataclasses import asdict, replace
+from io import StringIO
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
@@ -38,6 +40,8 @@ class SentenceTranslator(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]: ...
+
+    def at_once(self, limited: bool) -> int: ...
 
     def translate(self, texts: list[str], budgets: list[Budget] | None = None) -> list[Translation]: ...
 
@@ -82,6 +86,11 @@ class TranslatedDocument:
         }
         self.journal = Journal(journal, settings | translator.settings)
         self._growth = sum(map(self._growth_of, self.rows()))  # length of the translations less that of their sources
+        self._known = {
+            (text, budget): Translation(**fields) for text, budget, fields in chain.from_iterable(self.journal.found)
+        }  # the translations of sentences of this window, by their budgets
+        self._done, self._end = 0.0, 0  # sentences that are shown as done, and those up to the end of this window
+        self._progress: Progress = lambda done, total: None
 
     def _in_counts(self, budget: Budget | None) -> Budget | None:
         """Return the budget in counts; raise if the text that is not translated exceeds it."""
@@ -105,6 +114,13 @@ class TranslatedDocument:
         in_all = self.budget is None or self.budget.fits(self.length)
         return in_all and (self.each is None or all(row["fits"] for row in self.rows()))
 
+    @property
+    def text(self) -> str:
+        """The translated document. `write` takes less memory for a large one."""
+        stream = StringIO()
+        self.write(stream)
+        return stream.getvalue()
+
     def rows(self) -> Iterator[Row]:
         """Yield a row for each translated sentence, in order: its source, text, length, window, note, ..."""
         return self.journal.rows()
@@ -124,28 +140,52 @@ class TranslatedDocument:
 
     def translate(self, progress: Progress) -> None:
         """Translate the windows that the journal does not have."""
+        self._progress = progress
         sentences = self._source.sentences()
         number = done = received = 0
-        progress(min(self.journal.windows * WINDOW, self.sentences), self.sentences)
         while window := list(islice(sentences, WINDOW)):
-            number, done = number + 1, done + len(window)
+            number, begun, done = number + 1, done, done + len(window)
             received += sum(self._count(one.text) for one in window)
             if number <= self.journal.windows:
                 continue
+            self._done, self._end = begun, done
             rows = self._translate_window(window)
             if self.budget is not None:
                 self._fit(window, rows, self.budget, received / self._translatable)
             self._growth += sum(map(self._growth_of, rows))
             self.journal.append(rows)
+            self._known.clear()
             progress(done, self.sentences)
 
-    def _translate(self, sentences: list[Sentence], budgets: list[Budget] | None = None) -> list[Translation]:
-        """Return the translations of sentences of one window, in the order of the document."""
-        return self._translator.translate([one.text for one in sentences], budgets)
+    def _translate(
+        self, sentences: list[Sentence], budgets: list[Budget] | None = None, part: float = 0.5
+    ) -> list[Translation]:
+        """Return the translations of sentences of one window, in the order of the document.
+
+        `part`: the progress, as a part of what is left of the window; how many searches follow is not known.
+        """
+        keys = [(one.text, "" if budgets is None else str(budgets[n])) for n, one in enumerate(sentences)]
+        open_ = list({key: n for n, key in enumerate(keys) if key not in self._known}.values())
+        size, step = self._translator.at_once(budgets is not None), part * (self._end - self._done) / len(keys)
+        self._show(step * (len(keys) - len(open_)))
+        for start in range(0, len(open_), size):
+            some = open_[start : start + size]
+            texts = [sentences[n].text for n in some]
+            found = self._translator.translate(texts, None if budgets is None else [budgets[n] for n in some])
+            new = {keys[n]: replace(one, candidates=[]) for n, one in zip(some, found, strict=True)}
+            self.journal.keep([[*key, asdict(one)] for key, one in new.items()])
+            self._known |= new
+            self._show(step * len(some))
+        return [self._known[key] for key in keys]
+
+    def _show(self, more: float) -> None:
+        self._done += more
+        self._progress(int(self._done), self.sentences)
 
     def _translate_window(self, window: list[Sentence]) -> list[Row]:
         budgets = None if self.each is None else [self._budget_of(one, self.each) for one in window]
-        rows, translations = [], self._translate(window, budgets)
+        again = self._context or self.budget is not None
+        rows, translations = [], self._translate(window, budgets, 0.25 if again else 1.0)
         if self._context:
             translations = self._translator.in_context([one.text for one in window], translations, self._context)
         for one, found in zip(window, translations, strict=True):
@@ -241,6 +281,7 @@ class TranslatedDocument:
             "sentence": one.number + 1,
             "paragraph": one.paragraph + 1,
             "window": one.number // WINDOW + 1,
+            "line": one.line,
             "source": one.source,
             "text": text,
             "length": length,

@@ -6,7 +6,7 @@ A document is read several times and never as a whole, so memory grows with its 
 import hashlib
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -93,11 +93,13 @@ class Document:
     def pieces(self) -> "Iterator[str | Sentence]":
         """Yield the sentences, and the text between them, in order and without gaps."""
         number = paragraph = 0
+        line = 1
         with self.lines() as lines:
             for piece in read_markdown(lines, self.references) if self.is_markdown else read_paragraphs(lines):
                 first = number
                 for one in [piece] if isinstance(piece, str) else _split(piece, number, paragraph):
-                    yield one
+                    yield one if isinstance(one, str) else replace(one, line=line)
+                    line += (one if isinstance(one, str) else one.source).count("\n")
                     number += isinstance(one, Sentence)
                 paragraph += number > first
 
@@ -107,7 +109,10 @@ class Document:
 
 @dataclass(frozen=True)
 class Sentence:
-    """`prose.text[start:end]`, with its number and its paragraph's number in the document, from 0."""
+    """`prose.text[start:end]`, with its number and its paragraph's number in the document, from 0.
+
+    `line`: where it begins in the file, from 1.
+    """
 
     number: int
     paragraph: int
@@ -117,6 +122,7 @@ class Sentence:
     adjoins: bool = False  # no space is before it in the source, as after 。
     part_of: int = 0  # the length of the long sentence that it is a part of
     goes_on: bool = False  # a part, but not the first one
+    line: int = 1
 
     @property
     def text(self) -> str:

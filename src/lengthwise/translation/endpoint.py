@@ -34,6 +34,10 @@ class EndpointTranslator:
         found = {"model": self.name, "from": source, "to": target, "min_limit": self.min_limit}
         return found | {"max_calls": self.writer.max_calls, "candidates": self.candidates}
 
+    def at_once(self, limited: bool) -> int:
+        """Return how many lines are translated together."""
+        return self.writer.batch_size
+
     def translate(
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
     ) -> list[Translation]:
@@ -74,13 +78,12 @@ class EndpointTranslator:
             known: dict[str, Any] = {"source": text, "intact": False, "calls": one.calls, "down": one.down or None}
             return Translation.failed(error, budget, self.name, **known)
         best, *others = [self._translation(text, one.search, found) for found in one.search.ranked]
-        note = "; ".join(filter(None, [best.note, one.note])) or None
+        note = "; ".join(filter(None, [None if best.fits else NO_FIT, best.note, one.note])) or None
         alternatives: list[Written] = list(others[: self.candidates - 1])
         return replace(best, note=note, tokens=one.tokens, calls=one.calls, candidates=alternatives)
 
     def _translation(self, text: str, search: Rewording, found: Reworded) -> Translation:
-        notes = [] if found.fits else [NO_FIT]
-        notes += [f"not as in the source: {', '.join(found.lost)}"] if found.lost else []
+        notes = [f"not as in the source: {', '.join(found.lost)}"] if found.lost else []
         head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
         return Translation(
             head + found.text + tail,

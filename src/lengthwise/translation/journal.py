@@ -1,7 +1,8 @@
 """The journal of a long run: its finished windows on disk, which keep memory small and let a killed run be resumed.
 
-The first line has the settings of the run. Each further line has the JSON rows of one window. A file that begins
-otherwise is not a journal and is never changed.
+The first line has the settings of the run. Each further line has the JSON rows of one window, or what has been found of
+a window that is not finished: an object that begins with "found". A file that begins otherwise is not a journal and is
+never changed.
 """
 
 import json
@@ -12,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
-from ..settings_file import SettingsMismatch, changed_settings
+from ..settings_file import changed_settings
 
 try:
     import fcntl
@@ -22,6 +23,8 @@ except ImportError:  # Windows
 Row = dict[str, Any]
 _KIND = {"lengthwise": "journal"}
 _BEGIN = json.dumps(_KIND).encode()[:-1]
+_FOUND = b'{"found": '
+_DIGESTS = {"document": "the text has changed", "lines": "the lines have changed"}  # settings that are digests
 
 
 def is_journal(path: Path) -> bool:
@@ -46,14 +49,18 @@ class Journal:
         self._stream: IO[bytes] = tempfile.TemporaryFile() if path is None else path.open("a+b")  # noqa: SIM115
         if alone:
             self._lock()
-        lines, end = -1, 0
+        self.windows = self._lines = end = 0
+        self.found: list[Any] = []  # what an earlier run has found of the window that it did not finish
         self._stream.seek(0)
         while (line := self._stream.readline()).endswith(b"\n"):
-            if lines < 0:
+            if not end:
                 self._check(json.loads(line), settings)
-            lines, end = lines + 1, end + len(line)
+            elif line.startswith(_FOUND):
+                self.found.append(json.loads(line)["found"])
+            else:
+                self.windows, self.found = self.windows + 1, []
+            self._lines, end = self._lines + 1, end + len(line)
         self._stream.truncate(end)  # the run was killed while it wrote the last line
-        self.windows = max(0, lines)
         if not end:
             self._write(settings)
 
@@ -73,7 +80,7 @@ class Journal:
     def _check(self, before: Row, now: Row) -> None:
         changed = changed_settings(before, now)
         if changed and self._path is not None:
-            listed = SettingsMismatch(self._path, changed).listed
+            listed = "; ".join(_difference(name, *values) for name, values in changed.items())
             found = f"{self._path} is from an interrupted run with other settings ({listed})"
             raise ValueError(f"{found}; repeat those settings, name another {self._option}, or delete the file")
 
@@ -81,16 +88,21 @@ class Journal:
         self._stream.seek(0, 2)
         self._stream.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
         self._stream.flush()
+        self._lines += 1
 
     def append(self, window: list[Row]) -> None:
         self._write(window)
         self.windows += 1
 
+    def keep(self, found: Any) -> None:
+        """Write what has been found of a window that is not finished."""
+        self._write({"found": found})
+
     def stored(self) -> Iterator[list[Row]]:
         """Return the windows in the order in which they were finished."""
         self._stream.seek(0)
         next(self._stream)
-        return map(_window, islice(self._stream, self.windows))
+        return (_window(line) for line in islice(self._stream, self._lines - 1) if not line.startswith(_FOUND))
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows of all sentences in order; raise if one is not in its place."""
@@ -113,6 +125,18 @@ class Journal:
     def close(self) -> None:
         """Close the file, so that another run can resume from it."""
         self._stream.close()
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    """Return how a setting differs.
+
+    >>> _difference("budget", "", "1.0x chars")
+    "length: none, now '1.0x chars'"
+    """
+    if name in _DIGESTS:
+        return _DIGESTS[name]
+    first, second = (repr(value) if value else "none" for value in (before, now))
+    return f"{'length' if name == 'budget' else name.replace('_', ' ')}: {first}, now {second}"
 
 
 def _window(line: bytes) -> list[Row]:

@@ -69,11 +69,19 @@ class LineParser:
 def translate_lines(
     translator: "Translator | EndpointTranslator", lines: Sequence[InputLine]
 ) -> "Iterator[Translation]":
-    """Yield one translation per line. Headers and lines with an error are translated as empty lines."""
+    """Yield one translation per line, as soon as it is found.
+
+    Headers and lines with an error are translated as empty lines.
+    """
     texts = ["" if line.error or line.is_header else line.text for line in lines]
     budgets = [None if line.error else line.budget for line in lines]
-    for line, one in zip(lines, translator.translate(texts, budgets), strict=True):
-        if line.error is not None:
-            text, asked = line.text, str(line.budget or "")
-            one = replace(one, source=text, budget=asked, error=line.error, fits=False, complete=False, intact=False)
-        yield one
+    size = translator.at_once(any(budgets))
+    for start in range(0, len(lines), size):
+        found = translator.translate(texts[start : start + size], budgets[start : start + size])
+        for line, one in zip(lines[start : start + size], found, strict=True):
+            if line.error is not None:
+                text, asked = line.text, str(line.budget or "")
+                one = replace(
+                    one, source=text, budget=asked, error=line.error, fits=False, complete=False, intact=False
+                )
+            yield one

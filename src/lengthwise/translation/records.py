@@ -65,7 +65,7 @@ class Translation(Written):
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that are not None as plain values. Candidates do not repeat the fields of their line."""
-        fields, of_line = super().as_json(), ("source", "intact", "note")
+        fields, of_line = super().as_json(), ("source", "intact")
         fields["candidates"] = [
             {name: value for name, value in other.items() if value is not None and name not in of_line}
             for other in fields["candidates"]

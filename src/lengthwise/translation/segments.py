@@ -67,6 +67,7 @@ class Segments:
         self.sentences = [self.segments[place].text for place in self.places]
         self.chosen: dict[int, Hypothesis] = {}
         self.options: dict[int, list[Hypothesis]] = {}  # best first, for sentences that were searched within a share
+        self.others: list[Hypothesis] = []  # for a line of one sentence, if candidates are asked for
 
     @property
     def open(self) -> list[int]:

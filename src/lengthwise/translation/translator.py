@@ -29,7 +29,7 @@ from ..scoring.reverse import ReverseModel
 from .casing import restore_case, to_sentence_case
 from .compression import listed
 from .forms import spaced
-from .hypotheses import Hypotheses
+from .hypotheses import WIDER, Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references, restore_ellipsis
 from .prose import keeps_markup
@@ -83,6 +83,11 @@ class Translator:
         found = {"model": self.name, "from": source, "to": target, "beams": self._beams}
         return found | {"min_limit": self.min_limit, "reverse": reverse}
 
+    def at_once(self, limited: bool) -> int:
+        """Return how many sentences are searched together. `limited`: within a length, with more beams."""
+        wider = WIDER // 2 if limited else 1
+        return max(1, self._engine.max_rows // (self._beams * wider))
+
     def translate(
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
     ) -> list[Translation]:
@@ -95,8 +100,11 @@ class Translator:
         lines = [line for line in split if isinstance(line, Segments)]
         pool = self._translate_freely(lines)
         self._translate_within([line for line in lines if line.budget is not None], pool)
+        for line in lines:
+            line.others = self._others(line, pool) if self.candidates > 1 else []
+        self._name_omissions([line for line in lines if line.budget is not None], pool)
         return [
-            self._result(line, pool) if isinstance(line, Segments) else self._failed(text, budget, line)
+            self._result(line) if isinstance(line, Segments) else self._failed(text, budget, line)
             for line, text, budget in zip(split, texts, asked, strict=True)
         ]
 
@@ -220,19 +228,18 @@ class Translator:
                 options.sort(key=partial(rank_key, request))
                 request.line.options[request.number] = options
                 request.line.chosen[request.number] = self._whole(request, options[0])
-        self._name_omissions(lines, pool)
 
     def _name_omissions(self, lines: list[Segments], pool: Pool) -> None:
-        """Find the words that the chosen translations leave out. The best free translation is taken to be whole."""
+        """Find the words that the translations of these lines leave out. The best free one is taken to be whole."""
+        found = {one: one for line in lines for one in (*line.chosen.values(), *line.others)}
         checked = [
-            (line, number)
-            for line in lines
-            for number, one in line.chosen.items()
-            if one.text and not any(one.text == best.text for best in pool.get(line.sentences[number], [])[:1])
+            one for one in found if one.text and not any(one.text == best.text for best in pool.get(one.source, [])[:1])
         ]
-        found = self.search.omissions([line.chosen[number] for line, number in checked], self._languages[0])
-        for (line, number), omitted in zip(checked, found, strict=True):
-            line.chosen[number] = replace(line.chosen[number], omitted=omitted)
+        omissions = self.search.omissions(checked, self._languages[0])
+        found |= {one: replace(one, omitted=omitted) for one, omitted in zip(checked, omissions, strict=True)}
+        for line in lines:
+            line.chosen = {number: found[one] for number, one in line.chosen.items()}
+            line.others = [found[one] for one in line.others]
 
     def _whole(self, request: SentenceRequest, best: Hypothesis) -> Hypothesis:
         """Return the best translation of a sentence, or in place of a fragment the free one nearest to its share."""
@@ -241,11 +248,15 @@ class Translator:
         free = nearest_usable(request, self.search.scored(request.free))
         return best if free is None else self.search.reported(free)
 
-    def _result(self, line: Segments, pool: Pool) -> Translation:
+    def _result(self, line: Segments) -> Translation:
         if failed := next((one.error for one in line.chosen.values() if one.error), None):
             return self._failed(line.text, line.budget, failed)
         best = self._translation(line, line.chosen)
-        return replace(best, candidates=self._others(line, pool)) if self.candidates > 1 else best
+        if not best.fits:
+            why = NO_FIT if line.sentences else "the line has nothing to translate; it was copied"
+            best = replace(best, note="; ".join(filter(None, [why, best.note])))
+        others = [replace(self._translation(line, {0: one}), runaway=one.runaway) for one in line.others]
+        return replace(best, candidates=list[Written](others))
 
     def _translation(self, line: Segments, chosen: dict[int, Hypothesis]) -> Translation:
         text, length, budget = line.join(chosen), line.length(chosen), line.budget
@@ -254,10 +265,6 @@ class Translator:
         notes = [f"not as in the source: {', '.join(missing)}"] if missing else []
         if left_out := [listed(one.source, one.left_out) for one in chosen.values() if one.left_out]:
             notes.append(f"left out: {' … '.join(left_out)}")
-        if not fits and line.sentences:
-            notes.insert(0, NO_FIT)
-        elif not fits:
-            notes = ["the line has nothing to translate; it was copied"]
         scores = [one.score for one in chosen.values() if one.score is not None]
         return Translation(
             text=text,
@@ -274,17 +281,17 @@ class Translator:
             score=round(sum(scores) / len(scores), 4) if scores else None,
         )
 
-    def _others(self, line: Segments, pool: Pool) -> list[Written]:
+    def _others(self, line: Segments, pool: Pool) -> list[Hypothesis]:
         """Return other translations of a one-sentence line, fitting ones first. All are intact if the chosen one is."""
-        if len(line.sentences) != 1:
+        if len(line.sentences) != 1 or line.chosen[0].error:
             return []
         different = {line.chosen[0].text: line.chosen[0]}
         for one in line.options.get(0) or pool.get(line.sentences[0], []):
             if not one.lost or line.chosen[0].lost:
                 different.setdefault(one.text, one)  # of two with the same text, the first is better
         _, *rest = different.values()
-        others: list[Written] = [replace(self._translation(line, {0: one}), runaway=one.runaway) for one in rest]
-        return sorted(others, key=lambda other: not other.fits)[: self.candidates - 1]
+        fits = {one: line.budget is None or line.budget.fits(line.length({0: one})) for one in rest}
+        return sorted(rest, key=lambda one: not fits[one])[: self.candidates - 1]
 
     def _failed(self, source: str, budget: str | Budget | None, error: str) -> Translation:
         return Translation.failed(error, budget, self.name, source=source, intact=False)
