@@ -11,12 +11,9 @@ from functools import lru_cache
 import regex
 
 from ..length.addresses import DOMAIN, WINDOWS_PATH
-from ..translation.placeholders import changed_placeholders
 from . import words
 from .pieces import Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
-
-MAX_NAMED = 8  # words in a note
 
 _SUFFIX = regex.compile(
     r"(?:ational|ations?|ators?|ated|ates?|ating|ities|ity|ments?|ness|ions?|ings?|ives?|ically|ical|ally|al|ers?|ors?"
@@ -98,7 +95,7 @@ def _known(one: str, there: set[str]) -> bool:
 
 
 def dropped(source: str, text: str) -> list[str]:
-    """Return the names, numbers, negations and qualifiers ("if") of the source that the text lacks, each once."""
+    """Return the names, numbers, negations and qualifiers ("if") that the text lacks, each once."""
     pieces = _pieces(text)
     there = {stem(form) for piece in pieces for form in (piece.text, piece.text.removesuffix("%"))}
     written = {piece.lower for piece in pieces}
@@ -236,15 +233,7 @@ def salience(number: int, sentence: Sequence[Piece]) -> float:
     return ANNOUNCES if announces else FIRST if number == 0 else 1.0
 
 
-def notes_on(source: str, text: str) -> str | None:
-    """Return what a shortened text lacks and what it has added, in words; None if neither. Negations come first."""
+def numbers_in_words(source: str, text: str) -> list[str]:
+    """Return the numbers in words ("eight") of the source that the text lacks, each once."""
     written = {piece.lower for piece in _pieces(text)}
-    counts = dict.fromkeys(piece.lower for piece in _pieces(source) if piece.lower in words.COUNTS - written)
-    gone = [*changed_placeholders(source, text), *dropped(source, text), *counts]
-    gone.sort(key=lambda word: not (word in words.QUALIFIERS or words.NEGATION.fullmatch(word)))
-    notes = [("left out", gone), ("not in the source", invented(source, text))]
-    return "; ".join(f"{what}: {_listed(some)}" for what, some in notes if some) or None
-
-
-def _listed(found: list[str]) -> str:
-    return ", ".join(found[:MAX_NAMED]) + (", …" if len(found) > MAX_NAMED else "")
+    return list(dict.fromkeys(piece.lower for piece in _pieces(source) if piece.lower in words.COUNTS - written))

@@ -23,8 +23,9 @@ from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
 from .choosing import LIKELY, Judge, information, with_likelihood
-from .content import claims_more, invented, is_empty, is_format, notes_on, stems
+from .content import claims_more, invented, is_empty, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
+from .notes import notes_on
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
 from .rewriting import is_trained_for, only_rewrites, rewrite
