@@ -1,4 +1,4 @@
-"""Notes: what a short text lacks and what it has added."""
+"""Notes: what a short text lacks and adds, and where it may read badly."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from lengthwise.shortening.notes import notes_on
         (
             "The value must be smaller than or equal to $2.",
             "Value must be at least $2.",
-            "left out: than, or; not in the source: least",
+            "left out: than, or, smaller; not in the source: least",
         ),
         ("The value or the sum must be no less than 2.", "The value must be at least 2.", "left out: or"),
         ("At most 5 rows, and no more than 2 files.", "At most 5 rows.", "left out: than, no, 2"),
@@ -42,6 +42,24 @@ def test_notes_know_short_forms(source, text, note):
 )
 def test_notes_name_numbers_in_words(text, note):
     source = "Unless it is not old, it needs eight keys and two digits in ten."
+    assert notes_on(source, text) == note
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "note"),
+    [
+        ("The disk is {n}% full.", "The disk is {n} full.", "left out: %"),
+        ("The disk is 5 % full.", "The disk is 5 full.", "left out: %"),
+        ("The disk is 5 % full.", "The disk is 5% full.", None),
+        ("The disk is 5 % full.", "The disk is 5 percent full.", None),
+        ("It has 5 % of {n}% and more.", "It has 5 % of {n} and more.", "left out: %"),
+        ("The price is 5 €.", "The price is 5.", "left out: €"),
+        ("It was made by a newer version of it.", "It was made by a version of it.", "left out: newer"),
+        ("It sent an unexpected answer.", "It sent an answer.", "left out: unexpected"),
+        ("Files & folders – all.", "Files, folders.", None),
+    ],
+)
+def test_notes_name_symbols_and_opposites(source, text, note):
     assert notes_on(source, text) == note
 
 

@@ -86,6 +86,7 @@ def invented(source: str, text: str) -> list[str]:
     lower = _joined(_pieces(source))
     known = (short for long, short in _SHORT if f" {' '.join(long).lower()} " in lower)
     there = {*stems(source), *(stem(part) for short in known for word in short.split() for part in _parts(word))}
+    there |= {"%", stem("percent")} if "%" in source else set()
     found = [piece.text for piece in _pieces(text) if words.is_content(piece) and not piece.is_placeholder]
     return [word for word in found if not all(_known(stem(part), there) for part in _parts(word))]
 
@@ -95,7 +96,7 @@ def _known(one: str, there: set[str]) -> bool:
 
 
 def dropped(source: str, text: str) -> list[str]:
-    """Return the names, numbers, negations and qualifiers ("if") that the text lacks, each once."""
+    """Return the names, numbers, negations, qualifiers ("if") and symbols that the text lacks, each once."""
     pieces = _pieces(text)
     there = {stem(form) for piece in pieces for form in (piece.text, piece.text.removesuffix("%"))}
     written = {piece.lower for piece in pieces}
@@ -114,9 +115,10 @@ def dropped(source: str, text: str) -> list[str]:
                 negations.append(piece.lower)
             elif (name or words.is_number(piece)) and not piece.is_placeholder and _is_gone(piece, there):
                 found[piece.text] = None
-            elif piece.lower in words.QUALIFIERS and piece.lower not in written:
+            elif piece.lower not in written and (piece.lower in words.QUALIFIERS or _is_opposite(piece)):
                 found[piece.lower] = None
     kept = [piece.lower for piece in pieces if words.is_negation(piece)]
+    found |= dict.fromkeys(_missing_symbols(sentences, text))
     return [*found, *dict.fromkeys(_missing_negations(negations, kept))]
 
 
@@ -162,6 +164,13 @@ def _missing_negations(source: list[str], text: list[str]) -> list[str]:
     return missing[: max(0, len(source) - len(text))]
 
 
+def _missing_symbols(sentences: Sequence[Sequence[Piece]], text: str) -> list[str]:
+    """Return the symbols that stand alone in the source ("{n} %", "2 × 3") and are fewer in the text."""
+    alone = Counter(piece.text for one in sentences for piece in one if words.SYMBOL.fullmatch(piece.text))
+    said = {"%": len(regex.findall(r"%|\bpercent\b", text))}
+    return [mark for mark, count in alone.items() if said.get(mark, text.count(mark)) < count]
+
+
 def claims_more(sentence: str, text: str) -> bool:
     """Return whether a shorter form of a sentence lacks a negation, a condition or another qualifier of it.
 
@@ -170,6 +179,10 @@ def claims_more(sentence: str, text: str) -> bool:
     """
     gone = (word.lower() for word in dropped(sentence, text))
     return any(word in words.QUALIFIERS - {"when"} or words.NEGATION.fullmatch(word) for word in gone)
+
+
+def _is_opposite(piece: Piece) -> bool:
+    return piece.lower in words.COMPARATIVES - words.COMPARING or words.OPPOSITE.fullmatch(piece.lower) is not None
 
 
 def _is_gone(piece: Piece, there: set[str]) -> bool:

@@ -44,6 +44,10 @@ COUNTS = NUMBER_WORDS - {"one", "half", "several"} | _words(
 BOUNDS = _words("least most than up about over under more less fewer only almost nearly to until between within every")
 BOUNDING = (("at", "least"), ("at", "most"), ("more", "than"), ("less", "than"), ("fewer", "than"), ("up", "to"))
 LIMITS = frozenset({"at most", "at least"})  # as one piece: the short form of "less than or equal to"
+COMPARATIVES = _words(
+    "more less fewer later earlier larger greater bigger smaller higher lower longer shorter newer older better worse "
+    "faster slower"
+)
 NEED_OF = NUMBER_WORDS | _words(
     "some many most all number lack part kind type sort pair rest majority none any each both either end list amount "
     "lot set variety use instead because out consists consist made capable aware sure"
@@ -151,6 +155,9 @@ NEGATION = regex.compile(
     r"|.*n['’]t|fail(?:s|ed|ing|ure)?|ne|pas|jamais|sans|rien|non|mai|senza|niente|nunca|sin|nicht|kein\w*|nie|ohne",
     regex.IGNORECASE,
 )
+# Without them a phrase says the opposite or something else: "an (unexpected) answer", "a (newer) version".
+OPPOSITE = regex.compile(r"un(?!der|it)\w*ed|unread|unknown|inactive|incorrect|incomplete|incompatible|insufficient")
+SYMBOL = regex.compile(r"[%‰§#@\p{Sm}\p{Sc}\p{So}]")  # a mark that says something
 
 _CONTRACTION = regex.compile(r".*n['’]t|.+['’](?:re|ve|ll|d|m)|(?:it|that|there|he|she|what)['’]s", regex.IGNORECASE)
 
