@@ -30,6 +30,7 @@ from .pieces import split_pieces, split_sentences
 from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
 from .rewriting import is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
+from .torn import torn
 
 if TYPE_CHECKING:
     from .endpoint import EndpointShortener
@@ -155,7 +156,7 @@ class Shortener:
         return self.judge.judged(rows)
 
     def _choose(self, source: Source, options: list[Candidate]) -> Shortened:
-        """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score.
+        """Return the best candidate: it fits, keeps the placeholders, is complete and not torn, and scores highest.
 
         A rewritten sentence without a negation or a condition of the source comes last: it may fit and say the
         opposite. The rules of the other route keep them.
@@ -163,11 +164,11 @@ class Shortener:
         best_first = sorted(options, key=lambda one: -one.score)
         rated = list({one.text: one for one in reversed(best_first)}.values())[::-1]
 
-        def faults(one: Candidate) -> tuple[bool, int, bool, bool]:
+        def faults(one: Candidate) -> tuple[bool, int, bool, bool, int]:
             misleads = one.route == "rewritten" and len(source.sentences) == 1 and claims_more(source.text, one.text)
             miss = source.budget.miss(source.length(one.text))
             damaged = any(map(is_format, changed_placeholders(source.text, one.text)))
-            return misleads, miss, damaged, not one.complete
+            return misleads, miss, damaged, not one.complete, len(torn(source.text, one.text))
 
         best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
         return replace(best, candidates=list(others))
@@ -244,11 +245,11 @@ def _is_settled(source: Source, options: list[Candidate], form: Form) -> bool:
 
 
 def _is_sound(source: Source, one: Candidate) -> bool:
-    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks.
+    """Return whether a text fits, is complete and not torn, keeps the placeholders, and has no number of its own.
 
     An address may be gone: no shorter text might keep it.
     """
-    fits = one.complete and source.budget.fits(source.length(one.text))
+    fits = one.complete and source.budget.fits(source.length(one.text)) and not torn(source.text, one.text)
     numbers = any(map(str.isdigit, "".join(invented(source.text, one.text))))
     return fits and not numbers and not any(map(is_format, changed_placeholders(source.text, one.text)))
 

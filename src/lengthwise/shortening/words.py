@@ -76,6 +76,29 @@ NOT_ADVERBS = _words(
     "apply reply supply family early italy july ally rely fly multiply comply assembly anomaly monopoly daily weekly "
     "monthly yearly friendly lovely lonely likely unlikely elderly deadly belly bully jelly imply"
 )
+# These words need the preposition that follows them: "differs from", "belongs to".
+_TO = _words(
+    "belong belongs refer refers lead leads relate relates related switch switches switched equal identical similar "
+    "according due prior close next compared corresponds correspond subject"
+)
+NEED_PREPOSITION = {
+    "to": _TO,
+    "than": _words("other rather") | COMPARATIVES,
+    "from": _words("different differ differs"),
+    "on": _words("depend depends depending rely relies based"),
+    "of": _words("consist consists instead ahead"),
+    "in": _words("result results"),
+    "with": _words("deal deals"),
+}
+# A preposition that follows one of these belongs to it: "according to", "ending in".
+WITH_PREPOSITION = frozenset().union(*NEED_PREPOSITION.values()) - COMPARATIVES | _words("ending starting beginning")
+AFTER_MEASURE = _words("before after ago old later earlier")  # "10 minutes before it starts"
+FOCUSING = _words("even only just right shortly immediately")  # "even if it is off"
+MOMENTS = _words(  # times that a clause can do without
+    "time day week month year hour minute second moment night morning evening afternoon today yesterday tomorrow "
+    "tonight monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
+    "august september october november december times days weeks months years hours minutes seconds"
+)
 IMPERATIVES = _words(  # with which interface strings begin
     "add allow apply attach cancel change check choose clear click close confirm connect convert copy create delete "
     "disable disconnect display download drag edit enable enter exit export fill find format go hide import include "

@@ -1,0 +1,276 @@
+"""Torn places: words of a short text that need a word between them which was left out.
+
+    "{n} unread messages and {m} pending requests"  →  "{n} unread and {m} requests"      an adjective without its noun
+    "will take effect the next time you start it"   →  "will take effect it"              an object without its verb
+    "the start date is before the end date"         →  "the date is before the end date"  what is compared is the same
+
+The short text is aligned with its source, so the rules hold for a model's words as well. They know no grammar but the
+word lists, and are for English: a search prefers texts that have none, and a note names the others.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from . import words
+from .content import stem
+from .pieces import FINAL, Piece, split_pieces, split_sentences
+from .short_forms import HEADLINE_FORMS, SHORT_FORMS
+
+MAX_NEW = 0.3  # share of the words of a sentence that its source lacks
+Span = tuple[int, int]  # places of the source: start, end
+_FORMS = [([word.lower() for word in long], short.lower()) for long, short in (SHORT_FORMS | HEADLINE_FORMS).items()]
+_NEED_NOUN = words.DETERMINERS - words.DEMONSTRATIVES - {"any", "each", "some", "another", "his", "her"}
+
+
+@lru_cache(maxsize=4096)  # a text is compared for its score and again for its note
+def torn(source: str, text: str) -> list[str]:
+    """Return, for each torn place, the words of the text around it.
+
+    >>> torn("You have {n} unread messages and {m} pending requests.", "You have {n} unread and {m} requests.")
+    ['unread and']
+    >>> torn("You have {n} unread messages and {m} pending requests.", "You have {n} messages and {m} requests.")
+    []
+    """
+    sentences = [split_pieces(one) for one in split_sentences(source)]
+    if len(sentences) > 1 and not text.rstrip().endswith(FINAL):
+        return []  # a headline of several sentences
+    found: dict[str, None] = {}
+    for pieces in map(split_pieces, split_sentences(text)):
+        if pieces in sentences:
+            continue
+        lower = {piece.lower for piece in pieces if piece.is_word}
+        nearest = max(sentences, key=lambda one: len(lower & {piece.lower for piece in one}))
+        found |= dict.fromkeys(_torn(nearest, pieces))
+    return list(found)
+
+
+def is_torn(source: Sequence[Piece], before: int, after: int, *, telegraphic: bool = False) -> bool:
+    """Return whether the words at two places of a sentence cannot stand side by side without those between them.
+
+    `before` is −1 at the start, `after` the number of pieces at the end. `telegraphic`: a headline, where articles and
+    auxiliaries may be left out.
+    """
+    if after - before < 2:
+        return False
+    first = source[before] if before >= 0 else None
+    last = source[after] if after < len(source) else None
+    gone = source[before + 1 : after]
+    ends = last is None or last.text in FINAL
+    return (
+        (ends and first is not None and first.lower in words.NOT_LAST)
+        or _lost_noun(source, before, after)
+        or _lost_start(source, before, after, gone)
+        or (first is not None and _lost_complement(source, before, gone))
+        or (last is not None and last.is_word and _lost_before(source, first, after, gone))
+        or (not telegraphic and _lost_verb(first, last, gone))
+    )
+
+
+def _nominal(piece: Piece) -> bool:
+    """Return whether the word can be part of a noun phrase after its determiner; a tag cannot."""
+    if not piece.is_word or words.is_contraction(piece) or words.is_adverb(piece):
+        return False
+    return piece.lower not in words.FUNCTION_WORDS and not (piece.is_placeholder and piece.text[0] in "<&\\")
+
+
+def _head(source: Sequence[Piece], place: int) -> int:
+    """Return the place of the last word of the phrase that the word at this place is in, without numbers after it."""
+    head = place
+    while place + 1 < len(source) and _nominal(source[place + 1]):
+        place += 1
+        after = source[place + 1].lower if place + 1 < len(source) else ""
+        if source[place].lower.endswith("ing") and after in words.PREPOSITIONS - {"of"}:
+            break  # "the phone number (ending in)"
+        if not words.is_quantity(source[place]):
+            head = place
+    return head
+
+
+def _has_verb(source: Sequence[Piece], end: int) -> bool:
+    """Return whether the words before `end` surely have the verb of their clause."""
+    opens = next((one.lower for one in source if one.lower != "please"), "")
+    has = any(one.lower in words.AUXILIARIES or words.is_contraction(one) for one in source[:end])
+    return has or opens in words.IMPERATIVES
+
+
+def _lost_noun(source: Sequence[Piece], before: int, after: int) -> bool:
+    """Return whether the last kept word needs the noun that ends its phrase: "unread (messages)", "open (the file) in".
+
+    A verb and its object without an article are such a phrase as well: "grant (access)".
+    """
+    if before < 0 or not source[before].is_word:
+        return False
+    first, gone = source[before], source[before + 1]
+    if _nominal(first) and _nominal(gone):
+        head = _head(source, before)
+        is_time = source[head].lower in words.MOMENTS and not words.is_quantity(first)
+        return before < head < after and not is_time
+    if first.lower in _NEED_NOUN and _nominal(gone):  # "the (report) covers the"
+        head = _head(source, before)
+        if head < after:
+            return True
+        return after == head and after + 1 < len(source) and source[after + 1].lower in words.DETERMINERS
+    if gone.lower in words.DETERMINERS and (_nominal(first) or first.lower in words.PREPOSITIONS):
+        head = _head(source, before + 1)
+        phrase_gone = before + 1 < head < after
+        clause = any(one.lower in words.FINITE | words.SUBJECTS for one in source[head:after])
+        return phrase_gone and not clause and source[head].lower not in words.MOMENTS
+    return False
+
+
+def _lost_complement(source: Sequence[Piece], before: int, gone: Sequence[Piece]) -> bool:
+    """Return whether the last kept word needs what follows: "different (from)", "10 minutes (before)", "even (if)"."""
+    word, opens = source[before].lower, gone[0].lower
+    if word in words.NEED_PREPOSITION.get(opens, ()):
+        return True
+    if opens in words.AFTER_MEASURE and before and words.is_quantity(source[before - 1]):
+        return True
+    return word in words.FOCUSING and opens in words.SUBORDINATORS | words.PREPOSITIONS | words.RELATIVES
+
+
+def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone: Sequence[Piece]) -> bool:
+    """Return whether the next word needs what stood before it: "(size) of", "(start) it", "(when it rains) or when"."""
+    last, just = source[after].lower, source[after - 1]
+    if last == "of" or (last in words.PREPOSITIONS and just.lower in words.WITH_PREPOSITION):
+        return just.is_word
+    if last in words.CONJUNCTIONS:  # both parts begin alike
+        second = source[after + 1].lower if after + 1 < len(source) else ""
+        return gone[0].lower == second and second in words.BOUNDARY
+    if first is None or not (_nominal(source[after]) or last in words.DETERMINERS):
+        return False
+    phrase = gone[0].lower in words.PREPOSITIONS and not any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
+    if last in words.DETERMINERS and phrase and gone[-1].lower not in words.PREPOSITIONS:
+        return False  # "opens (in a window) the file"
+    is_verb = source[after].text == last and not words.is_quantity(source[after]) and last not in words.DETERMINERS
+    if is_verb and not _has_verb(source, after - len(gone)) and gone[0].lower not in words.DETERMINERS:
+        return False  # "The disk (in drive C) failed"
+    start = after  # of the phrase
+    while start > after - len(gone) and last not in words.DETERMINERS and _nominal(source[start - 1]):
+        start -= 1
+    while start > after - len(gone) and source[start - 1].lower in words.DETERMINERS:
+        start -= 1
+    if start == after - len(gone):
+        return False  # "the (old) file"
+    governor = source[start - 1].lower
+    if governor == "of" and (first.lower in words.FUNCTION_WORDS or gone[0].lower in words.DETERMINERS | {"of"}):
+        return False  # "all (of) the files", "open (a list of) files"
+    if not source[start - 1].is_word or first.lower in words.PREPOSITIONS:
+        return False
+    if words.is_adverb(source[start - 1]) or governor in words.AUXILIARIES:
+        return False
+    if gone[0].lower in words.RELATIVES and source[after].lower.endswith(("ed", "en", "ing")):
+        return False  # "the file (that was) saved"
+    if first.lower in words.CONJUNCTIONS or not first.is_word:
+        return governor in words.PREPOSITIONS and len(gone) == 1
+    return governor in words.PREPOSITIONS or _nominal(first)
+
+
+def _lost_verb(first: Piece | None, last: Piece | None, gone: Sequence[Piece]) -> bool:
+    """Return whether a subject is kept without its auxiliary, or a participle: "response and (it was) cancelled"."""
+    if last is not None and (words.is_negation(last) or words.is_contraction(last)):
+        return False  # "operation (could) not (be) completed"
+    if first is not None and gone[0].text in words.FINITE and (_nominal(first) or first.lower in words.SUBJECTS):
+        return True
+    if last is None or not last.lower.endswith("ed") or first is None or first.lower not in words.CONJUNCTIONS:
+        return False
+    return gone[-1].lower in words.AUXILIARIES and len(gone) > 1
+
+
+def _lost_start(source: Sequence[Piece], before: int, after: int, gone: Sequence[Piece]) -> bool:
+    """Return whether a question has lost its beginning: "(Do) you want to save the file?"."""
+    if before >= 0 or after == len(source):
+        return False
+    asks = source[-1].text == "?" and gone[0].lower in words.AUXILIARIES
+    return asks and source[after].lower in words.SUBJECTS | words.DETERMINERS
+
+
+def alike(source: Sequence[Piece], kept: set[int]) -> Iterator[int]:
+    """Yield the places of kept nouns that the source tells apart and the text does not: "(start) date ... end date".
+
+    Each has words of its own before it, or a phrase after it: "the width (of the image) ... the width of the page".
+    """
+    own: dict[str, dict[int, set[int]]] = {}
+    for place, piece in enumerate(source):
+        if place in kept and _nominal(piece) and not words.is_quantity(piece) and _head(source, place) == place:
+            start, end = place, place + 1
+            while start and _nominal(source[start - 1]):
+                start -= 1
+            if end < len(source) and source[end].lower in ("of", "in", "for", "from", "on"):
+                end += 1
+                while end < len(source) and (_nominal(source[end]) or source[end].lower in words.DETERMINERS):
+                    end += 1
+            places = {n for n in range(start, end) if _nominal(source[n]) and not words.is_quantity(source[n])}
+            own.setdefault(piece.lower, {})[place] = places - {place}
+    for same in own.values():
+        if len({frozenset(source[n].lower for n in places) for places in same.values()}) > 1:
+            yield from (place for place, places in same.items() if places and not places & kept)
+
+
+def _torn(source: Sequence[Piece], pieces: Sequence[Piece]) -> Iterator[str]:
+    """Yield the words around each torn place of a short sentence, unless it has many words of its own."""
+    spans = aligned(source, pieces)
+    if sum(span is None for span in spans) > MAX_NEW * len(spans):
+        return
+    telegraphic = pieces[-1].text not in FINAL and source[-1].text in FINAL
+    kept = {n for span in spans if span for n in range(*span)}
+    ends: list[Span | None] = [(-1, 0), *spans, (len(source), len(source))]
+    for n, (one, other) in enumerate(pairwise(ends)):  # other: of pieces[n]
+        if one and other and is_torn(source, one[1] - 1, other[0], telegraphic=telegraphic):
+            yield " ".join(piece.text for piece in pieces[max(0, n - 1) : n + 1] if piece.text not in FINAL)
+    places = {place: n for n, span in enumerate(spans) if span for place in range(*span)}
+    for place in alike(source, kept):
+        n = places[place]
+        yield " ".join(piece.text for piece in pieces[max(0, n - 1) : n + 1])
+
+
+def aligned(source: Sequence[Piece], pieces: Sequence[Piece]) -> list[Span | None]:
+    """Return, for each piece of a short sentence, what it stands for in the source; None for a new word.
+
+    The longest common subsequence, and of several the one with most neighbours. A short form stands for its long one.
+    """
+    there, here = [piece.lower for piece in source], [piece.lower for piece in pieces]
+    # The best score from each pair of places on: of all alignments, and of those that align this pair.
+    best = [[0] * (len(there) + 1) for _ in range(len(here) + 1)]
+    pair = [[-1] * (len(there) + 1) for _ in range(len(here) + 1)]
+    for n in reversed(range(len(here))):
+        near = 2 if n + 1 < len(here) and pieces[n + 1].is_word else 1
+        for place in reversed(range(len(there))):
+            if here[n] == there[place] or _inflected(pieces[n], source[place]):
+                following = pair[n + 1][place + 1]
+                pair[n][place] = 4 + max(best[n + 1][place + 1], following + near if following > 0 else 0)
+            best[n][place] = max(best[n + 1][place], best[n][place + 1], pair[n][place])
+    spans: list[Span | None] = [None] * len(here)
+    n = place = 0
+    neighbour = False
+    while n < len(here) and place < len(there) and best[n][place]:
+        if pair[n][place] == best[n][place] or neighbour:
+            spans[n] = (place, place + 1)
+            following = pair[n + 1][place + 1]
+            near = 2 if n + 1 < len(here) and pieces[n + 1].is_word else 1
+            neighbour = following > 0 and pair[n][place] == 4 + following + near
+            n, place = n + 1, place + 1
+        elif best[n + 1][place] == best[n][place]:
+            n += 1
+        else:
+            place += 1
+    before = 0
+    for n, span in enumerate(spans):
+        following_place = next((one[0] for one in spans[n:] if one), len(there))
+        spans[n] = span or _long_form(there[:following_place], before, here[n])
+        before = (spans[n] or (0, before))[1]
+    return spans
+
+
+def _inflected(piece: Piece, other: Piece) -> bool:
+    return words.is_content(piece) and words.is_content(other) and stem(piece.text) == stem(other.text)
+
+
+def _long_form(there: Sequence[str], start: int, form: str) -> Span | None:
+    """Return the first place from `start` on of a long form that has this short one."""
+    for long, short in _FORMS:
+        if short == form:
+            for place in range(start, len(there) - len(long) + 1):
+                if there[place : place + len(long)] == long:
+                    return place, place + len(long)
+    return None
