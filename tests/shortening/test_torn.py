@@ -10,6 +10,10 @@ DATES = "The start date must not be later than the end date."
 RESTART = "Changes will take effect the next time you start %1$s."
 FOUND = "%d active users and %d inactive users were found."
 ROWS = "The server returned an old response and the request was cancelled."
+READ = "This app can read and change all your data on the pages you visit."
+MEMBERS = "Only members of the group %1$s can view or change these documents."
+SOUND = "To hear it, turn up the volume in the settings."
+COPIED = "%d files were copied and %d files were skipped."
 FILE = "Are you sure you want to cancel the download of {file}?"
 
 
@@ -31,6 +35,26 @@ FILE = "Are you sure you want to cancel the download of {file}?"
         (ROWS, "The server returned an old response and cancelled.", ["and cancelled"]),
         (ROWS, "The server an old response.", ["server an"]),
         (ROWS, "The server returned a response.", []),
+        (READ, "This app can all your data on the pages.", ["can all"]),
+        (READ, "This app can read and change all your data you visit.", ["data you"]),
+        (READ, "This app can change all your data.", []),
+        (MEMBERS, "Only members %1$s can view or change documents.", ["members %1$s"]),
+        (MEMBERS, "Only members of the group can change documents.", []),
+        (SOUND, "To hear it, turn volume.", ["turn volume"]),
+        (SOUND, "To hear it, turn up the volume.", []),
+        (COPIED, "%d files were %d files were skipped.", ["were %d"]),
+        (COPIED, "{n} copied files and {m} skipped files.", []),  # it has many words of its own
+        ("People liked your photo.", "Liked your photo.", []),
+        ("{n} people liked your latest photo.", "{n} liked your photo.", ["{n} liked"]),
+        ("Deleted {n} old files in the box.", "{n} old files in the box.", ["{n}"]),
+        ("Choose how often it is read.", "Choose how it is read.", ["how it"]),
+        ("Set the number of new files allowed for it.", "Set the number of allowed.", ["of allowed"]),
+        ("It ends today, and you will be charged.", "It ends today, will be charged.", [", will"]),
+        ("It starts between 2:00 and 5:00.", "It starts and 5:00.", ["starts and"]),
+        ("Allow it to send you messages and mentions?", "Allow it and mentions?", ["it and"]),
+        ("Use it for all photos and files here.", "Use it for all files here.", []),
+        ("Save the file in the folder and close the window.", "Save the file and close the window.", []),
+        ("Scientists at the place said that they found it.", "Scientists said they found it.", []),
         (FILE, "Are you sure you want to cancel of {file}?", ["cancel of"]),
         (FILE, "You want to cancel the download of {file}?", ["You"]),
         (FILE, "Cancel the download of {file}?", []),

@@ -17,6 +17,7 @@ from .content import stem
 from .pieces import FINAL, Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
 
+_AFTER_VERB = words.PREPOSITIONS - {"of"} | words.DETERMINERS
 MAX_NEW = 0.3  # share of the words of a sentence that its source lacks
 Span = tuple[int, int]  # places of the source: start, end
 _FORMS = [([word.lower() for word in long], short.lower()) for long, short in (SHORT_FORMS | HEADLINE_FORMS).items()]
@@ -61,7 +62,7 @@ def is_torn(source: Sequence[Piece], before: int, after: int, *, telegraphic: bo
         (ends and first is not None and first.lower in words.NOT_LAST)
         or _lost_noun(source, before, after)
         or _lost_start(source, before, after, gone)
-        or (first is not None and _lost_complement(source, before, gone))
+        or (first is not None and _lost_complement(source, before, after))
         or (last is not None and last.is_word and _lost_before(source, first, after, gone))
         or (not telegraphic and _lost_verb(first, last, gone))
     )
@@ -71,7 +72,7 @@ def _nominal(piece: Piece) -> bool:
     """Return whether the word can be part of a noun phrase after its determiner; a tag cannot."""
     if not piece.is_word or words.is_contraction(piece) or words.is_adverb(piece):
         return False
-    return piece.lower not in words.FUNCTION_WORDS and not (piece.is_placeholder and piece.text[0] in "<&\\")
+    return piece.lower not in words.FUNCTION_WORDS | {"all"} and not (piece.is_placeholder and piece.text[0] in "<&\\")
 
 
 def _head(source: Sequence[Piece], place: int) -> int:
@@ -80,8 +81,8 @@ def _head(source: Sequence[Piece], place: int) -> int:
     while place + 1 < len(source) and _nominal(source[place + 1]):
         place += 1
         after = source[place + 1].lower if place + 1 < len(source) else ""
-        if source[place].lower.endswith("ing") and after in words.PREPOSITIONS - {"of"}:
-            break  # "the phone number (ending in)"
+        if source[place].lower.endswith(("ing", "ed")) and after in _AFTER_VERB:
+            break  # "the phone number (ending in)", "people (liked your)"
         if not words.is_quantity(source[place]):
             head = place
     return head
@@ -89,9 +90,9 @@ def _head(source: Sequence[Piece], place: int) -> int:
 
 def _has_verb(source: Sequence[Piece], end: int) -> bool:
     """Return whether the words before `end` surely have the verb of their clause."""
-    opens = next((one.lower for one in source if one.lower != "please"), "")
+    opens = (n for n in range(end) if not n or not source[n - 1].is_word or source[n - 1].lower in ("please", "to"))
     has = any(one.lower in words.AUXILIARIES or words.is_contraction(one) for one in source[:end])
-    return has or opens in words.IMPERATIVES
+    return has or any(source[n].lower in words.IMPERATIVES for n in opens)
 
 
 def _lost_noun(source: Sequence[Piece], before: int, after: int) -> bool:
@@ -102,15 +103,15 @@ def _lost_noun(source: Sequence[Piece], before: int, after: int) -> bool:
     if before < 0 or not source[before].is_word:
         return False
     first, gone = source[before], source[before + 1]
-    if _nominal(first) and _nominal(gone):
+    item = _is_item(source, before, after)  # "scan (documents and) codes"
+    if _nominal(gone) and not item:
         head = _head(source, before)
-        is_time = source[head].lower in words.MOMENTS and not words.is_quantity(first)
-        return before < head < after and not is_time
-    if first.lower in _NEED_NOUN and _nominal(gone):  # "the (report) covers the"
-        head = _head(source, before)
-        if head < after:
-            return True
-        return after == head and after + 1 < len(source) and source[after + 1].lower in words.DETERMINERS
+        if _nominal(first):
+            is_day = source[head].lower in words.DAYS and not words.is_quantity(first)
+            return before < head < after and not is_day
+        if first.lower in _NEED_NOUN | words.PREPOSITIONS - words.SUBORDINATORS:  # "the (report) covers the"
+            verb = after == head and after + 1 < len(source) and source[after + 1].lower in words.DETERMINERS
+            return head < after or (verb and first.lower in _NEED_NOUN)
     if gone.lower in words.DETERMINERS and (_nominal(first) or first.lower in words.PREPOSITIONS):
         head = _head(source, before + 1)
         phrase_gone = before + 1 < head < after
@@ -119,13 +120,29 @@ def _lost_noun(source: Sequence[Piece], before: int, after: int) -> bool:
     return False
 
 
-def _lost_complement(source: Sequence[Piece], before: int, gone: Sequence[Piece]) -> bool:
+def _is_item(source: Sequence[Piece], before: int, after: int) -> bool:
+    """Return whether what is left out is an item of a list and its conjunction: "of (cats and) dogs"."""
+    *item, conjunction = source[before + 1 : after]
+    follows = after < len(source) and _nominal(source[after]) and not words.is_quantity(source[after])
+    counts = words.is_quantity(source[before])
+    return conjunction.lower in words.CONJUNCTIONS and all(map(_nominal, item)) and follows and not counts
+
+
+def _lost_complement(source: Sequence[Piece], before: int, after: int) -> bool:
     """Return whether the last kept word needs what follows: "different (from)", "10 minutes (before)", "even (if)"."""
+    gone = source[before + 1 : after]
     word, opens = source[before].lower, gone[0].lower
     if word in words.NEED_PREPOSITION.get(opens, ()):
         return True
     if opens in words.AFTER_MEASURE and before and words.is_quantity(source[before - 1]):
         return True
+    if word in words.MODALS:  # "can (read and) all your data"
+        at = next((one for one in source[after:] if not (words.is_adverb(one) or words.is_negation(one))), None)
+        return _nominal(gone[0]) and (at is None or not (_nominal(at) or at.lower in words.AUXILIARIES))
+    if word in words.AUXILIARIES and opens.endswith("ed") and after < len(source):
+        return source[after].lower in words.MOMENTS  # "will be (installed) tonight"
+    if word == "how":
+        return opens in ("often", "many", "much", "long", "far")
     return word in words.FOCUSING and opens in words.SUBORDINATORS | words.PREPOSITIONS | words.RELATIVES
 
 
@@ -134,9 +151,12 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     last, just = source[after].lower, source[after - 1]
     if last == "of" or (last in words.PREPOSITIONS and just.lower in words.WITH_PREPOSITION):
         return just.is_word
-    if last in words.CONJUNCTIONS:  # both parts begin alike
-        second = source[after + 1].lower if after + 1 < len(source) else ""
-        return gone[0].lower == second and second in words.BOUNDARY
+    if last in words.CONJUNCTIONS:
+        return after + 1 < len(source) and _splits_list(gone, source[after + 1])
+    if last in words.SUBJECTS and _nominal(just):
+        return first is not None and _nominal(first)  # "the data (on the pages) you see"
+    if last in words.FINITE and just.lower in words.SUBJECTS:
+        return first is not None  # ", (and you) will be charged"
     if first is None or not (_nominal(source[after]) or last in words.DETERMINERS):
         return False
     phrase = gone[0].lower in words.PREPOSITIONS and not any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
@@ -153,8 +173,12 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     if start == after - len(gone):
         return False  # "the (old) file"
     governor = source[start - 1].lower
-    if governor == "of" and (first.lower in words.FUNCTION_WORDS or gone[0].lower in words.DETERMINERS | {"of"}):
+    if governor == "of" and (not _nominal(first) or gone[0].lower in words.DETERMINERS):
         return False  # "all (of) the files", "open (a list of) files"
+    if governor in words.CONJUNCTIONS and words.is_quantity(source[after]):
+        return first.is_word  # "were (copied and) %d files"
+    if _is_item(source, after - len(gone) - 1, after):
+        return False
     if not source[start - 1].is_word or first.lower in words.PREPOSITIONS:
         return False
     if words.is_adverb(source[start - 1]) or governor in words.AUXILIARIES:
@@ -164,6 +188,20 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     if first.lower in words.CONJUNCTIONS or not first.is_word:
         return governor in words.PREPOSITIONS and len(gone) == 1
     return governor in words.PREPOSITIONS or _nominal(first)
+
+
+def _splits_list(gone: Sequence[Piece], second: Piece) -> bool:
+    """Return whether a conjunction has lost what stood before it, and not a clause or a phrase between the two.
+
+    "(when it rains) or when", "(to send messages) and mentions", "(between 2) and 3".
+    """
+    if gone[0].lower == second.lower and second.lower in words.BOUNDARY:
+        return True
+    if words.is_quantity(second) and words.is_quantity(gone[-1]):
+        return True
+    has_verb = any(one.lower in {"to"} | words.FINITE | words.SUBJECTS for one in gone)
+    clause = second.lower in words.IMPERATIVES or second.lower.endswith("ed")
+    return has_verb and _nominal(gone[-1]) and _nominal(second) and not clause and gone[0].text != ","
 
 
 def _lost_verb(first: Piece | None, last: Piece | None, gone: Sequence[Piece]) -> bool:
@@ -178,11 +216,13 @@ def _lost_verb(first: Piece | None, last: Piece | None, gone: Sequence[Piece]) -
 
 
 def _lost_start(source: Sequence[Piece], before: int, after: int, gone: Sequence[Piece]) -> bool:
-    """Return whether a question has lost its beginning: "(Do) you want to save the file?"."""
+    """Return whether the beginning is lost that a question or a verb is: "(Do) you want", "(Deleted) 5 files"."""
     if before >= 0 or after == len(source):
         return False
-    asks = source[-1].text == "?" and gone[0].lower in words.AUXILIARIES
-    return asks and source[after].lower in words.SUBJECTS | words.DETERMINERS
+    if source[-1].text == "?" and gone[0].lower in words.AUXILIARIES:
+        return source[after].lower in words.SUBJECTS | words.DETERMINERS
+    verb = gone[0].lower.endswith(("ed", "ing")) and words.is_quantity(source[1])
+    return after == 1 and verb
 
 
 def alike(source: Sequence[Piece], kept: set[int]) -> Iterator[int]:
@@ -194,7 +234,7 @@ def alike(source: Sequence[Piece], kept: set[int]) -> Iterator[int]:
     for place, piece in enumerate(source):
         if place in kept and _nominal(piece) and not words.is_quantity(piece) and _head(source, place) == place:
             start, end = place, place + 1
-            while start and _nominal(source[start - 1]):
+            while start and _nominal(source[start - 1]) and not words.is_quantity(source[start - 1]):
                 start -= 1
             if end < len(source) and source[end].lower in ("of", "in", "for", "from", "on"):
                 end += 1

@@ -94,10 +94,13 @@ NEED_PREPOSITION = {
 WITH_PREPOSITION = frozenset().union(*NEED_PREPOSITION.values()) - COMPARATIVES | _words("ending starting beginning")
 AFTER_MEASURE = _words("before after ago old later earlier")  # "10 minutes before it starts"
 FOCUSING = _words("even only just right shortly immediately")  # "even if it is off"
-MOMENTS = _words(  # times that a clause can do without
-    "time day week month year hour minute second moment night morning evening afternoon today yesterday tomorrow "
-    "tonight monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
-    "august september october november december times days weeks months years hours minutes seconds"
+DAYS = _words(
+    "today yesterday tomorrow tonight monday tuesday wednesday thursday friday saturday sunday january february march "
+    "april may june july august september october november december"
+)
+MOMENTS = DAYS | _words(  # times that a clause can do without
+    "time day week month year hour minute second moment night morning evening afternoon times days weeks months years "
+    "hours minutes seconds"
 )
 IMPERATIVES = _words(  # with which interface strings begin
     "add allow apply attach cancel change check choose clear click close confirm connect convert copy create delete "
@@ -122,6 +125,7 @@ PRONOUNS = _words("i you he she it we they me him us them one there who")
 BOUNDARY = PREPOSITIONS | CONJUNCTIONS | SUBORDINATORS | RELATIVES | AUXILIARIES
 # After one of these a verb belongs to a clause that depends on another one: "in case it is full", "by the time he has".
 BEFORE_CLAUSE = SUBORDINATORS | RELATIVES | NEED_CLAUSE | _words("what how why case event time moment day way")
+MODALS = _words("will would can could shall should may might must cannot do does did")
 FINITE = AUXILIARIES - _words("be been being")
 NOT_IN_ITEM = BOUNDARY - PREPOSITIONS  # an item of a list that has one of them is a clause
 COMPARING = _words("more most less least fewer")
