@@ -2,7 +2,7 @@
 
 import pytest
 
-from lengthwise.shortening.notes import notes_on
+from lengthwise.shortening.notes import may_be_foreign, notes_on
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,19 @@ def test_notes_name_symbols_and_opposites(source, text, note):
 def test_notes_name_everything():
     source = "It has keys " + ", ".join(map(str, range(10, 30))) + "."
     assert notes_on(source, "It has keys.") == "left out: " + ", ".join(map(str, range(10, 30)))
+
+
+@pytest.mark.parametrize(
+    ("text", "foreign"),
+    [
+        ("Die Datei konnte nicht gespeichert werden, weil der Datenträger voll ist.", True),
+        ("Le fichier n'a pas pu être enregistré.", True),
+        ("Не удалось сохранить файл.", True),
+        ("Datei löschen", False),  # too little to say
+        ("The file {le} {la} could not be saved in the café.", False),
+        ("Die cast", False),
+        ("%s", False),
+    ],
+)
+def test_texts_that_may_not_be_english(text, foreign):
+    assert may_be_foreign(text) is foreign

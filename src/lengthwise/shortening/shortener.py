@@ -25,7 +25,7 @@ from ..translation.placeholders import changed_placeholders
 from .choosing import LIKELY, Judge, information, with_likelihood
 from .content import claims_more, invented, is_empty, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
-from .notes import notes_on
+from .notes import NOT_ENGLISH, may_be_foreign, notes_on
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
 from .rewriting import is_trained_for, only_rewrites, rewrite
@@ -188,7 +188,7 @@ class Shortener:
             source=source.text,
             route=one.route,
             intact=not any(map(is_format, changed_placeholders(source.text, one.text))),
-            note=notes_on(source.text, one.text),
+            note=_note(source, one),
             score=None if one.route == "unchanged" else one.score,
             coverage=one.coverage,
         )
@@ -272,6 +272,12 @@ def _about_source(source: Source, written: list[Written], form: Form) -> list[Ca
         return new <= MAX_INVENTED and not several and (not asks or text.rstrip().endswith("?"))
 
     return [Candidate(one.text, "rewritten", one.complete) for one in written if is_about(one.text)]
+
+
+def _note(source: Source, one: Candidate) -> str | None:
+    """Return the notes on a text. The rules for leaving words out are for English, and so are the models."""
+    foreign = one.route != "unchanged" and may_be_foreign(source.text)
+    return "; ".join(filter(None, [NOT_ENGLISH if foreign else None, notes_on(source.text, one.text)])) or None
 
 
 def _styled(one: Candidate, form: Form) -> Candidate:
