@@ -369,3 +369,10 @@ def test_a_note_says_that_a_text_may_not_be_english(shortener):
     assert "English" not in (english.note or "")
     [unchanged] = shortener.shorten(texts[:1], "at most 90 chars")
     assert unchanged.note is None
+
+
+def test_a_budget_that_cannot_be_read_is_an_error_of_the_text(shortener, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.shortener.load_shortener", lambda *_, **__: shortener)
+    one = lengthwise.shorten(TEXTS[0], "30")
+    assert (one.text, one.fits, one.source) == ("", False, TEXTS[0])
+    assert one.error.startswith("cannot read '30' as a budget: the unit is missing; write for example 'at most 75")

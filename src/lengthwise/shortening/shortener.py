@@ -206,6 +206,8 @@ def shorten(
 ) -> Shortened:
     """Return the text within the budget: the same language, the same meaning, less room.
 
+    `budget`: such as "at most 30 chars" or "at most 0.5x". As for several texts, `error` says why a text cannot be
+    shortened, also if the budget cannot be read, such as "30"; its text is then empty.
     `model`: a name, a folder or a hub id, for a language model or a summariser, or openai:NAME@URL. It is loaded in
     each call; to shorten several texts, make a `Shortener`.
     """
