@@ -17,6 +17,7 @@ from .content import stem
 from .pieces import FINAL, Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
 
+_NOT_NOMINAL = words.FUNCTION_WORDS | words.FOCUSING | {"all"}
 _AFTER_VERB = words.PREPOSITIONS - {"of"} | words.DETERMINERS
 MAX_NEW = 0.3  # share of the words of a sentence that its source lacks
 Span = tuple[int, int]  # places of the source: start, end
@@ -64,6 +65,7 @@ def is_torn(source: Sequence[Piece], before: int, after: int, *, telegraphic: bo
         or _lost_start(source, before, after, gone)
         or (first is not None and _lost_complement(source, before, after))
         or (last is not None and last.is_word and _lost_before(source, first, after, gone))
+        or (last is not None and last.text == "," and _lost_item(source, after, gone))
         or (not telegraphic and _lost_verb(first, last, gone))
     )
 
@@ -72,7 +74,7 @@ def _nominal(piece: Piece) -> bool:
     """Return whether the word can be part of a noun phrase after its determiner; a tag cannot."""
     if not piece.is_word or words.is_contraction(piece) or words.is_adverb(piece):
         return False
-    return piece.lower not in words.FUNCTION_WORDS | {"all"} and not (piece.is_placeholder and piece.text[0] in "<&\\")
+    return piece.lower not in _NOT_NOMINAL and not (piece.is_placeholder and piece.text[0] in "<&\\")
 
 
 def _head(source: Sequence[Piece], place: int) -> int:
@@ -157,6 +159,10 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
         return first is not None and _nominal(first)  # "the data (on the pages) you see"
     if last in words.FINITE and just.lower in words.SUBJECTS:
         return first is not None  # ", (and you) will be charged"
+    if last in words.FINITE and _nominal(just):
+        return first is not None and (
+            words.is_adverb(first) or first.lower in words.FOCUSING
+        )  # "Only (filling in fields) is"
     if first is None or not (_nominal(source[after]) or last in words.DETERMINERS):
         return False
     phrase = gone[0].lower in words.PREPOSITIONS and not any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
@@ -190,6 +196,13 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     return governor in words.PREPOSITIONS or _nominal(first)
 
 
+def _lost_item(source: Sequence[Piece], after: int, gone: Sequence[Piece]) -> bool:
+    """Return whether a list has lost its first item and what it depends on: "(for a page), frame, or section"."""
+    end = next((n for n in range(after + 1, len(source)) if not _nominal(source[n])), after)
+    follows = end > after + 1 and (source[end].text == "," or source[end].lower in words.CONJUNCTIONS)
+    return follows and _nominal(gone[-1]) and any(one.lower in words.PREPOSITIONS for one in gone)
+
+
 def _splits_list(gone: Sequence[Piece], second: Piece) -> bool:
     """Return whether a conjunction has lost what stood before it, and not a clause or a phrase between the two.
 
@@ -221,8 +234,10 @@ def _lost_start(source: Sequence[Piece], before: int, after: int, gone: Sequence
         return False
     if source[-1].text == "?" and gone[0].lower in words.AUXILIARIES:
         return source[after].lower in words.SUBJECTS | words.DETERMINERS
-    verb = gone[0].lower.endswith(("ed", "ing")) and words.is_quantity(source[1])
-    return after == 1 and verb
+    if after == 1 and gone[0].lower.endswith(("ed", "ing")) and words.is_quantity(source[1]):
+        return True
+    has_object = _nominal(gone[0]) and source[1].lower in words.DETERMINERS
+    return has_object and after <= _head(source, 1) and not words.lead_in(source)  # "(Uses the) format"
 
 
 def alike(source: Sequence[Piece], kept: set[int]) -> Iterator[int]:
