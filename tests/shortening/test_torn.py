@@ -59,6 +59,7 @@ FILE = "Are you sure you want to cancel the download of {file}?"
         ("Uses the format of the database.", "Format of the database.", ["Format"]),
         ("Sets the layout for a page, frame or box.", "Sets the layout, frame or box.", ["layout ,"]),
         ("It is in the cellar of the house, but closed.", "It is in the cellar, but closed.", []),
+        ("They lie about the purpose of this, as they say.", "They lie about the purpose of this.", []),
         ("The disk is full.", "Disk is full.", []),
         (FILE, "Are you sure you want to cancel of {file}?", ["cancel of"]),
         (FILE, "You want to cancel the download of {file}?", ["You"]),

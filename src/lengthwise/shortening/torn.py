@@ -60,7 +60,7 @@ def is_torn(source: Sequence[Piece], before: int, after: int, *, telegraphic: bo
     gone = source[before + 1 : after]
     ends = last is None or last.text in FINAL
     return (
-        (ends and first is not None and first.lower in words.NOT_LAST)
+        (ends and first is not None and first.lower in words.NOT_LAST and gone[0].is_word)
         or _lost_noun(source, before, after)
         or _lost_start(source, before, after, gone)
         or (first is not None and _lost_complement(source, before, after))
