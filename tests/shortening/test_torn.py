@@ -60,6 +60,7 @@ FILE = "Are you sure you want to cancel the download of {file}?"
         ("Sets the layout for a page, frame or box.", "Sets the layout, frame or box.", ["layout ,"]),
         ("It is in the cellar of the house, but closed.", "It is in the cellar, but closed.", []),
         ("They lie about the purpose of this, as they say.", "They lie about the purpose of this.", []),
+        ("This will reset all network settings.", "This will reset network settings.", []),
         ("The disk is full.", "Disk is full.", []),
         (FILE, "Are you sure you want to cancel of {file}?", ["cancel of"]),
         (FILE, "You want to cancel the download of {file}?", ["You"]),

@@ -174,7 +174,7 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     start = after  # of the phrase
     while start > after - len(gone) and last not in words.DETERMINERS and _nominal(source[start - 1]):
         start -= 1
-    while start > after - len(gone) and source[start - 1].lower in words.DETERMINERS:
+    while start > after - len(gone) and source[start - 1].lower in words.DETERMINERS | {"all"}:
         start -= 1
     if start == after - len(gone):
         return False  # "the (old) file"
