@@ -246,3 +246,21 @@ def test_each_line_of_a_tsv_file_has_its_length(shorten, tmp_path):
     assert [row["budget"] for row in rows[:5]] == ["at most 6 words"] * 2 + ["at most 40 chars"] * 2 + [
         "at most 30 chars"
     ]
+
+
+def test_texts_that_may_not_be_english_are_counted_once(shorten, tmp_path):
+    file = tmp_path / "texts.txt"
+    german = "Die Datei konnte nicht auf der Platte gespeichert werden."
+    file.write_text(f"{german}\n{german}\n{TEXT}\n")
+    for options in ([], ["--json"]):
+        _, _, err = shorten(file, "--length", "40", "--faithful", *options)
+        assert err.count("of 3 texts, 2 may not be English, for which shorten is made") == 1
+    assert "the text may not be English" in shorten(german, "--length", "40", "--faithful")[2]
+
+
+def test_torn_texts_are_counted(shorten, tmp_path, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.notes.torn", lambda *_: ["{n} and"])
+    (tmp_path / "texts.txt").write_text(f"{TEXT}\n{TEXT}\n")
+    message = "of 2 texts, 2 may be ungrammatical (--json says where: check)"
+    assert message in shorten(tmp_path / "texts.txt", "--length", "40", "--faithful")[2]
+    assert "check: {n} and" in shorten(TEXT, "--length", "40", "--faithful")[2]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from lengthwise.cli.terminal import print_message
+from lengthwise.cli.terminal import print_message, verdict
 from lengthwise.errors import ModelNotFound
+from lengthwise.shortening.records import Shortened
 
 PLACES = [("a local folder", "./x does not exist"), ("the hub", "Not found. Check the name.")]
 
@@ -47,3 +48,10 @@ def test_lines_are_joined(capsys, message, line):
 def test_numbers_out_of_range(cli, args, says):
     code, out, err = cli(*args)
     assert (code, out, says in err) == (2, "", True)
+
+
+def test_a_verdict_names_eight_words_and_the_json_all():
+    note = "left out: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; check: and old"
+    one = Shortened("Short.", 6, "chars", "at most 6 chars", True, True, "model", 2, note=note)
+    assert verdict(one).endswith(" · left out: 1, 2, 3, 4, 5, 6, 7, 8, …; check: and old")
+    assert one.as_json()["note"] == note

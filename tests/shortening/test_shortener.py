@@ -360,3 +360,19 @@ def test_a_summariser_rewrites_the_beginning_of_a_long_text(shortener, sp_unigra
     assert len(summariser.engine.prompt_ids(text)) > summariser.engine.window
     [one] = lengthwise.Shortener(shortener.model, summariser).shorten(text, "at most 20 chars", candidates=2)
     assert "marian" in {other.model for other in [one, *one.candidates]}
+
+
+def test_a_note_says_that_a_text_may_not_be_english(shortener):
+    texts = ["Die Datei konnte nicht auf der Platte gespeichert werden.", TEXTS[0]]
+    german, english = shortener.shorten(texts, "at most 40 chars", faithful=True)
+    assert german.note.startswith("the text may not be English; left out: ")
+    assert "English" not in (english.note or "")
+    [unchanged] = shortener.shorten(texts[:1], "at most 90 chars")
+    assert unchanged.note is None
+
+
+def test_a_budget_that_cannot_be_read_is_an_error_of_the_text(shortener, monkeypatch):
+    monkeypatch.setattr("lengthwise.shortening.shortener.load_shortener", lambda *_, **__: shortener)
+    one = lengthwise.shorten(TEXTS[0], "30")
+    assert (one.text, one.fits, one.source) == ("", False, TEXTS[0])
+    assert one.error.startswith("cannot read '30' as a budget: the unit is missing; write for example 'at most 75")

@@ -25,7 +25,7 @@ class Printer:
     def __init__(self, as_json: bool, stream: TextIO | None = None) -> None:
         self.as_json, self.stream = as_json, stream or sys.stdout
         self.done = self.misfits = self.damaged = self.faulty = self.incomplete = self.errors = 0
-        self.with_words_left_out = 0
+        self.with_words_left_out = self.torn = self.foreign = 0
 
     @property
     def file(self) -> str:
@@ -65,7 +65,10 @@ class Printer:
         self.damaged += not intact
         self.faulty += not (one.fits and intact)
         self.incomplete += one.fits and not one.complete
-        self.with_words_left_out += one.fits and names_omissions(getattr(one, "note", None))
+        note = getattr(one, "note", None)
+        self.with_words_left_out += one.fits and names_omissions(note)
+        self.torn += one.fits and is_torn(note)
+        self.foreign += may_be_foreign(note)
 
 
 def show_all(
@@ -138,6 +141,26 @@ def name_incomplete(numbers: Sequence[int], reader: Reader, done: str) -> None:
 def names_omissions(note: str | None) -> bool:
     """Return whether a note says which words of the source are left out."""
     return "left out: " in (note or "")
+
+
+def is_torn(note: str | None) -> bool:
+    """Return whether a note of `shorten` says which words may not belong together."""
+    return "check: " in (note or "")
+
+
+def may_be_foreign(note: str | None) -> bool:
+    """Return whether a note of `shorten` says that the text may not be English."""
+    return "may not be English" in (note or "")
+
+
+def doubts(torn: int, foreign: int) -> list[str]:
+    """Return the parts of a message for texts that may be ungrammatical, and for those that may not be English.
+
+    >>> doubts(1, 0), doubts(0, 2)
+    (['1 may be ungrammatical (--json says where: check)'], ['2 may not be English, for which shorten is made'])
+    """
+    parts = [f"{torn:,} may be ungrammatical (--json says where: check)"] if torn else []
+    return parts + ([f"{foreign:,} may not be English, for which shorten is made"] if foreign else [])
 
 
 def words_left_out(number: int) -> str:

@@ -14,7 +14,7 @@ from .input_lines import Reader, WholeFiles
 from .inputs import Input, need_text, read_argument
 from .loading import check_options, load, load_endpoint
 from .options import argument, flag, integer, option
-from .results import Printer, name_incomplete, name_words_left_out, print_lines
+from .results import Printer, doubts, name_incomplete, name_words_left_out, print_lines
 from .subtitle_style import Cps, Line, Lines, Preset, need_subtitles, subtitle_style
 
 if TYPE_CHECKING:
@@ -78,8 +78,9 @@ def shorten(
     lengthwise shorten film.srt --preset netflix --out short.srt
 
     Two ways compete for each text: words are left out, or a model rewrites it. Names, numbers, negations and
-    placeholders that are left out, and words that are not in the source, are named in a note: in the JSON, and for one
-    text on stderr. Each line gives one line of output for each length, with --whole each file; the files of a folder
+    placeholders that are left out, words that are not in the source, and words that may not belong together are named
+    in a note: in the JSON, and for one text on stderr. It is made for English, and the note says if a text may not be
+    English. Each line gives one line of output for each length, with --whole each file; the files of a folder
     are named before their texts. In a .tsv file, each line has its length in the second column, or in the column with
     the header "length" or "limit"; --length applies to lines without one. A text that fits already comes back as it is.
     Of a string file (PO, JSON, Android XML, ...), texts over their limits are shortened: the limits in the file, those
@@ -257,6 +258,8 @@ def _shorten_lines(reader: Reader, parsers: "list[LineParser]", shortened: "_Sho
         terminal.print_message(f"of {printer.done} texts, {faults}")
     name_incomplete(incomplete, reader, f"{printer.done} texts")
     name_words_left_out(printer, f"{printer.done} texts")
+    for part in doubts(0 if printer.as_json else printer.torn, printer.foreign):
+        terminal.print_message(f"of {printer.done} texts, {part}")
 
 
 def _parsed(reader: Reader, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..length.budget import Budget
     from ..models.typical_lengths import Task
 
+MAX_NAMED = 8  # words of each list in a note; the JSON has all
 TOO_LONG, BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
 # The module that defines UsageError depends on the version of typer; this path to the class does not.
@@ -72,7 +73,17 @@ def verdict(one: "Written") -> str:
     if one.budget:
         parts = [f"{one.length} of {one.budget}", "fits" if one.fits else "does not fit"]
     parts.append("complete" if one.complete else "not complete")
-    return " · ".join([*parts, *filter(None, [getattr(one, "note", None)])])
+    return " · ".join([*parts, *filter(None, [_abridged(getattr(one, "note", None) or "")])])
+
+
+def _abridged(note: str) -> str:
+    """Return a note with the first `MAX_NAMED` words of each of its lists.
+
+    >>> _abridged("left out: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10; check: and old")
+    'left out: 1, 2, 3, 4, 5, 6, 7, 8, …; check: and old'
+    """
+    lists = (part.split(", ") for part in note.split("; "))
+    return "; ".join(", ".join([*some[:MAX_NAMED], *["…"] * (len(some) > MAX_NAMED)]) for some in lists)
 
 
 def print_verdict(one: "Written", dim: bool) -> None:

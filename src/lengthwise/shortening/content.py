@@ -11,12 +11,9 @@ from functools import lru_cache
 import regex
 
 from ..length.addresses import DOMAIN, WINDOWS_PATH
-from ..translation.placeholders import changed_placeholders
 from . import words
 from .pieces import Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
-
-MAX_NAMED = 8  # words in a note
 
 _SUFFIX = regex.compile(
     r"(?:ational|ations?|ators?|ated|ates?|ating|ities|ity|ments?|ness|ions?|ings?|ives?|ically|ical|ally|al|ers?|ors?"
@@ -89,6 +86,7 @@ def invented(source: str, text: str) -> list[str]:
     lower = _joined(_pieces(source))
     known = (short for long, short in _SHORT if f" {' '.join(long).lower()} " in lower)
     there = {*stems(source), *(stem(part) for short in known for word in short.split() for part in _parts(word))}
+    there |= {"%", stem("percent")} if "%" in source else set()
     found = [piece.text for piece in _pieces(text) if words.is_content(piece) and not piece.is_placeholder]
     return [word for word in found if not all(_known(stem(part), there) for part in _parts(word))]
 
@@ -98,7 +96,7 @@ def _known(one: str, there: set[str]) -> bool:
 
 
 def dropped(source: str, text: str) -> list[str]:
-    """Return the names, numbers, negations and qualifiers ("if") of the source that the text lacks, each once."""
+    """Return the names, numbers, negations, qualifiers ("if") and symbols that the text lacks, each once."""
     pieces = _pieces(text)
     there = {stem(form) for piece in pieces for form in (piece.text, piece.text.removesuffix("%"))}
     written = {piece.lower for piece in pieces}
@@ -117,9 +115,10 @@ def dropped(source: str, text: str) -> list[str]:
                 negations.append(piece.lower)
             elif (name or words.is_number(piece)) and not piece.is_placeholder and _is_gone(piece, there):
                 found[piece.text] = None
-            elif piece.lower in words.QUALIFIERS and piece.lower not in written:
+            elif piece.lower not in written and (piece.lower in words.QUALIFIERS or _is_opposite(piece)):
                 found[piece.lower] = None
     kept = [piece.lower for piece in pieces if words.is_negation(piece)]
+    found |= dict.fromkeys(_missing_symbols(sentences, text))
     return [*found, *dict.fromkeys(_missing_negations(negations, kept))]
 
 
@@ -165,6 +164,13 @@ def _missing_negations(source: list[str], text: list[str]) -> list[str]:
     return missing[: max(0, len(source) - len(text))]
 
 
+def _missing_symbols(sentences: Sequence[Sequence[Piece]], text: str) -> list[str]:
+    """Return the symbols that stand alone in the source ("{n} %", "2 × 3") and are fewer in the text."""
+    alone = Counter(piece.text for one in sentences for piece in one if words.SYMBOL.fullmatch(piece.text))
+    said = {"%": len(regex.findall(r"%|\bpercent\b", text))}
+    return [mark for mark, count in alone.items() if said.get(mark, text.count(mark)) < count]
+
+
 def claims_more(sentence: str, text: str) -> bool:
     """Return whether a shorter form of a sentence lacks a negation, a condition or another qualifier of it.
 
@@ -173,6 +179,10 @@ def claims_more(sentence: str, text: str) -> bool:
     """
     gone = (word.lower() for word in dropped(sentence, text))
     return any(word in words.QUALIFIERS - {"when"} or words.NEGATION.fullmatch(word) for word in gone)
+
+
+def _is_opposite(piece: Piece) -> bool:
+    return piece.lower in words.COMPARATIVES - words.COMPARING or words.OPPOSITE.fullmatch(piece.lower) is not None
 
 
 def _is_gone(piece: Piece, there: set[str]) -> bool:
@@ -236,15 +246,7 @@ def salience(number: int, sentence: Sequence[Piece]) -> float:
     return ANNOUNCES if announces else FIRST if number == 0 else 1.0
 
 
-def notes_on(source: str, text: str) -> str | None:
-    """Return what a shortened text lacks and what it has added, in words; None if neither. Negations come first."""
+def numbers_in_words(source: str, text: str) -> list[str]:
+    """Return the numbers in words ("eight") of the source that the text lacks, each once."""
     written = {piece.lower for piece in _pieces(text)}
-    counts = dict.fromkeys(piece.lower for piece in _pieces(source) if piece.lower in words.COUNTS - written)
-    gone = [*changed_placeholders(source, text), *dropped(source, text), *counts]
-    gone.sort(key=lambda word: not (word in words.QUALIFIERS or words.NEGATION.fullmatch(word)))
-    notes = [("left out", gone), ("not in the source", invented(source, text))]
-    return "; ".join(f"{what}: {_listed(some)}" for what, some in notes if some) or None
-
-
-def _listed(found: list[str]) -> str:
-    return ", ".join(found[:MAX_NAMED]) + (", …" if len(found) > MAX_NAMED else "")
+    return list(dict.fromkeys(piece.lower for piece in _pieces(source) if piece.lower in words.COUNTS - written))

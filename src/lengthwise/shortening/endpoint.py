@@ -12,8 +12,9 @@ from ..generation.generator import Written
 from ..length.budget import Budget, with_budgets
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders, count_placeholders
-from .content import is_empty, is_format, notes_on
+from .content import is_empty, is_format
 from .forms import FORMS, Form
+from .notes import notes_on
 from .pieces import split_sentences
 from .records import Progress, Shortened, check_minimum, no_progress
 

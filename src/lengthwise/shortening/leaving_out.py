@@ -18,6 +18,7 @@ from ..engines.rows import Rows, closing
 from .deletions import Deletion, deletions, skips
 from .joining import form_of, is_fragment, may_end, with_conjunction
 from .pieces import Piece, join_pieces
+from .torn import alike, is_torn
 
 PER_PLACE = 3  # hypotheses at the same place of the sentence
 LOSS = 1.5  # nats for each nat of information that is left out
@@ -27,6 +28,7 @@ RANGES = (0.5, 0.7, 0.85, 1.0)  # of the limit
 ROWS = 64  # decoded together
 PER_START = 0.6  # share of the beam that may begin with the same piece
 EFFORT = 0.05  # nats expected for each unit that must still be left out
+TORN = 8.0  # cost of words that need a word between them which is left out
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class _Search:
         self.left = [sentence.length(text) for text in rest]  # of the sentence from each place on
         self.carried = [sum(sentence.information[place:]) for place in range(count + 1)]
         self.ids: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self.torn: dict[tuple[int, int], float] = {}
         self.finished: dict[str, Kept] = {}
 
     def tokens(self, piece: Piece, first: bool) -> tuple[int, ...]:
@@ -102,6 +105,13 @@ class _Search:
             text = f" {piece.text}" if key[1] else piece.text
             self.ids[key] = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])
         return self.ids[key]
+
+    def tear(self, before: int, after: int) -> float:
+        """Return the cost of a torn place between two places of the sentence, 0 if it is none."""
+        if (before, after) not in self.torn:
+            torn = is_torn(self.sentence.pieces, before, after, telegraphic=self.sentence.headline)
+            self.torn[before, after] = TORN if torn else 0.0
+        return self.torn[before, after]
 
     def rank(self, one: _Hypothesis) -> float:
         """Return the score of a hypothesis with an estimate of what it must still leave out."""
@@ -116,6 +126,7 @@ class _Search:
         pieces, information = self.sentence.pieces, self.sentence.information
         for place, cost in self.skips[one.place].items():
             lost = sum(information[one.place : place])
+            cost += self.tear(one.place - 1, place)
             if place == len(pieces):
                 self.finish(one, cost, lost)
                 continue
@@ -155,6 +166,9 @@ class _Search:
             return
         if one.cost + cost and is_fragment(one.pieces, source, self.sentence.headline):
             return
+        if one.cost + cost:
+            same = alike(source, {place for place in one.places if place is not None})
+            cost += TORN * len(list(same))
         score = one.log_prob - one.cost - cost - LOSS * (one.lost + lost)
         kept = Kept(one.pieces, one.places, score, one.cost + cost)
         listed = _listed(kept, source)

@@ -1,8 +1,10 @@
 """Sentences of a text that is shortened: each is shortened by itself, and the best of them are put together."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from ..engines.base import Engine
 from .leaving_out import LOSS, Kept, Sentence, leave_out
@@ -10,11 +12,12 @@ from .pieces import Piece, join_pieces
 from .records import Candidate, Source
 from .rewriting import source_prompt
 
-MAX_SENTENCES = 5  # of a longer text: those that carry most
+SEARCHED = 5  # sentences of a longer text: those that carry most; more if these do not fill the limit
 FINALISTS = 8  # candidates of a text
 BEAM, BEAM_OF_SEVERAL = 16, 8  # hypotheses for a text of one sentence, and for each of several
 MARGIN = 6.0  # nats that a hypothesis may have less than the best one, for each of several sentences
-MAX_PARTIAL = 200  # combinations of short sentences that are kept while they are put together
+MAX_PARTIAL = 200  # combinations of short sentences that are kept while they are put together,
+BANDS = 10  # as many in each tenth of the limit: the first sentences must not use up all the room
 
 
 def leave_out_of_texts(engine: Engine, sources: list[Source], form: str) -> list[list[Candidate]]:
@@ -33,13 +36,15 @@ def leave_out_of_texts(engine: Engine, sources: list[Source], form: str) -> list
     return found
 
 
+# Some sentences put together: the gain, the text, its length, the cost of the deletions, and the parts.
+_Partial = tuple[float, str, int, float, tuple[tuple[int, Kept], ...]]
 _Options = list[tuple[int, float, list[Kept]]]  # the number of each sentence, its information, and its short forms
 
 
 def _search(engine: Engine, sources: list[tuple[Source, int]], form: str) -> list[_Options]:
     sentences, owners = [], []  # each owner: the source, and the number of the sentence in it
     for owner, (source, limit) in enumerate(sources):
-        for number in _chosen(source):
+        for number in _chosen(source, limit, form):
             pieces, carried = source.sentences[number], source.information[number]
             text = join_pieces(pieces)
             prompt = source_prompt(engine, text, form, 2 * len(pieces))
@@ -53,32 +58,50 @@ def _search(engine: Engine, sources: list[tuple[Source, int]], form: str) -> lis
     return kept
 
 
-def _chosen(source: Source) -> list[int]:
-    """Return the numbers of the sentences that are searched: the first, and those with most information per piece."""
+def _chosen(source: Source, limit: int, form: str) -> list[int]:
+    """Return the numbers of the sentences that are searched: the first, and those with most information per piece.
+
+    Of a text as many as would fill the limit if nothing were left out of them.
+    """
     numbers = range(len(source.sentences))
     density = [sum(nats) / (len(nats) + 8) for nats in source.information]  # a short sentence rarely says most
-    return sorted(sorted(numbers, key=lambda n: (n > 0, -density[n]))[:MAX_SENTENCES])
+    best = sorted(numbers, key=lambda n: (n > 0, -density[n]))
+    lengths = accumulate(source.length(join_pieces(source.sentences[n])) for n in best)
+    filled = next((count for count, length in enumerate(lengths, 1) if length >= limit), len(best))
+    return sorted(best[: max(SEARCHED, filled if form == "text" else 0)])
 
 
 def _combined(source: Source, limit: int, options: _Options, form: str) -> list[Candidate]:
     """Return the best ways to put short sentences together within the limit. Only a text has several."""
     several = form == "text"
-    partial: list[tuple[float, str, float, tuple[tuple[int, Kept], ...]]] = [(0.0, "", 0.0, ())]
+    partial: list[_Partial] = [(0.0, "", 0, 0.0, ())]
     for number, carried, kept in options:
         grown = list(partial)
-        for gain, text, cost, parts in partial:  # cost: of the deletions
+        for gain, text, _, cost, parts in partial:
             for one in kept:
                 joined = f"{text} {one.text}".strip()
-                if (several or not text) and source.length(joined) <= limit:
+                if (several or not text) and (length := source.length(joined)) <= limit:
                     more = gain + LOSS * carried + one.score
-                    grown.append((more, joined, cost + one.cost, (*parts, (number, one))))
-        partial = sorted(grown, key=lambda option: -option[0])[:MAX_PARTIAL]
+                    grown.append((more, joined, length, cost + one.cost, (*parts, (number, one))))
+        partial = _thinned(grown, limit)
     found: dict[str, Candidate] = {}
-    for _, text, cost, parts in partial:
+    for _, text, _, cost, parts in partial:
         if text and text not in found:
             origins = _with_origins(parts)
             found[text] = Candidate(text, "left out", complete=True, cost=cost, kept=origins, sentences=parts)
     return list(found.values())[:FINALISTS]
+
+
+def _thinned(grown: list[_Partial], limit: int) -> list[_Partial]:
+    """Return the combinations with most gain, best first: of each band of lengths its share of `MAX_PARTIAL`."""
+    counts: Counter[int] = Counter()
+    kept = []
+    for option in sorted(grown, key=lambda option: -option[0]):
+        band = BANDS * option[2] // (limit + 1)
+        counts[band] += 1
+        if counts[band] <= MAX_PARTIAL // BANDS:
+            kept.append(option)
+    return kept
 
 
 def _with_origins(parts: Sequence[tuple[int, Kept]]) -> tuple[tuple[Piece, tuple[int, int] | None], ...]:

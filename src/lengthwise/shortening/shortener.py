@@ -23,12 +23,14 @@ from ..length.sentences import finished
 from ..length.units import measure
 from ..translation.placeholders import changed_placeholders
 from .choosing import LIKELY, Judge, information, with_likelihood
-from .content import claims_more, invented, is_empty, is_format, notes_on, stems
+from .content import claims_more, invented, is_empty, is_format, stems
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
+from .notes import NOT_ENGLISH, may_be_foreign, notes_on
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
 from .rewriting import is_trained_for, only_rewrites, rewrite
 from .sentences import leave_out_of_texts
+from .torn import torn
 
 if TYPE_CHECKING:
     from .endpoint import EndpointShortener
@@ -154,7 +156,7 @@ class Shortener:
         return self.judge.judged(rows)
 
     def _choose(self, source: Source, options: list[Candidate]) -> Shortened:
-        """Return the best candidate: one that fits, keeps the placeholders, is complete, and has the highest score.
+        """Return the best candidate: it fits, keeps the placeholders, is complete and not torn, and scores highest.
 
         A rewritten sentence without a negation or a condition of the source comes last: it may fit and say the
         opposite. The rules of the other route keep them.
@@ -162,11 +164,11 @@ class Shortener:
         best_first = sorted(options, key=lambda one: -one.score)
         rated = list({one.text: one for one in reversed(best_first)}.values())[::-1]
 
-        def faults(one: Candidate) -> tuple[bool, int, bool, bool]:
+        def faults(one: Candidate) -> tuple[bool, int, bool, bool, int]:
             misleads = one.route == "rewritten" and len(source.sentences) == 1 and claims_more(source.text, one.text)
             miss = source.budget.miss(source.length(one.text))
             damaged = any(map(is_format, changed_placeholders(source.text, one.text)))
-            return misleads, miss, damaged, not one.complete
+            return misleads, miss, damaged, not one.complete, len(torn(source.text, one.text))
 
         best, *others = [self._result(source, one) for one in sorted(rated, key=faults)]
         return replace(best, candidates=list(others))
@@ -186,7 +188,7 @@ class Shortener:
             source=source.text,
             route=one.route,
             intact=not any(map(is_format, changed_placeholders(source.text, one.text))),
-            note=notes_on(source.text, one.text),
+            note=_note(source, one),
             score=None if one.route == "unchanged" else one.score,
             coverage=one.coverage,
         )
@@ -204,6 +206,8 @@ def shorten(
 ) -> Shortened:
     """Return the text within the budget: the same language, the same meaning, less room.
 
+    `budget`: such as "at most 30 chars" or "at most 0.5x". As for several texts, `error` says why a text cannot be
+    shortened, also if the budget cannot be read, such as "30"; its text is then empty.
     `model`: a name, a folder or a hub id, for a language model or a summariser, or openai:NAME@URL. It is loaded in
     each call; to shorten several texts, make a `Shortener`.
     """
@@ -243,11 +247,11 @@ def _is_settled(source: Source, options: list[Candidate], form: Form) -> bool:
 
 
 def _is_sound(source: Source, one: Candidate) -> bool:
-    """Return whether a text fits, is complete, keeps the placeholders and has no number that the source lacks.
+    """Return whether a text fits, is complete and not torn, keeps the placeholders, and has no number of its own.
 
     An address may be gone: no shorter text might keep it.
     """
-    fits = one.complete and source.budget.fits(source.length(one.text))
+    fits = one.complete and source.budget.fits(source.length(one.text)) and not torn(source.text, one.text)
     numbers = any(map(str.isdigit, "".join(invented(source.text, one.text))))
     return fits and not numbers and not any(map(is_format, changed_placeholders(source.text, one.text)))
 
@@ -270,6 +274,12 @@ def _about_source(source: Source, written: list[Written], form: Form) -> list[Ca
         return new <= MAX_INVENTED and not several and (not asks or text.rstrip().endswith("?"))
 
     return [Candidate(one.text, "rewritten", one.complete) for one in written if is_about(one.text)]
+
+
+def _note(source: Source, one: Candidate) -> str | None:
+    """Return the notes on a text. The rules for leaving words out are for English, and so are the models."""
+    foreign = one.route != "unchanged" and may_be_foreign(source.text)
+    return "; ".join(filter(None, [NOT_ENGLISH if foreign else None, notes_on(source.text, one.text)])) or None
 
 
 def _styled(one: Candidate, form: Form) -> Candidate:

@@ -44,6 +44,10 @@ COUNTS = NUMBER_WORDS - {"one", "half", "several"} | _words(
 BOUNDS = _words("least most than up about over under more less fewer only almost nearly to until between within every")
 BOUNDING = (("at", "least"), ("at", "most"), ("more", "than"), ("less", "than"), ("fewer", "than"), ("up", "to"))
 LIMITS = frozenset({"at most", "at least"})  # as one piece: the short form of "less than or equal to"
+COMPARATIVES = _words(
+    "more less fewer later earlier larger greater bigger smaller higher lower longer shorter newer older better worse "
+    "faster slower"
+)
 NEED_OF = NUMBER_WORDS | _words(
     "some many most all number lack part kind type sort pair rest majority none any each both either end list amount "
     "lot set variety use instead because out consists consist made capable aware sure"
@@ -72,6 +76,32 @@ NOT_ADVERBS = _words(
     "apply reply supply family early italy july ally rely fly multiply comply assembly anomaly monopoly daily weekly "
     "monthly yearly friendly lovely lonely likely unlikely elderly deadly belly bully jelly imply"
 )
+# These words need the preposition that follows them: "differs from", "belongs to".
+_TO = _words(
+    "belong belongs refer refers lead leads relate relates related switch switches switched equal identical similar "
+    "according due prior close next compared corresponds correspond subject"
+)
+NEED_PREPOSITION = {
+    "to": _TO,
+    "than": _words("other rather") | COMPARATIVES,
+    "from": _words("different differ differs"),
+    "on": _words("depend depends depending rely relies based"),
+    "of": _words("consist consists instead ahead"),
+    "in": _words("result results"),
+    "with": _words("deal deals"),
+}
+# A preposition that follows one of these belongs to it: "according to", "ending in".
+WITH_PREPOSITION = frozenset().union(*NEED_PREPOSITION.values()) - COMPARATIVES | _words("ending starting beginning")
+AFTER_MEASURE = _words("before after ago old later earlier")  # "10 minutes before it starts"
+FOCUSING = _words("even only just right shortly immediately")  # "even if it is off"
+DAYS = _words(
+    "today yesterday tomorrow tonight monday tuesday wednesday thursday friday saturday sunday january february march "
+    "april may june july august september october november december"
+)
+MOMENTS = DAYS | _words(  # times that a clause can do without
+    "time day week month year hour minute second moment night morning evening afternoon times days weeks months years "
+    "hours minutes seconds"
+)
 IMPERATIVES = _words(  # with which interface strings begin
     "add allow apply attach cancel change check choose clear click close confirm connect convert copy create delete "
     "disable disconnect display download drag edit enable enter exit export fill find format go hide import include "
@@ -95,6 +125,7 @@ PRONOUNS = _words("i you he she it we they me him us them one there who")
 BOUNDARY = PREPOSITIONS | CONJUNCTIONS | SUBORDINATORS | RELATIVES | AUXILIARIES
 # After one of these a verb belongs to a clause that depends on another one: "in case it is full", "by the time he has".
 BEFORE_CLAUSE = SUBORDINATORS | RELATIVES | NEED_CLAUSE | _words("what how why case event time moment day way")
+MODALS = _words("will would can could shall should may might must cannot do does did")
 FINITE = AUXILIARIES - _words("be been being")
 NOT_IN_ITEM = BOUNDARY - PREPOSITIONS  # an item of a list that has one of them is a clause
 COMPARING = _words("more most less least fewer")
@@ -151,6 +182,9 @@ NEGATION = regex.compile(
     r"|.*n['’]t|fail(?:s|ed|ing|ure)?|ne|pas|jamais|sans|rien|non|mai|senza|niente|nunca|sin|nicht|kein\w*|nie|ohne",
     regex.IGNORECASE,
 )
+# Without them a phrase says the opposite or something else: "an (unexpected) answer", "a (newer) version".
+OPPOSITE = regex.compile(r"un(?!der|it)\w*ed|unread|unknown|inactive|incorrect|incomplete|incompatible|insufficient")
+SYMBOL = regex.compile(r"[%‰§#@\p{Sm}\p{Sc}\p{So}]")  # a mark that says something
 
 _CONTRACTION = regex.compile(r".*n['’]t|.+['’](?:re|ve|ll|d|m)|(?:it|that|there|he|she|what)['’]s", regex.IGNORECASE)
 

@@ -1,0 +1,107 @@
+"""Torn places: words that need a word between them which was left out."""
+
+import pytest
+
+from lengthwise.shortening.pieces import split_pieces
+from lengthwise.shortening.torn import aligned, torn
+
+UNREAD = "You have {n} unread messages and {m} pending requests."
+DATES = "The start date must not be later than the end date."
+RESTART = "Changes will take effect the next time you start %1$s."
+FOUND = "%d active users and %d inactive users were found."
+ROWS = "The server returned an old response and the request was cancelled."
+READ = "This app can read and change all your data on the pages you visit."
+MEMBERS = "Only members of the group %1$s can view or change these documents."
+SOUND = "To hear it, turn up the volume in the settings."
+COPIED = "%d files were copied and %d files were skipped."
+FILE = "Are you sure you want to cancel the download of {file}?"
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "places"),
+    [
+        (UNREAD, "You have {n} unread and {m} requests.", ["unread and"]),
+        (UNREAD, "You have {n} unread & {m} requests.", ["unread &"]),
+        (UNREAD, "You have {n} {m} requests.", ["{n} {m}"]),
+        (UNREAD, "You have {n} messages & {m} requests.", []),
+        (DATES, "Date must not be later than the date.", ["Date", "the date"]),
+        (DATES, "The start date must not be later than the end.", ["end"]),
+        (DATES, "Start date must not be later than end date.", []),
+        (RESTART, "Changes will take effect %1$s.", ["effect %1$s"]),
+        (RESTART, "Changes will take effect the next time.", []),
+        (RESTART, "Changes will take effect.", []),
+        (FOUND, "%d active users and %d users were found.", ["%d users"]),
+        (FOUND, "%d active users were found.", []),
+        (ROWS, "The server returned an old response and cancelled.", ["and cancelled"]),
+        (ROWS, "The server an old response.", ["server an"]),
+        (ROWS, "The server returned a response.", []),
+        (READ, "This app can all your data on the pages.", ["can all"]),
+        (READ, "This app can read and change all your data you visit.", ["data you"]),
+        (READ, "This app can change all your data.", []),
+        (MEMBERS, "Only members %1$s can view or change documents.", ["members %1$s"]),
+        (MEMBERS, "Only members of the group can change documents.", []),
+        (SOUND, "To hear it, turn volume.", ["turn volume"]),
+        (SOUND, "To hear it, turn up the volume.", []),
+        (COPIED, "%d files were %d files were skipped.", ["were %d"]),
+        (COPIED, "{n} copied files and {m} skipped files.", []),  # it has many words of its own
+        ("People liked your photo.", "Liked your photo.", []),
+        ("{n} people liked your latest photo.", "{n} liked your photo.", ["{n} liked"]),
+        ("Deleted {n} old files in the box.", "{n} old files in the box.", ["{n}"]),
+        ("Choose how often it is read.", "Choose how it is read.", ["how it"]),
+        ("Set the number of new files allowed for it.", "Set the number of allowed.", ["of allowed"]),
+        ("It ends today, and you will be charged.", "It ends today, will be charged.", [", will"]),
+        ("It starts between 2:00 and 5:00.", "It starts and 5:00.", ["starts and"]),
+        ("Allow it to send you messages and mentions?", "Allow it and mentions?", ["it and"]),
+        ("Use it for all photos and files here.", "Use it for all files here.", []),
+        ("Save the file in the folder and close the window.", "Save the file and close the window.", []),
+        ("Scientists at the place said that they found it.", "Scientists said they found it.", []),
+        ("Only filling in fields is permitted.", "Only is permitted.", ["Only is"]),
+        ("Uses the format of the database.", "Format of the database.", ["Format"]),
+        ("Sets the layout for a page, frame or box.", "Sets the layout, frame or box.", ["layout ,"]),
+        ("It is in the cellar of the house, but closed.", "It is in the cellar, but closed.", []),
+        ("They lie about the purpose of this, as they say.", "They lie about the purpose of this.", []),
+        ("This will reset all network settings.", "This will reset network settings.", []),
+        ("The disk is full.", "Disk is full.", []),
+        (FILE, "Are you sure you want to cancel of {file}?", ["cancel of"]),
+        (FILE, "You want to cancel the download of {file}?", ["You"]),
+        (FILE, "Cancel the download of {file}?", []),
+        ("The new password must be different from the old one.", "The password must be different.", ["different"]),
+        ("Wait 10 minutes before it starts.", "Wait 10 minutes.", ["minutes"]),
+        ("Wait at least 10 minutes before it starts.", "Wait at least 10.", ["10"]),
+        ("It covers the period from January 2024 on.", "It covers the period 2024.", ["period 2024"]),
+        ("Enter the code that was sent to the phone ending in 5.", "Enter code sent to ending in 5.", ["to ending"]),
+        ("Grant access to {path} before you start the sync.", "Grant access to {path} the sync.", ["{path} the"]),
+        ("Adjusts the light according to the room.", "Adjusts the light to the room.", ["light to"]),
+        ("Play it when it rains or when it snows.", "Play it or when it snows.", ["it or"]),
+        ("The arrival date must be before Monday.", "The arrival date must be.", ["be"]),
+        (
+            "The width of the page is less than the width of the box.",
+            "Width is less than the width of the box.",
+            ["Width"],
+        ),
+        ("The bridge that was built in 1911 collapsed.", "The bridge collapsed.", []),
+        ("Open the file that was saved.", "Open the file saved.", []),
+        ("All of the files in the folder were lost. It is sad.", "All the files were lost. It is sad.", []),
+        (
+            "The operation could not be completed because the disk is full.",
+            "Operation not completed: disk is full.",
+            [],
+        ),
+    ],
+)
+def test_torn_places(source, text, places):
+    assert torn(source, text) == places
+
+
+def test_a_headline_may_lack_its_auxiliary():
+    source = "The old bridge was closed on Monday."
+    assert torn(source, "Old bridge closed on Monday") == []
+    assert torn(source, "Old bridge closed on Monday.") == ["bridge closed"]
+
+
+def test_a_short_form_stands_where_its_long_form_does():
+    source, text = (
+        split_pieces(one) for one in ("Save the files in order to use the application.", "Save files to use the app.")
+    )
+    assert aligned(source, text) == [(0, 1), (2, 3), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10)]
+    assert aligned(source, split_pieces("Keep the file")) == [None, (1, 2), (2, 3)]
