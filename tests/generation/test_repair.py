@@ -185,6 +185,12 @@ def test_short_ends_of_code_are_not_written_again():
     assert step(0, "at most 500 tokens", ids=code).request is not None
 
 
+def test_code_under_a_limit_has_the_rounds_of_an_exact_length():
+    assert step(0, "at most 500 tokens", begins=CODE, ids=(CODE,) + (0,) * 19) == (None, 2, False)
+    found = step(4, "at most 500 tokens", begins=CODE, ids=(CODE,) + (0,) * 19)
+    assert (found.samples, found.restarts, found.request.steered) == (2, True, True)
+
+
 def test_a_text_in_code_stays_steered():
     assert step(0).request.steered
     assert not step(4).request.steered

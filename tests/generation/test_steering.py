@@ -1,4 +1,4 @@
-"""Tokens after which a sentence probably ends in time get higher scores, near the end of texts with a minimum."""
+"""Tokens after which a sentence probably ends in time get higher scores, near the end of a text."""
 
 import math
 from dataclasses import replace
@@ -19,6 +19,8 @@ from lengthwise.constraint.mixed import MixedConstraint
 from lengthwise.engines.future_discriminator import FutureDiscriminator
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.generation import repair, steering
+from lengthwise.generation.endings import Draft
+from lengthwise.generation.requests import Requests
 from lengthwise.generation.steering import STRENGTH, Steering
 from lengthwise.length.meter import Meter
 from lengthwise.models.description import DISCRIMINATOR
@@ -76,12 +78,10 @@ def test_the_bonus_is_the_formula(byte_bpe):
         (20, 20, 16, True),
         (18, 22, 16, True),  # a window: the end is 1 to 5 after the next token
         (20, 20, 2, False),  # too far from the end
-        (0, 20, 16, False),  # a limit alone
-        (1, 20, 16, False),  # any text has a unit
         (18, None, 16, False),  # no maximum
     ],
 )
-def test_only_texts_with_a_minimum_near_their_end_are_steered(byte_bpe, low, high, written, changed):
+def test_only_texts_near_their_end_are_steered(byte_bpe, low, high, written, changed):
     before, after = steered(byte_bpe, low, high, written)
     assert bool((before != after).any()) == changed
 
@@ -156,9 +156,14 @@ def test_code_is_closed_where_a_sentence_has_room_after_it(code_writer, text, le
     torch.testing.assert_close(after[5], before[5])
 
 
-def test_code_under_a_limit_alone_is_not_closed_early(code_writer):
-    before, after = code_writer("``` Ċ x Ġ= Ġ1 Ċ", LEAST, 0.05, low=1)
-    torch.testing.assert_close(after, before)
+def test_under_a_limit_only_code_that_is_repaired_is_steered(byte_bpe):
+    engine = KnownEngine(byte_bpe)
+    engine.discriminator = KnownDiscriminator()
+    requests = Requests(engine)
+    request = requests.make(0, "Hi", "at most 20 tokens")
+    kept = {text: Draft(text, (len(text),), (1.0,), 0.0, 0.0, (5,)) for text in ("```\nx = 1", "A fox")}
+    found = [requests.can_steer(one) for one in (request, *(replace(request, kept=draft) for draft in kept.values()))]
+    assert found == [False, True, False]
 
 
 def test_each_row_of_a_mixed_batch_is_counted_in_its_unit(byte_bpe):

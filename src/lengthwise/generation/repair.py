@@ -5,8 +5,8 @@ continuation that ends in time, and sampling a few short continuations takes les
 texts. A quarter of them are complete, so they are sampled two at a time, until one is. If none is complete, the text is
 a list, a table or code that cannot end there: up to 80 tokens are sampled again, and then the last of the new text; of
 code at least 48, since another end of a line does not complete it.
-A text that has only a maximum is repaired if it has no sentence end at all, which is mostly code: of its continuations
-about a fifth are complete, so they are sampled one by one.
+A text that has only a maximum is repaired if it has no sentence end at all. Mostly it is code, which is then steered.
+About a fifth of the continuations of other texts are complete, so they are sampled one by one.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """
 
@@ -115,7 +115,7 @@ def next_step(
 
     `original`: the first draft. `ending` and `draft`: the best one since the last restart.
     """
-    rounds = LIMIT_ROUNDS if request.budget.is_limit else ROUNDS
+    rounds = LIMIT_ROUNDS if request.budget.is_limit and not in_code(original.text) else ROUNDS
     if request.closed or not request.repairs or number >= len(rounds) or (ending.fits and ending.complete):
         return None
     if len(draft.ids) >= request.limit and ending.length < request.budget.low:

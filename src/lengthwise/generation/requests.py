@@ -11,6 +11,7 @@ import numpy as np
 
 from ..constraint.mask import UNLIMITED
 from ..engines.base import Engine, LengthInputs
+from ..length.blocks import in_code
 from ..length.budget import Budget, as_budget, check_text
 from ..length.meter import Meter, meter_of, most_tokens
 from .endings import EMPTY, Draft
@@ -181,13 +182,17 @@ class Requests:
         return unit if self.engine.encoder_decoder else f"{self.can_steer(request)} {unit in self.engine.units}"
 
     def can_steer(self, request: Request) -> bool:
-        """Return whether a future discriminator can steer this text to its end: it has a minimum and a maximum."""
+        """Return whether a future discriminator can steer this text to its end: it has a minimum and a maximum.
+
+        A text under a limit alone may end at any sentence. It is steered if it is repaired because it stopped in code.
+        """
         known, budget = self.engine.discriminator, request.budget
         if known is None or budget.unit not in known.units or budget.unit not in REACH:
             return False
         if not request.steered and budget.unit in self.engine.units:  # a length control is tried instead
             return False
-        return budget.low > 1 and budget.high is not None
+        again_in_code = bool(request.kept.ids) and in_code(request.kept.text)
+        return budget.high is not None and (budget.low > 1 or again_in_code)
 
     def length_inputs(self, requests: list[Request]) -> LengthInputs | None:
         """Return the lengths for attached controls; None if none of them counts in this unit."""

@@ -3,8 +3,8 @@
     score(x) += strength · (log p(x) - log Σ P(y) p(y)),  y: the likeliest tokens, P: their probabilities
 
 p(x): the probability, by the future discriminator, that a sentence, an item or a table row ends after x as many units
-later as are then left; the sum over all ends that a window allows. Only near the end of a text with a minimum. Under a
-limit alone a text may end anywhere, so nothing is steered. A block of code is closed as well, if it can be.
+later as are then left; the sum over all ends that a window allows. Only near the end of a text, since farther away all
+tokens are alike. A block of code is closed as well, if it can be.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ class Steering:
         fence, left, (least, most) = part.costs.fence, part.high - part.state.used, ROOM[part.meter.unit.name]
         if fence is None:
             return scores
-        near = (part.low > 1) & (least <= left) & (left <= most) & part.state.fenced
+        near = (least <= left) & (left <= most) & part.state.fenced
         for row in (near & part.costs.ends_line[part.state.last]).nonzero()[0].tolist():
             own = converter(scores)(np.asarray(rows)[[row]])
             short = float((scores[own].max() - scores[own, fence])[0])
@@ -75,10 +75,10 @@ class Steering:
         return scores
 
     def _near(self, part: LengthConstraint) -> Integers:
-        """Return the rows of this part that have a minimum and are near their maximum."""
+        """Return the rows of this part that are near their maximum."""
         left = part.high - part.state.used
         reach = min(self._discriminator.reach, REACH[part.meter.unit.name])
-        near: Integers = ((part.low > 1) & (part.high < UNLIMITED) & (left >= 0) & (left <= reach)).nonzero()[0]
+        near: Integers = ((part.high < UNLIMITED) & (left >= 0) & (left <= reach)).nonzero()[0]
         return near
 
     def _bonus(self, part: LengthConstraint, near: Integers, likely: Array, top: Array, hidden: Array) -> Array:
