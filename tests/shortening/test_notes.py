@@ -2,7 +2,8 @@
 
 import pytest
 
-from lengthwise.shortening.notes import may_be_foreign, notes_on
+from lengthwise.shortening.english import may_be_foreign
+from lengthwise.shortening.notes import notes_on
 
 
 @pytest.mark.parametrize(

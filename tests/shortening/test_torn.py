@@ -14,6 +14,7 @@ READ = "This app can read and change all your data on the pages you visit."
 MEMBERS = "Only members of the group %1$s can view or change these documents."
 SOUND = "To hear it, turn up the volume in the settings."
 COPIED = "%d files were copied and %d files were skipped."
+FRENCH = "Le fichier n'a pas pu être enregistré parce que le disque est plein."
 FILE = "Are you sure you want to cancel the download of {file}?"
 
 
@@ -79,6 +80,19 @@ FILE = "Are you sure you want to cancel the download of {file}?"
             "Width is less than the width of the box.",
             ["Width"],
         ),
+        ("He said on Monday that it is old, although it runs.", "He said on Monday, although it runs.", ["Monday ,"]),
+        ("He said on Monday that it is old, although it runs.", "He said that it is old.", []),
+        ("Select the folder where files should be saved.", "Select the folder should be saved.", ["folder should"]),
+        ("The folder that you selected is full.", "The folder is full.", []),
+        ("{n} could not be saved because {m} is read-only.", "{n} could not been saved.", ["not been"]),
+        ("{n} could not be saved because {m} is read-only.", "{n} cannot be saved.", []),
+        ("You have used {n} of {m} credits.", "You used {n} credits.", []),
+        ("It failed: the file contains {n} rows.", "It failed: the file {n} rows.", ["file {n}"]),
+        ("All messages older than 30 days are moved.", "All older than 30 days are moved.", ["All older"]),
+        ("All files in the box older than 30 days are moved.", "All files older than 30 days are moved.", []),
+        ("This folder can only be changed by its owner.", "This folder can only be changed.", ["changed"]),
+        ("Only the owner can open the folder on this disk.", "Only the owner can open the folder.", []),
+        (FRENCH, "Le fichier n'a pas pu être enregistré.", []),
         ("The bridge that was built in 1911 collapsed.", "The bridge collapsed.", []),
         ("Open the file that was saved.", "Open the file saved.", []),
         ("All of the files in the folder were lost. It is sad.", "All the files were lost. It is sad.", []),

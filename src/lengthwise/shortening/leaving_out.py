@@ -16,6 +16,7 @@ from ..arrays import converter, log_softmax, to_numpy
 from ..engines.base import Engine
 from ..engines.rows import Rows, closing
 from .deletions import Deletion, deletions, skips
+from .english import may_be_foreign
 from .joining import form_of, is_fragment, may_end, with_conjunction
 from .pieces import Piece, join_pieces
 from .torn import alike, is_torn
@@ -95,6 +96,7 @@ class _Search:
         self.left = [sentence.length(text) for text in rest]  # of the sentence from each place on
         self.carried = [sum(sentence.information[place:]) for place in range(count + 1)]
         self.ids: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self.foreign = may_be_foreign(rest[0])  # the rules on torn places are for English
         self.torn: dict[tuple[int, int], float] = {}
         self.finished: dict[str, Kept] = {}
 
@@ -109,7 +111,7 @@ class _Search:
     def tear(self, before: int, after: int) -> float:
         """Return the cost of a torn place between two places of the sentence, 0 if it is none."""
         if (before, after) not in self.torn:
-            torn = is_torn(self.sentence.pieces, before, after, telegraphic=self.sentence.headline)
+            torn = not self.foreign and is_torn(self.sentence.pieces, before, after, telegraphic=self.sentence.headline)
             self.torn[before, after] = TORN if torn else 0.0
         return self.torn[before, after]
 
@@ -166,7 +168,7 @@ class _Search:
             return
         if one.cost + cost and is_fragment(one.pieces, source, self.sentence.headline):
             return
-        if one.cost + cost:
+        if one.cost + cost and not self.foreign:
             same = alike(source, {place for place in one.places if place is not None})
             cost += TORN * len(list(same))
         score = one.log_prob - one.cost - cost - LOSS * (one.lost + lost)

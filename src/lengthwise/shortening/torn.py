@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from . import words
 from .content import stem
+from .english import may_be_foreign
 from .pieces import FINAL, Piece, split_pieces, split_sentences
 from .short_forms import HEADLINE_FORMS, SHORT_FORMS
 
@@ -22,6 +23,8 @@ _AFTER_VERB = words.PREPOSITIONS - {"of"} | words.DETERMINERS
 MAX_NEW = 0.3  # share of the words of a sentence that its source lacks
 Span = tuple[int, int]  # places of the source: start, end
 _FORMS = [([word.lower() for word in long], short.lower()) for long, short in (SHORT_FORMS | HEADLINE_FORMS).items()]
+_NOT_AFTER_MODAL = frozenset({"is", "are", "was", "were", "been", "being", "has", "had"})
+_WHEN = frozenset({"on", "in", "last", "this", "late", "early"})  # before a time
 _NEED_NOUN = words.DETERMINERS - words.DEMONSTRATIVES - {"any", "each", "some", "another", "his", "her"}
 
 
@@ -35,8 +38,8 @@ def torn(source: str, text: str) -> list[str]:
     []
     """
     sentences = [split_pieces(one) for one in split_sentences(source)]
-    if len(sentences) > 1 and not text.rstrip().endswith(FINAL):
-        return []  # a headline of several sentences
+    if may_be_foreign(source) or (len(sentences) > 1 and not text.rstrip().endswith(FINAL)):
+        return []  # or a headline of several sentences
     found: dict[str, None] = {}
     for pieces in map(split_pieces, split_sentences(text)):
         if pieces in sentences:
@@ -66,6 +69,7 @@ def is_torn(source: Sequence[Piece], before: int, after: int, *, telegraphic: bo
         or (first is not None and _lost_complement(source, before, after))
         or (last is not None and last.is_word and _lost_before(source, first, after, gone))
         or (last is not None and last.text == "," and _lost_item(source, after, gone))
+        or (ends and _lost_limit(source, before, gone[0]))
         or (not telegraphic and _lost_verb(first, last, gone))
     )
 
@@ -141,6 +145,9 @@ def _lost_complement(source: Sequence[Piece], before: int, after: int) -> bool:
     if word in words.MODALS:  # "can (read and) all your data"
         at = next((one for one in source[after:] if not (words.is_adverb(one) or words.is_negation(one))), None)
         return _nominal(gone[0]) and (at is None or not (_nominal(at) or at.lower in words.AUXILIARIES))
+    if opens == "that":  # "said on Tuesday (that it works)"
+        verb = next((n for n in range(before, -1, -1) if source[n].lower not in words.MOMENTS | _WHEN), before)
+        return verb < before and source[verb].lower in words.NEED_CLAUSE
     if word in words.AUXILIARIES and opens.endswith("ed") and after < len(source):
         return source[after].lower in words.MOMENTS  # "will be (installed) tonight"
     if word == "how":
@@ -151,6 +158,11 @@ def _lost_complement(source: Sequence[Piece], before: int, after: int) -> bool:
 def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone: Sequence[Piece]) -> bool:
     """Return whether the next word needs what stood before it: "(size) of", "(start) it", "(when it rains) or when"."""
     last, just = source[after].lower, source[after - 1]
+    nominal = first is not None and _nominal(first)
+    if words.is_quantity(source[after]) and len(gone) == 1 and words.may_be_verb(just):
+        return nominal and not words.is_quantity(just)  # "the file (contains) %d rows"
+    if last in words.COMPARATIVES and after + 1 < len(source) and source[after + 1].lower == "than":
+        return _nominal(just) and not nominal  # "all (files) older than"
     if last == "of" or (last in words.PREPOSITIONS and just.lower in words.WITH_PREPOSITION):
         return just.is_word
     if last in words.CONJUNCTIONS:
@@ -159,10 +171,10 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
         return first is not None and _nominal(first)  # "the data (on the pages) you see"
     if last in words.FINITE and just.lower in words.SUBJECTS:
         return first is not None  # ", (and you) will be charged"
-    if last in words.FINITE and _nominal(just):
-        return first is not None and (
-            words.is_adverb(first) or first.lower in words.FOCUSING
-        )  # "Only (filling in fields) is"
+    if last in words.FINITE and _nominal(just) and first is not None:
+        if gone[0].lower in words.RELATIVES and _nominal(first):  # "select the folder (where the files) should be"
+            return _has_verb(source, after - len(gone))
+        return words.is_adverb(first) or first.lower in words.FOCUSING  # "Only (filling in fields) is"
     if first is None or not (_nominal(source[after]) or last in words.DETERMINERS):
         return False
     phrase = gone[0].lower in words.PREPOSITIONS and not any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
@@ -179,7 +191,8 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     if start == after - len(gone):
         return False  # "the (old) file"
     governor = source[start - 1].lower
-    if governor == "of" and (not _nominal(first) or gone[0].lower in words.DETERMINERS):
+    counts = words.is_quantity(first) and gone[0].lower == "of"  # "{n} (of {m}) files"
+    if governor == "of" and (not _nominal(first) or counts or gone[0].lower in words.DETERMINERS):
         return False  # "all (of) the files", "open (a list of) files"
     if governor in words.CONJUNCTIONS and words.is_quantity(source[after]):
         return first.is_word  # "were (copied and) %d files"
@@ -194,6 +207,11 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     if first.lower in words.CONJUNCTIONS or not first.is_word:
         return governor in words.PREPOSITIONS and len(gone) == 1
     return governor in words.PREPOSITIONS or _nominal(first)
+
+
+def _after_modal(before: Sequence[Piece]) -> bool:
+    """Return whether a modal comes before, or a modal and *not*: "could not (been)"."""
+    return before[-1].lower in words.MODALS or (words.is_not(before[-1].lower) and before[-2:][0].lower in words.MODALS)
 
 
 def _lost_item(source: Sequence[Piece], after: int, gone: Sequence[Piece]) -> bool:
@@ -217,10 +235,19 @@ def _splits_list(gone: Sequence[Piece], second: Piece) -> bool:
     return has_verb and _nominal(gone[-1]) and _nominal(second) and not clause and gone[0].text != ","
 
 
+def _lost_limit(source: Sequence[Piece], before: int, opens: Piece) -> bool:
+    """Return whether what *only* says of a verb is lost: "can only be changed (by an administrator)"."""
+    limited = (n for n in range(before) if source[n].lower == "only")
+    verb = any(source[n + 1].lower in words.AUXILIARIES | words.IMPERATIVES for n in limited)
+    return verb and opens.lower in words.PREPOSITIONS | words.SUBORDINATORS
+
+
 def _lost_verb(first: Piece | None, last: Piece | None, gone: Sequence[Piece]) -> bool:
     """Return whether a subject is kept without its auxiliary, or a participle: "response and (it was) cancelled"."""
     if last is not None and (words.is_negation(last) or words.is_contraction(last)):
         return False  # "operation (could) not (be) completed"
+    if len(gone) == 1 and gone[0].lower in ("have", "has", "had") and last is not None and last.lower.endswith("ed"):
+        return False  # "You (have) used"
     if first is not None and gone[0].text in words.FINITE and (_nominal(first) or first.lower in words.SUBJECTS):
         return True
     if last is None or not last.lower.endswith("ed") or first is None or first.lower not in words.CONJUNCTIONS:
@@ -268,6 +295,9 @@ def _torn(source: Sequence[Piece], pieces: Sequence[Piece]) -> Iterator[str]:
     if sum(span is None for span in spans) > MAX_NEW * len(spans):
         return
     telegraphic = pieces[-1].text not in FINAL and source[-1].text in FINAL
+    for n, span in enumerate(spans):
+        if span is None and pieces[n].lower in _NOT_AFTER_MODAL and n and _after_modal(pieces[:n]):
+            yield f"{pieces[n - 1].text} {pieces[n].text}"
     kept = {n for span in spans if span for n in range(*span)}
     ends: list[Span | None] = [(-1, 0), *spans, (len(source), len(source))]
     for n, (one, other) in enumerate(pairwise(ends)):  # other: of pieces[n]
