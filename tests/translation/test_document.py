@@ -455,6 +455,12 @@ def test_progress_moves_inside_a_window(file):
     assert list(dict.fromkeys(seen)) == [0, 1, 2, 3, 4, 5, 8]  # from 2 on, sentences become shorter
 
 
+def test_a_sentence_that_returns_is_not_done_before_it_is_translated(file):
+    seen = []
+    run(Fake(), file("Go.\n\nCome.\n\nGo.\n\nGo.\n\n"), progress=lambda done, _: seen.append(done))
+    assert (seen[0], seen[-1]) == (0, 4)
+
+
 @pytest.mark.parametrize("budget", [None, "at most 1.0x"])
 def test_a_run_that_is_interrupted_inside_a_window_is_resumed_there(file, tmp_path, budget):
     text, out = "".join(f"Sentence {n}.\n\n" for n in range(9)), tmp_path / "out.md"

@@ -167,7 +167,8 @@ class TranslatedDocument:
         keys = [(one.text, "" if budgets is None else str(budgets[n])) for n, one in enumerate(sentences)]
         open_ = list({key: n for n, key in enumerate(keys) if key not in self._known}.values())
         size, step = self._translator.at_once(budgets is not None), part * (self._end - self._done) / len(keys)
-        self._show(step * (len(keys) - len(open_)))
+        known = sum(key in self._known for key in keys)
+        self._show(step * known)
         for start in range(0, len(open_), size):
             some = open_[start : start + size]
             texts = [sentences[n].text for n in some]
@@ -175,7 +176,7 @@ class TranslatedDocument:
             new = {keys[n]: replace(one, candidates=[]) for n, one in zip(some, found, strict=True)}
             self.journal.keep([[*key, asdict(one)] for key, one in new.items()])
             self._known |= new
-            self._show(step * len(some))
+            self._show(step * (len(keys) - known) * len(some) / len(open_))  # some sentences occur more than once
         return [self._known[key] for key in keys]
 
     def _show(self, more: float) -> None:
