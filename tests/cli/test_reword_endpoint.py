@@ -257,6 +257,12 @@ def test_the_options_of_a_shortener_that_runs_here():
     assert defaults[1].items() <= defaults[0].items()
 
 
+def test_calls_that_are_paid_for_are_saved_a_few_at_a_time():
+    writer = lengthwise.load("openai:toy@http://localhost:9/v1", concurrency=3)
+    for model in (lengthwise.EndpointTranslator(writer), lengthwise.EndpointShortener(writer)):
+        assert model.at_once(limited=True) == 3
+
+
 def test_budgets_that_are_none_are_told():
     writer = lengthwise.load("openai:toy@http://localhost:9/v1")
     for reword in (lengthwise.EndpointTranslator(writer).translate, lengthwise.EndpointShortener(writer).shorten):

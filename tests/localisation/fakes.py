@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 from lengthwise.translation.placeholders import split_placeholders
 
+AT_ONCE = 8
+
 
 class Capitals:
     """Writes texts in capitals, with their placeholders, or as `words` says. A text of `words` may be an error.
@@ -15,6 +17,9 @@ class Capitals:
         self.words, self.calls, self.stop_after = dict(words), [], stop_after
         self.settings = {"model": "capitals"}
         self.model = self.writer = SimpleNamespace(name="capitals")
+
+    def at_once(self, limited):
+        return AT_ONCE
 
     def translate(self, texts, budgets):
         if self.stop_after is not None and len(self.calls) >= self.stop_after:

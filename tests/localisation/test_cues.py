@@ -293,7 +293,7 @@ def test_shorten_takes_only_what_is_too_long(tmp_path):
         return [SimpleNamespace(text="This is too long.", complete=True, note=note, error=None) for _ in texts]
 
     model = SimpleNamespace(name="fake")
-    shortener = SimpleNamespace(shorten=shorten, model=model, writer=model)
+    shortener = SimpleNamespace(shorten=shorten, model=model, writer=model, at_once=lambda limited: 8)
     done = shorten_file(tmp_path / "a.srt", tmp_path / "b.srt", shortener, Task(None, style=NETFLIX))
     assert calls == [[("This is much too long for so little time.", "at most 34 chars")]]
     assert [row.note for row in done.outcome.rows] == ["left out: much"]
@@ -308,7 +308,7 @@ def test_a_file_is_written_with_nothing_else_changed(tmp_path):
     def translate(texts, budgets):
         return [SimpleNamespace(text=answers[text], complete=True, note=None, error=None) for text in texts]
 
-    translator = SimpleNamespace(translate=translate, settings={})
+    translator = SimpleNamespace(translate=translate, settings={}, at_once=lambda limited: 8)
     translate_file(tmp_path / "a.srt", tmp_path / "b.srt", translator, Task("it"))
     assert (tmp_path / "b.srt").read_bytes() == data.replace(b"Hello", b"Ciao").replace(b"Bye", b"Addio")
 

@@ -1,16 +1,15 @@
 """Files in, files out: interrupted runs, broken files, and what is on disk afterwards."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from lengthwise.formats import FormatError
-from lengthwise.localisation.files import BATCH_SIZE, translate_file
+from lengthwise.localisation.files import translate_file
 from lengthwise.localisation.plan import Task
-from localisation.fakes import Capitals
+from localisation.fakes import AT_ONCE, Capitals
 
-TEXTS = {f"key{n}": f"text {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(3 * BATCH_SIZE)}
+TEXTS = {f"key{n}": f"text {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(3 * AT_ONCE)}
 
 
 @pytest.fixture
@@ -27,24 +26,14 @@ def test_an_interrupted_run_is_resumed(source, tmp_path):
     assert not out.exists()
     journal = tmp_path / "it.json.texts.jsonl"
     with journal.open("ab") as stream:
-        stream.write(b'[{"sentence": 65, "sou')  # killed while it wrote a line
+        stream.write(b'[{"sentence": 17, "sou')  # killed while it wrote a line
     seen = []
     translator = Capitals()
     translate_file(source, out, translator, Task("it"), progress=lambda *counts: seen.append(counts))
-    assert len(translator.asked) == BATCH_SIZE
-    assert seen == [(2 * BATCH_SIZE, 3 * BATCH_SIZE), (3 * BATCH_SIZE, 3 * BATCH_SIZE)]
+    assert len(translator.asked) == AT_ONCE
+    assert seen == [(2 * AT_ONCE, 3 * AT_ONCE), (3 * AT_ONCE, 3 * AT_ONCE)]
     assert json.loads(out.read_text()) == {key: text.upper() for key, text in TEXTS.items()}
     assert not journal.exists()
-
-
-def test_calls_that_are_paid_for_are_kept_a_few_at_a_time(source, tmp_path):
-    translator = Capitals(stop_after=2)
-    translator.writer = SimpleNamespace(concurrency=3)
-    with pytest.raises(KeyboardInterrupt):
-        translate_file(source, tmp_path / "it.json", translator, Task("it"))
-    later = Capitals()
-    translate_file(source, tmp_path / "it.json", later, Task("it"))
-    assert len(later.asked) == len(TEXTS) - 6
 
 
 def test_texts_of_a_translator_are_kept_as_soon_as_they_are_found(source, tmp_path):

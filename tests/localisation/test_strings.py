@@ -378,7 +378,7 @@ def test_a_row_has_the_note_of_its_shortened_text(tmp_path):
 
     (tmp_path / "en.json").write_text('{"a": "Save all of them"}')
     model = SimpleNamespace(name="fake")
-    shortener = SimpleNamespace(shorten=shorten, model=model, writer=model)
+    shortener = SimpleNamespace(shorten=shorten, model=model, writer=model, at_once=lambda limited: 8)
     task = Task(None, length=limited("at most 8 chars"))
     done = shorten_file(tmp_path / "en.json", tmp_path / "short.json", shortener, task)
     assert [row.note for row in done.outcome.rows] == ["left out: Save all of them"]

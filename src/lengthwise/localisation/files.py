@@ -16,10 +16,8 @@ from ..length.budget import Budget
 from ..translation.journal import Journal, is_journal
 from .plan import Answer, Outcome, Plan, Request, Task
 
-BATCH_SIZE = 32  # texts of a model that does not say how many it does at once: few, to lose little if the run is killed
-
 Ask = Callable[[list[Request]], list[Answer]]
-AtOnce = Callable[[bool], int]  # texts to ask for together; whether they have limits
+AtOnce = Callable[[bool], int]  # how many texts to ask for between two entries of the journal; whether within a length
 Progress = Callable[[int, int], None]  # texts that are done, and all
 
 
@@ -28,6 +26,7 @@ class FileTranslator(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]: ...
+    def at_once(self, limited: bool) -> int: ...
     def translate(self, texts: Sequence[str], budgets: Sequence[Budget | None]) -> Sequence[Any]: ...
 
 
@@ -37,6 +36,7 @@ class FileShortener(Protocol):
     model: Any
     writer: Any
 
+    def at_once(self, limited: bool) -> int: ...
     @property
     def shorten(self) -> Callable[..., Sequence[Any]]: ...
 
@@ -65,7 +65,7 @@ def translate_file(
         found = translator.translate([one.text for one in requests], [one.budget for one in requests])
         return _answers(found)
 
-    return _localise(path, out, ask, translator.settings, task, encoding, progress, _at_once(translator))
+    return _localise(path, out, ask, translator.settings, task, encoding, progress, translator.at_once)
 
 
 def shorten_file(
@@ -87,14 +87,7 @@ def shorten_file(
         return _answers(found)
 
     settings = {"model": shortener.model.name, "writer": shortener.writer.name, **given}
-    return _localise(path, out, ask, settings, task, encoding, progress, _at_once(shortener))
-
-
-def _at_once(model: Any) -> AtOnce:
-    """Return how many texts to ask for between two entries of the journal: few if each is paid for."""
-    paid = getattr(getattr(model, "writer", None), "concurrency", None)
-    found: AtOnce = getattr(model, "at_once", lambda limited: BATCH_SIZE)
-    return found if paid is None else lambda limited: int(paid)
+    return _localise(path, out, ask, settings, task, encoding, progress, shortener.at_once)
 
 
 def _answers(found: Sequence[Any]) -> list[Answer]:

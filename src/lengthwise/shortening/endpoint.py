@@ -31,6 +31,10 @@ class EndpointShortener:
     def __init__(self, writer: EndpointWriter) -> None:
         self.model = self.writer = writer
 
+    def at_once(self, limited: bool) -> int:
+        """Return how many texts are shortened before they are saved: few, because each is paid for."""
+        return self.writer.concurrency
+
     def shorten(
         self,
         texts: str | Sequence[str],

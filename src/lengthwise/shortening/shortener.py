@@ -36,6 +36,7 @@ from .torn import torn
 if TYPE_CHECKING:
     from .endpoint import EndpointShortener
 
+AT_ONCE = 32  # texts: enough to batch sentences of similar length, few enough to lose little if the run is killed
 MAX_INVENTED = 1 / 3  # of the content words of a rewritten text; with more, it is about something else
 
 _Route = Callable[[list[Source], Form], list[list[Candidate]]]  # returns the candidates of each source
@@ -49,6 +50,10 @@ class Shortener:
             raise ValueError(f"words are left out by a model that has only a decoder; {model.name} also has an encoder")
         self.model, self.writer = model, writer or model
         self.judge = Judge(model.engine)
+
+    def at_once(self, limited: bool) -> int:
+        """Return how many texts of a file are shortened before they are saved."""
+        return AT_ONCE
 
     def shorten(
         self,

@@ -5,6 +5,7 @@ grow, plus what earlier windows have left. If it grows more, the sentences that 
 translated again. So memory grows with the window, not with the document.
 Each translation is in the journal as soon as it is found; a resumed run takes those of its first window from there.
 With `context`, the sentences of a window are translated again with those around them; context ends at the window.
+These translations, and those of the text between the markup of a sentence, are saved with their window.
 """
 
 import math

@@ -35,8 +35,8 @@ class EndpointTranslator:
         return found | {"max_calls": self.writer.max_calls, "candidates": self.candidates}
 
     def at_once(self, limited: bool) -> int:
-        """Return how many lines are translated together."""
-        return self.writer.batch_size
+        """Return how many lines are translated before they are saved: few, because each is paid for."""
+        return self.writer.concurrency
 
     def translate(
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None

@@ -33,14 +33,18 @@ class Hypotheses:
         # A model that was trained only with limits receives one that is too large to have an effect.
         self._distant_limits = engine.takes_limits_in("chars")
         self.needs_length = not (engine.plain_without_length or self._distant_limits)
-        sequences = engine.max_rows
+        self._rows = engine.max_rows
         options: dict[str, Any] = {"receives_length": self._distant_limits, "token_limit": _token_limit}
-        rows = max(1, sequences // beams)
-        self._free = UnconstrainedWriter(writer, beams=beams, hypotheses=beams, batch_size=rows, **options)
-        self._greedy = UnconstrainedWriter(writer, batch_size=sequences, **options)
+        together = self.at_once(limited=False)
+        self._free = UnconstrainedWriter(writer, beams=beams, hypotheses=beams, batch_size=together, **options)
+        self._greedy = UnconstrainedWriter(writer, batch_size=self._rows, **options)
         # A model that reads the length before the source writes towards it, so a search of few beams is tried first.
         self.reads_length_first = any(control.reads_length_first for control in engine.controls)
-        self._bound = Writer(engine, batch_size=2 * sequences, prefer=_complete_then_probable)
+        self._bound = Writer(engine, batch_size=2 * self._rows, prefer=_complete_then_probable)
+
+    def at_once(self, limited: bool) -> int:
+        """Return how many texts are searched together. `limited`: within a length, by a wide search."""
+        return max(1, 2 * self._rows // (WIDER * self.beams) if limited else self._rows // self.beams)
 
     def free(self, texts: Sequence[str]) -> list[list[Written]]:
         """Return the hypotheses of a search without a budget."""

@@ -29,7 +29,7 @@ from ..scoring.reverse import ReverseModel
 from .casing import restore_case, to_sentence_case
 from .compression import listed
 from .forms import spaced
-from .hypotheses import WIDER, Hypotheses
+from .hypotheses import Hypotheses
 from .languages import UNSPACED, prepare
 from .placeholders import lost, mend_references, restore_ellipsis
 from .prose import keeps_markup
@@ -85,8 +85,7 @@ class Translator:
 
     def at_once(self, limited: bool) -> int:
         """Return how many sentences are searched together. `limited`: within a length, with more beams."""
-        wider = WIDER // 2 if limited else 1
-        return max(1, self._engine.max_rows // (self._beams * wider))
+        return self.search.hypotheses.at_once(limited)
 
     def translate(
         self, texts: str | Sequence[str], budgets: str | Budget | Sequence[str | Budget | None] | None = None
