@@ -156,14 +156,15 @@ def test_code_is_closed_where_a_sentence_has_room_after_it(code_writer, text, le
     torch.testing.assert_close(after[5], before[5])
 
 
-def test_under_a_limit_only_code_that_is_repaired_is_steered(byte_bpe):
+def test_under_a_limit_only_text_that_continues_a_draft_is_steered(byte_bpe):
     engine = KnownEngine(byte_bpe)
     engine.discriminator = KnownDiscriminator()
     requests = Requests(engine)
     request = requests.make(0, "Hi", "at most 20 tokens")
-    kept = {text: Draft(text, (len(text),), (1.0,), 0.0, 0.0, (5,)) for text in ("```\nx = 1", "A fox")}
-    found = [requests.can_steer(one) for one in (request, *(replace(request, kept=draft) for draft in kept.values()))]
-    assert found == [False, True, False]
+    again = replace(request, kept=Draft("A fox", (5,), (1.0,), 0.0, 0.0, (5,)))
+    assert [requests.can_steer(one) for one in (request, again)] == [False, True]
+    assert all(requests.without_length(one) for one in (request, again))
+    assert not requests.without_length(requests.make(0, "Hi", "at least 20 tokens"))
 
 
 def test_each_row_of_a_mixed_batch_is_counted_in_its_unit(byte_bpe):
@@ -244,16 +245,23 @@ def test_a_steered_text_is_written_without_a_length_and_judged_by_the_plain_mode
     assert not any(writer.scored)
 
 
-def test_a_limit_and_a_beam_search_receive_their_lengths(writer):
+def test_a_first_draft_under_a_limit_is_that_of_the_plain_model(writer):
     writer.write(["The dog"], "at most 20 tokens")
+    assert writer.read[0] == (False, False)
+    assert set(writer.read[1:]) <= {(False, False), (False, True)}
+
+
+def test_a_minimum_and_a_beam_search_receive_their_lengths(writer):
+    writer.write(["The dog"], "at least 20 tokens")
     assert set(writer.read) == {(True, False)}
     assert writer.write(["The dog"], "exactly 9 words", num_beams=2)[0].fits
 
 
-def test_limits_and_exact_lengths_in_one_call_are_read_apart(writer):
-    found = writer.write(["The dog", "A cat", "The dog"], ["exactly 9 words", "at most 9 words", "exactly 12 tokens"])
+def test_limits_minimums_and_exact_lengths_in_one_call_are_read_apart(writer):
+    budgets = ["exactly 9 words", "at most 9 words", "exactly 12 tokens", "at least 9 words"]
+    found = writer.write(["The dog", "A cat", "The dog", "A cat"], budgets)
     assert all(one.fits for one in found)
-    assert set(writer.read) == {(False, True), (True, False)}
+    assert set(writer.read) == {(False, True), (False, False), (True, False)}
 
 
 def test_steering_changes_texts_and_keeps_streams_like_texts(writer):

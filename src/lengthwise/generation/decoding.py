@@ -53,7 +53,7 @@ class _Batch:
     requests: list[Request]
     meters: dict[str, Meter]
     lengths: LengthInputs | None  # what attached controls receive
-    steered: bool  # by a future discriminator; then the model receives no length, as plain texts are likelier
+    steered: bool  # by a future discriminator; then `lengths` is None, as plain texts are likelier
 
     @property
     def prompts(self) -> Texts:
@@ -88,8 +88,9 @@ class Decoder:
         units = dict.fromkeys(one.budget.unit for one in requests)
         meters = {unit: self.requests.meter(unit) for unit in units}
         one_by_one = options.one_by_one and self.engine.steps(options.engine)
-        steered = finish and one_by_one and self.requests.can_steer(requests[0])
-        return _Batch(requests, meters, None if steered else self.requests.length_inputs(requests), steered)
+        plain = finish and one_by_one and self.requests.without_length(requests[0])
+        lengths = None if plain else self.requests.length_inputs(requests)
+        return _Batch(requests, meters, lengths, plain and self.requests.can_steer(requests[0]))
 
     def drafts(self, requests: list[Request], each: int, options: DecodingOptions, *, finish: bool = True) -> Drafts:
         """Return `each` drafts of every request, then their forks. `finish`: near the maximum, favour sentence ends.

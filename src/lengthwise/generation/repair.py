@@ -5,7 +5,7 @@ continuation that ends in time, and sampling a few short continuations takes les
 texts. A quarter of them are complete, so they are sampled two at a time, until one is. If none is complete, the text is
 a list, a table or code that cannot end there: up to 80 tokens are sampled again, and then the last of the new text; of
 code at least 48, since another end of a line does not complete it.
-A text that has only a maximum is repaired if it has no sentence end at all. Mostly it is code, which is then steered.
+A text that has only a maximum is repaired if it has no sentence end at all. Mostly it is code.
 About a fifth of the continuations of other texts are complete, so they are sampled one by one.
 Drafts are decoded in `decoding.py`; the best ending is chosen in `endings.py`.
 """

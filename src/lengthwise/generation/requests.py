@@ -11,7 +11,6 @@ import numpy as np
 
 from ..constraint.mask import UNLIMITED
 from ..engines.base import Engine, LengthInputs
-from ..length.blocks import in_code
 from ..length.budget import Budget, as_budget, check_text
 from ..length.meter import Meter, meter_of, most_tokens
 from .endings import EMPTY, Draft
@@ -179,20 +178,23 @@ class Requests:
         An encoder-decoder may judge endings in some units only, so there it is the unit.
         """
         unit = request.budget.unit
-        return unit if self.engine.encoder_decoder else f"{self.can_steer(request)} {unit in self.engine.units}"
+        if self.engine.encoder_decoder:
+            return unit
+        return f"{self.can_steer(request)} {self.without_length(request)} {unit in self.engine.units}"
+
+    def without_length(self, request: Request) -> bool:
+        """Return whether the model receives no length, because it has a future discriminator that plans the end."""
+        known, budget = self.engine.discriminator, request.budget
+        if known is None or budget.high is None or budget.unit not in known.units or budget.unit not in REACH:
+            return False
+        return request.steered or budget.unit not in self.engine.units  # or else a length control is tried
 
     def can_steer(self, request: Request) -> bool:
-        """Return whether a future discriminator can steer this text to its end: it has a minimum and a maximum.
+        """Return whether a future discriminator steers this text to its end.
 
-        A text under a limit alone may end at any sentence. It is steered if it is repaired because it stopped in code.
+        A text that has only a maximum may end at any sentence, so its first draft is the plain model's.
         """
-        known, budget = self.engine.discriminator, request.budget
-        if known is None or budget.unit not in known.units or budget.unit not in REACH:
-            return False
-        if not request.steered and budget.unit in self.engine.units:  # a length control is tried instead
-            return False
-        again_in_code = bool(request.kept.ids) and in_code(request.kept.text)
-        return budget.high is not None and (budget.low > 1 or again_in_code)
+        return self.without_length(request) and (request.budget.low > 1 or bool(request.kept.ids))
 
     def length_inputs(self, requests: list[Request]) -> LengthInputs | None:
         """Return the lengths for attached controls; None if none of them counts in this unit."""

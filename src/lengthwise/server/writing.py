@@ -213,7 +213,7 @@ class Writing:
         if not row.logprobs:
             return text
         make = self.writer.requests
-        lengths = None if make.can_steer(row.request) else make.length_inputs([row.request])
+        lengths = None if make.without_length(row.request) else make.length_inputs([row.request])
         found: Any = self.writer.engine.score([row.request.prompt], [ids], lengths).token[0] if ids else []
         starts = [0, *spelled(row.meter, ids)[1]]
         told = zip(ids, found, starts[: len(ids)], strict=True)
