@@ -2,8 +2,7 @@
 
 import pytest
 
-from lengthwise.shortening.pieces import split_pieces
-from lengthwise.shortening.torn import aligned, torn
+from lengthwise.shortening.torn import torn
 
 UNREAD = "You have {n} unread messages and {m} pending requests."
 DATES = "The start date must not be later than the end date."
@@ -111,11 +110,3 @@ def test_a_headline_may_lack_its_auxiliary():
     source = "The old bridge was closed on Monday."
     assert torn(source, "Old bridge closed on Monday") == []
     assert torn(source, "Old bridge closed on Monday.") == ["bridge closed"]
-
-
-def test_a_short_form_stands_where_its_long_form_does():
-    source, text = (
-        split_pieces(one) for one in ("Save the files in order to use the application.", "Save files to use the app.")
-    )
-    assert aligned(source, text) == [(0, 1), (2, 3), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10)]
-    assert aligned(source, split_pieces("Keep the file")) == [None, (1, 2), (2, 3)]
