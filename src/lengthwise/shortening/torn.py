@@ -156,54 +156,66 @@ def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone:
     """Return whether the next word needs what stood before it: "(size) of", "(start) it", "(when it rains) or when"."""
     last, just = source[after].lower, source[after - 1]
     nominal = first is not None and _nominal(first)
+    follows = source[after + 1] if after + 1 < len(source) else None
     if words.is_quantity(source[after]) and len(gone) == 1 and words.may_be_verb(just):
         return nominal and not words.is_quantity(just)  # "the file (contains) %d rows"
-    if last in words.COMPARATIVES and after + 1 < len(source) and source[after + 1].lower == "than":
+    if last in words.COMPARATIVES and follows is not None and follows.lower == "than":
         return _nominal(just) and not nominal  # "all (files) older than"
     if last == "of" or (last in words.PREPOSITIONS and just.lower in words.WITH_PREPOSITION):
         return just.is_word
     if last in words.CONJUNCTIONS:
-        return after + 1 < len(source) and _splits_list(gone, source[after + 1])
+        return follows is not None and _splits_list(gone, follows)
+    if first is None:
+        return False
     if last in words.SUBJECTS and _nominal(just):
-        return first is not None and _nominal(first)  # "the data (on the pages) you see"
+        return nominal  # "the data (on the pages) you see"
     if last in words.FINITE and just.lower in words.SUBJECTS:
-        return first is not None  # ", (and you) will be charged"
-    if last in words.FINITE and _nominal(just) and first is not None:
-        if gone[0].lower in words.RELATIVES and _nominal(first):  # "select the folder (where the files) should be"
+        return True  # ", (and you) will be charged"
+    if last in words.FINITE and _nominal(just):
+        if gone[0].lower in words.RELATIVES and nominal:  # "select the folder (where the files) should be"
             return _has_verb(source, after - len(gone))
         return words.is_adverb(first) or first.lower in words.FOCUSING  # "Only (filling in fields) is"
-    if first is None or not (_nominal(source[after]) or last in words.DETERMINERS):
-        return False
-    phrase = gone[0].lower in words.PREPOSITIONS and not any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
-    if last in words.DETERMINERS and phrase and gone[-1].lower not in words.PREPOSITIONS:
-        return False  # "opens (in a window) the file"
-    is_verb = source[after].text == last and not words.is_quantity(source[after]) and last not in words.DETERMINERS
-    if is_verb and not _has_verb(source, after - len(gone)) and gone[0].lower not in words.DETERMINERS:
-        return False  # "The disk (in drive C) failed"
+    phrase = last in words.DETERMINERS or _nominal(source[after])
+    return phrase and not _needs_nothing(source, first, after, gone) and _lost_governor(source, first, after, gone)
+
+
+def _needs_nothing(source: Sequence[Piece], first: Piece, after: int, gone: Sequence[Piece]) -> bool:
+    """Return whether the next word begins a phrase, or is a verb, and can do without what is left out before it."""
+    place, last, opens = after - len(gone), source[after].lower, gone[0].lower
+    if opens in words.RELATIVES and last.endswith(("ed", "en", "ing")):
+        return True  # "the file (that was) saved"
+    if last not in words.DETERMINERS:
+        is_verb = source[after].text == last and not words.is_quantity(source[after])
+        if is_verb and not _has_verb(source, place) and opens not in words.DETERMINERS:
+            return True  # "The disk (in drive C) failed"
+        return _is_item(source, place - 1, after)
+    clause = any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
+    phrase = opens in words.PREPOSITIONS and gone[-1].lower not in words.PREPOSITIONS
+    return phrase and not clause  # "opens (in a window) the file"
+
+
+def _lost_governor(source: Sequence[Piece], first: Piece, after: int, gone: Sequence[Piece]) -> bool:
+    """Return whether a phrase has lost its verb or preposition: "take effect (the next time you start) it"."""
     start = after  # of the phrase
-    while start > after - len(gone) and last not in words.DETERMINERS and _nominal(source[start - 1]):
+    while start > after - len(gone) and source[after].lower not in words.DETERMINERS and _nominal(source[start - 1]):
         start -= 1
     while start > after - len(gone) and source[start - 1].lower in words.DETERMINERS | {"all"}:
         start -= 1
     if start == after - len(gone):
         return False  # "the (old) file"
-    governor = source[start - 1].lower
+    governor, before = source[start - 1], first.lower
     counts = words.is_quantity(first) and gone[0].lower == "of"  # "{n} (of {m}) files"
-    if governor == "of" and (not _nominal(first) or counts or gone[0].lower in words.DETERMINERS):
+    if governor.lower == "of" and (not _nominal(first) or counts or gone[0].lower in words.DETERMINERS):
         return False  # "all (of) the files", "open (a list of) files"
-    if governor in words.CONJUNCTIONS and words.is_quantity(source[after]):
+    if governor.lower in words.CONJUNCTIONS and words.is_quantity(source[after]):
         return first.is_word  # "were (copied and) %d files"
-    if _is_item(source, after - len(gone) - 1, after):
+    if not governor.is_word or before in words.PREPOSITIONS:
         return False
-    if not source[start - 1].is_word or first.lower in words.PREPOSITIONS:
+    if words.is_adverb(governor) or governor.lower in words.AUXILIARIES:
         return False
-    if words.is_adverb(source[start - 1]) or governor in words.AUXILIARIES:
-        return False
-    if gone[0].lower in words.RELATIVES and source[after].lower.endswith(("ed", "en", "ing")):
-        return False  # "the file (that was) saved"
-    if first.lower in words.CONJUNCTIONS or not first.is_word:
-        return governor in words.PREPOSITIONS and len(gone) == 1
-    return governor in words.PREPOSITIONS or _nominal(first)
+    if before in words.CONJUNCTIONS or not first.is_word:
+        return governor.lower in words.PREPOSITIONS and len(gone) == 1
+    return governor.lower in words.PREPOSITIONS or _nominal(first)
 
 
 def _after_modal(before: Sequence[Piece]) -> bool:
