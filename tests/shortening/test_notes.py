@@ -18,7 +18,7 @@ from lengthwise.shortening.notes import notes_on
         ("The value or the sum must be no less than 2.", "The value must be at least 2.", "left out: or"),
         ("At most 5 rows, and no more than 2 files.", "At most 5 rows.", "left out: than, no, 2"),
         ("No more than 5 rows, and no more than 2 files.", "At most 5 rows.", "left out: than, no, 2"),
-        ("DELETE privilege not available.", "DELETE N/A.", "check: DELETE N/A"),
+        ("DELETE privilege not available.", "DELETE N/A.", None),
         ("The disk is not available and not full.", "The disk is unavailable and full.", "left out: not"),
         ("The name is not valid.", "The name is invalid.", None),
         ("Files with the exception of logs are not deleted.", "Files except logs are not deleted.", None),

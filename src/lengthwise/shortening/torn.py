@@ -310,7 +310,9 @@ def _torn(source: Sequence[Piece], pieces: Sequence[Piece]) -> Iterator[str]:
     kept = {n for span in spans if span for n in range(*span)}
     ends: list[Span | None] = [(-1, 0), *spans, (len(source), len(source))]
     for n, (one, other) in enumerate(pairwise(ends)):  # other: of pieces[n]
-        if one and other and is_torn(source, one[1] - 1, other[0], telegraphic=telegraphic):
+        if not one or not other or max(one[1] - one[0], other[1] - other[0]) > 1:
+            continue  # beside a new word, or beside a short form, which may stand for what is missing
+        if is_torn(source, one[1] - 1, other[0], telegraphic=telegraphic):
             yield " ".join(piece.text for piece in pieces[max(0, n - 1) : n + 1] if piece.text not in FINAL)
     places = {place: n for n, span in enumerate(spans) if span for place in range(*span)}
     for place in alike(source, kept):
