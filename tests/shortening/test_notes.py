@@ -79,6 +79,9 @@ def test_notes_name_everything():
         ("The file {le} {la} could not be saved in the café.", False),
         ("Die cast", False),
         ("%s", False),
+        ("Los Angeles in La La Land", False),  # names
+        ("El Niño and La Niña", False),
+        ("Café de la Paix: open", True),  # a false alarm: small words in a name
     ],
 )
 def test_texts_that_may_not_be_english(text, foreign):
