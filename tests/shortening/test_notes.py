@@ -18,7 +18,7 @@ from lengthwise.shortening.notes import notes_on
         ("The value or the sum must be no less than 2.", "The value must be at least 2.", "left out: or"),
         ("At most 5 rows, and no more than 2 files.", "At most 5 rows.", "left out: than, no, 2"),
         ("No more than 5 rows, and no more than 2 files.", "At most 5 rows.", "left out: than, no, 2"),
-        ("DELETE privilege not available.", "DELETE N/A.", "check: DELETE N/A"),
+        ("DELETE privilege not available.", "DELETE N/A.", None),
         ("The disk is not available and not full.", "The disk is unavailable and full.", "left out: not"),
         ("The name is not valid.", "The name is invalid.", None),
         ("Files with the exception of logs are not deleted.", "Files except logs are not deleted.", None),
@@ -79,6 +79,9 @@ def test_notes_name_everything():
         ("The file {le} {la} could not be saved in the café.", False),
         ("Die cast", False),
         ("%s", False),
+        ("Los Angeles in La La Land", False),  # names
+        ("El Niño and La Niña", False),
+        ("Café de la Paix: open", True),  # a false alarm: small words in a name
     ],
 )
 def test_texts_that_may_not_be_english(text, foreign):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lengthwise.shortening.pieces import split_pieces
-from lengthwise.shortening.torn import aligned, torn
+from lengthwise.shortening.torn import torn
 
 UNREAD = "You have {n} unread messages and {m} pending requests."
 DATES = "The start date must not be later than the end date."
@@ -16,6 +15,86 @@ SOUND = "To hear it, turn up the volume in the settings."
 COPIED = "%d files were copied and %d files were skipped."
 FRENCH = "Le fichier n'a pas pu être enregistré parce que le disque est plein."
 FILE = "Are you sure you want to cancel the download of {file}?"
+
+NOT_TORN = [
+    (
+        "The red car that was parked in front of the house was stolen.",
+        "The car that was parked in front of the house was stolen.",
+    ),
+    ("Open the new window that shows the files.", "Open the window that shows the files."),
+    ("Delete the old file that was saved yesterday.", "Delete the file that was saved yesterday."),
+    ("The fast and secure browser blocks ads.", "The browser blocks ads."),
+    ("It is a simple and free tool for students.", "It is a tool for students."),
+    ("Show the last and next page of the list.", "Show the next page of the list."),
+    ("Choose a strong and unique password.", "Choose a strong password."),
+    ("Choose a strong and unique password.", "Choose a unique password."),
+    ("Choose a strong and unique password.", "Choose a password."),
+    ("We will send the invoice to your address tomorrow.", "We will send the invoice tomorrow."),
+    ("The film was shown in the hall yesterday.", "The film was shown yesterday."),
+    ("The shop is closed for repairs today.", "The shop is closed today."),
+    ("Edit and save the file.", "Edit the file."),
+    ("Open or close the window.", "Open the window."),
+    ("You do not have permission to open this folder.", "You have no permission to open this folder."),
+    ("You do not have permission to open this folder.", "You have no permission."),
+    ("He does not like it.", "He likes it."),
+    ("Drag and drop the files here to upload them.", "Drag the files here to upload them."),
+    ("The film was shown in the hall last week.", "The film was shown last week."),
+    ("The app will restart after the update.", "The app restarts after the update."),
+    (
+        "The committee rejected the controversial and costly plan on Friday.",
+        "The committee rejected the plan on Friday.",
+    ),
+    ("The committee rejected the controversial and costly plan on Friday.", "The committee rejected the costly plan."),
+    ("A large number of small and medium companies went bankrupt.", "Many small companies went bankrupt."),
+    (
+        "The lightweight and waterproof jacket keeps you dry on long hikes.",
+        "The waterproof jacket keeps you dry on hikes.",
+    ),
+    ("This lightweight and waterproof jacket keeps you dry on long hikes.", "This jacket keeps you dry on long hikes."),
+    ("It comes with a soft case and a two-year warranty.", "It comes with a two-year warranty."),
+    ("The battery lasts up to ten hours on a single charge.", "The battery lasts ten hours."),
+    ("We could not find any results that match your search.", "We could not find any results."),
+    ("Enter the six-digit code that we sent to your phone.", "Enter the code we sent to your phone."),
+    ("Enter the six-digit code that we sent to your phone.", "Enter the code."),
+    ("You can view and edit the shared document in your browser.", "You can view the document."),
+    (
+        "Scientists have discovered a new species of frog in the forests of Peru.",
+        "Scientists have discovered a new frog species in Peru.",
+    ),
+    (
+        "The storm left thousands of homes without power on Sunday night.",
+        "The storm left thousands of homes without power.",
+    ),
+    ("The storm left thousands of homes without power on Sunday night.", "The storm left homes without power."),
+    (
+        "The company said it would close three of its factories in the north next year.",
+        "The company said it would close three factories next year.",
+    ),
+    ("We will never share your personal data with anyone else.", "We will never share your data with anyone."),
+    ("An error occurred while the page was being loaded.", "An error occurred while loading the page."),
+    ("The museum, built in 1889, reopens on Monday after two years of repairs.", "The museum reopens Monday."),
+    ("The team played well but lost the final match against Spain.", "The team lost the match against Spain."),
+]
+FLAGGED = [  # sound as well, but the rules cannot tell them from others: they know no parts of speech
+    ("The system copies and checks the files here.", "The system copies the files here.", ["copies the"]),
+    (
+        "She has been teaching mathematics at the school since 2009.",
+        "She has been teaching since 2009.",
+        ["teaching since"],
+    ),
+    ("The team lost the final match against Spain.", "The team lost the final against Spain.", ["final against"]),
+    ("Keep this product out of the reach of children.", "Keep out of the reach of children.", ["Keep out"]),
+]
+MISSED = [  # an adjective without its noun
+    ("The new disk failed.", "The new failed."),
+    ("The fast and secure browser blocks ads.", "Fast and secure blocks ads."),
+]
+STILL_TORN = [  # beside what is sound
+    ("Open documents and read codes.", "Open documents codes.", ["documents codes"]),
+    ("Our results show that it works.", "Our show that it works.", ["Our show"]),
+    ("It has taken at least an hour.", "It has taken hour.", ["taken hour"]),
+    ("It suffers from a setting that suffers from age.", "It suffers from a setting from age.", ["setting from"]),
+]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +192,17 @@ def test_a_headline_may_lack_its_auxiliary():
     assert torn(source, "Old bridge closed on Monday.") == ["bridge closed"]
 
 
-def test_a_short_form_stands_where_its_long_form_does():
-    source, text = (
-        split_pieces(one) for one in ("Save the files in order to use the application.", "Save files to use the app.")
-    )
-    assert aligned(source, text) == [(0, 1), (2, 3), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10)]
-    assert aligned(source, split_pieces("Keep the file")) == [None, (1, 2), (2, 3)]
+@pytest.mark.parametrize(("source", "text"), NOT_TORN)
+def test_sound_texts_are_not_torn(source, text):
+    assert torn(source, text) == []
+
+
+@pytest.mark.parametrize(("source", "text", "places"), STILL_TORN)
+def test_parts_that_a_sentence_needs(source, text, places):
+    assert torn(source, text) == places
+
+
+def test_what_needs_parts_of_speech():
+    """Two faults that the rules do not find, and four texts that they name although they are sound."""
+    assert all(torn(source, text) == [] for source, text in MISSED)
+    assert all(torn(source, text) == places for source, text, places in FLAGGED)

@@ -15,7 +15,7 @@ import typer
 
 from . import terminal
 from .progress import TextProgress
-from .results import doubts, is_torn, may_be_foreign, names_omissions, words_left_out
+from .results import doubts, names_omissions, says_foreign, says_torn, words_left_out
 
 if TYPE_CHECKING:
     from ..formats.rules import Rule
@@ -163,7 +163,7 @@ def _report(pair: Pair, done: "Localised") -> int:
     short = sum(row.changed and row.fits and names_omissions(row.note) for row in rows)
     counts += [words_left_out(short)] if short else []
     notes = [row.note for row in rows if row.changed and row.fits]
-    counts += doubts(sum(map(is_torn, notes)), sum(map(may_be_foreign, notes)))
+    counts += doubts(sum(map(says_torn, notes)), sum(map(says_foreign, notes)))
     terminal.print_message(f"{pair.out}: {', '.join(counts)}")
     return len(bad)
 

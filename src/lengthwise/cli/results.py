@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from ..shortening.note_labels import CHECK, LEFT_OUT, NOT_ENGLISH
 from . import terminal
 from .input_lines import Reader
 
@@ -67,8 +68,8 @@ class Printer:
         self.incomplete += one.fits and not one.complete
         note = getattr(one, "note", None)
         self.with_words_left_out += one.fits and names_omissions(note)
-        self.torn += one.fits and is_torn(note)
-        self.foreign += may_be_foreign(note)
+        self.torn += one.fits and says_torn(note)
+        self.foreign += says_foreign(note)
 
 
 def show_all(
@@ -140,17 +141,26 @@ def name_incomplete(numbers: Sequence[int], reader: Reader, done: str) -> None:
 
 def names_omissions(note: str | None) -> bool:
     """Return whether a note says which words of the source are left out."""
-    return "left out: " in (note or "")
+    return _has_part(note, LEFT_OUT)
 
 
-def is_torn(note: str | None) -> bool:
-    """Return whether a note of `shorten` says which words may not belong together."""
-    return "check: " in (note or "")
+def says_torn(note: str | None) -> bool:
+    """Return whether a note of `shorten` says which words may not belong together.
+
+    >>> says_torn("left out: if; check: {n} and"), says_torn("left out: check: {n}")
+    (True, False)
+    """
+    return _has_part(note, CHECK)
 
 
-def may_be_foreign(note: str | None) -> bool:
+def says_foreign(note: str | None) -> bool:
     """Return whether a note of `shorten` says that the text may not be English."""
-    return "may not be English" in (note or "")
+    return _has_part(note, NOT_ENGLISH)
+
+
+def _has_part(note: str | None, label: str) -> bool:
+    """Return whether a part of a note has this label, or is this label."""
+    return any(part == label or part.startswith(f"{label}: ") for part in (note or "").split("; "))
 
 
 def doubts(torn: int, foreign: int) -> list[str]:

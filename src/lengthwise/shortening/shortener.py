@@ -26,7 +26,8 @@ from .choosing import LIKELY, Judge, information, with_likelihood
 from .content import claims_more, invented, is_empty, is_format, stems
 from .english import may_be_foreign
 from .forms import FORMS, LANGUAGE_MODEL, WRITERS, Form
-from .notes import NOT_ENGLISH, notes_on
+from .note_labels import NOT_ENGLISH
+from .notes import notes_on
 from .pieces import split_pieces, split_sentences
 from .records import Candidate, Progress, Shortened, Source, check_minimum, no_progress
 from .rewriting import is_trained_for, only_rewrites, rewrite

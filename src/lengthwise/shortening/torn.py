@@ -5,7 +5,8 @@
     "the start date is before the end date"         →  "the date is before the end date"  what is compared is the same
 
 The short text is aligned with its source, so the rules hold for a model's words as well. They know no grammar but the
-word lists, and are for English: a search prefers texts that have none, and a note names the others.
+word lists, and are for English: a search prefers texts that have none, and a note names the others. Without parts of
+speech they cannot find an adjective without its noun before a verb ("The new failed.", "Fast and secure blocks ads.").
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,16 +14,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 from . import words
+from .alignment import Span, aligned
 from .content import stem
 from .english import may_be_foreign
+from .phrases import has_verb, head_of, is_clause_with_that, is_nominal, is_part
 from .pieces import FINAL, Piece, split_pieces, split_sentences
-from .short_forms import HEADLINE_FORMS, SHORT_FORMS
 
-_NOT_NOMINAL = words.FUNCTION_WORDS | words.FOCUSING | {"all"}
-_AFTER_VERB = words.PREPOSITIONS - {"of"} | words.DETERMINERS
 MAX_NEW = 0.3  # share of the words of a sentence that its source lacks
-Span = tuple[int, int]  # places of the source: start, end
-_FORMS = [([word.lower() for word in long], short.lower()) for long, short in (SHORT_FORMS | HEADLINE_FORMS).items()]
 _NOT_AFTER_MODAL = frozenset({"is", "are", "was", "were", "been", "being", "has", "had"})
 _WHEN = frozenset({"on", "in", "last", "this", "late", "early"})  # before a time
 _NEED_NOUN = words.DETERMINERS - words.DEMONSTRATIVES - {"any", "each", "some", "another", "his", "her"}
@@ -56,7 +54,7 @@ def is_torn(source: Sequence[Piece], before: int, after: int, *, telegraphic: bo
     `before` is −1 at the start, `after` the number of pieces at the end. `telegraphic`: a headline, where articles and
     auxiliaries may be left out.
     """
-    if after - before < 2:
+    if after - before < 2 or (before >= 0 and is_part(source, before, after)):
         return False
     first = source[before] if before >= 0 else None
     last = source[after] if after < len(source) else None
@@ -74,33 +72,6 @@ def is_torn(source: Sequence[Piece], before: int, after: int, *, telegraphic: bo
     )
 
 
-def _nominal(piece: Piece) -> bool:
-    """Return whether the word can be part of a noun phrase after its determiner; a tag cannot."""
-    if not piece.is_word or words.is_contraction(piece) or words.is_adverb(piece):
-        return False
-    return piece.lower not in _NOT_NOMINAL and not (piece.is_placeholder and piece.text[0] in "<&\\")
-
-
-def _head(source: Sequence[Piece], place: int) -> int:
-    """Return the place of the last word of the phrase that the word at this place is in, without numbers after it."""
-    head = place
-    while place + 1 < len(source) and _nominal(source[place + 1]):
-        place += 1
-        after = source[place + 1].lower if place + 1 < len(source) else ""
-        if source[place].lower.endswith(("ing", "ed")) and after in _AFTER_VERB:
-            break  # "the phone number (ending in)", "people (liked your)"
-        if not words.is_quantity(source[place]):
-            head = place
-    return head
-
-
-def _has_verb(source: Sequence[Piece], end: int) -> bool:
-    """Return whether the words before `end` surely have the verb of their clause."""
-    opens = (n for n in range(end) if not n or not source[n - 1].is_word or source[n - 1].lower in ("please", "to"))
-    has = any(one.lower in words.AUXILIARIES or words.is_contraction(one) for one in source[:end])
-    return has or any(source[n].lower in words.IMPERATIVES for n in opens)
-
-
 def _lost_noun(source: Sequence[Piece], before: int, after: int) -> bool:
     """Return whether the last kept word needs the noun that ends its phrase: "unread (messages)", "open (the file) in".
 
@@ -109,29 +80,30 @@ def _lost_noun(source: Sequence[Piece], before: int, after: int) -> bool:
     if before < 0 or not source[before].is_word:
         return False
     first, gone = source[before], source[before + 1]
-    item = _is_item(source, before, after)  # "scan (documents and) codes"
-    if _nominal(gone) and not item:
-        head = _head(source, before)
-        if _nominal(first):
+    if is_nominal(gone):
+        head = head_of(source, before)
+        if is_nominal(first):
             is_day = source[head].lower in words.DAYS and not words.is_quantity(first)
             return before < head < after and not is_day
-        if first.lower in _NEED_NOUN | words.PREPOSITIONS - words.SUBORDINATORS:  # "the (report) covers the"
-            verb = after == head and after + 1 < len(source) and source[after + 1].lower in words.DETERMINERS
+        if first.lower in _NEED_NOUN | words.PREPOSITIONS - words.SUBORDINATORS:
+            verb = after == head and _is_verb(source, after)  # "the (report) covers the"
             return head < after or (verb and first.lower in _NEED_NOUN)
-    if gone.lower in words.DETERMINERS and (_nominal(first) or first.lower in words.PREPOSITIONS):
-        head = _head(source, before + 1)
+    if gone.lower in words.DETERMINERS and (is_nominal(first) or first.lower in words.PREPOSITIONS):
+        head = head_of(source, before + 1)
+        if gone.lower == "that" and is_clause_with_that(source, before + 1, head, after):
+            return False
         phrase_gone = before + 1 < head < after
         clause = any(one.lower in words.FINITE | words.SUBJECTS for one in source[head:after])
         return phrase_gone and not clause and source[head].lower not in words.MOMENTS
     return False
 
 
-def _is_item(source: Sequence[Piece], before: int, after: int) -> bool:
-    """Return whether what is left out is an item of a list and its conjunction: "of (cats and) dogs"."""
-    *item, conjunction = source[before + 1 : after]
-    follows = after < len(source) and _nominal(source[after]) and not words.is_quantity(source[after])
-    counts = words.is_quantity(source[before])
-    return conjunction.lower in words.CONJUNCTIONS and all(map(_nominal, item)) and follows and not counts
+def _is_verb(source: Sequence[Piece], place: int) -> bool:
+    """Return whether what follows shows that the word is a verb: "covers the", "show that"."""
+    follows = source[place + 1].lower if place + 1 < len(source) else ""
+    if follows == "that":
+        return source[place].lower in words.NEED_CLAUSE
+    return follows in words.DETERMINERS - words.RELATIVES
 
 
 def _lost_complement(source: Sequence[Piece], before: int, after: int) -> bool:
@@ -144,12 +116,10 @@ def _lost_complement(source: Sequence[Piece], before: int, after: int) -> bool:
         return True
     if word in words.MODALS:  # "can (read and) all your data"
         at = next((one for one in source[after:] if not (words.is_adverb(one) or words.is_negation(one))), None)
-        return _nominal(gone[0]) and (at is None or not (_nominal(at) or at.lower in words.AUXILIARIES))
+        return is_nominal(gone[0]) and (at is None or not (is_nominal(at) or at.lower in words.AUXILIARIES))
     if opens == "that":  # "said on Tuesday (that it works)"
         verb = next((n for n in range(before, -1, -1) if source[n].lower not in words.MOMENTS | _WHEN), before)
         return verb < before and source[verb].lower in words.NEED_CLAUSE
-    if word in words.AUXILIARIES and opens.endswith("ed") and after < len(source):
-        return source[after].lower in words.MOMENTS  # "will be (installed) tonight"
     if word == "how":
         return opens in ("often", "many", "much", "long", "far")
     return word in words.FOCUSING and opens in words.SUBORDINATORS | words.PREPOSITIONS | words.RELATIVES
@@ -158,55 +128,65 @@ def _lost_complement(source: Sequence[Piece], before: int, after: int) -> bool:
 def _lost_before(source: Sequence[Piece], first: Piece | None, after: int, gone: Sequence[Piece]) -> bool:
     """Return whether the next word needs what stood before it: "(size) of", "(start) it", "(when it rains) or when"."""
     last, just = source[after].lower, source[after - 1]
-    nominal = first is not None and _nominal(first)
+    nominal = first is not None and is_nominal(first)
+    follows = source[after + 1] if after + 1 < len(source) else None
     if words.is_quantity(source[after]) and len(gone) == 1 and words.may_be_verb(just):
         return nominal and not words.is_quantity(just)  # "the file (contains) %d rows"
-    if last in words.COMPARATIVES and after + 1 < len(source) and source[after + 1].lower == "than":
-        return _nominal(just) and not nominal  # "all (files) older than"
+    if last in words.COMPARATIVES and follows is not None and follows.lower == "than":
+        return is_nominal(just) and not nominal  # "all (files) older than"
     if last == "of" or (last in words.PREPOSITIONS and just.lower in words.WITH_PREPOSITION):
         return just.is_word
     if last in words.CONJUNCTIONS:
-        return after + 1 < len(source) and _splits_list(gone, source[after + 1])
-    if last in words.SUBJECTS and _nominal(just):
-        return first is not None and _nominal(first)  # "the data (on the pages) you see"
-    if last in words.FINITE and just.lower in words.SUBJECTS:
-        return first is not None  # ", (and you) will be charged"
-    if last in words.FINITE and _nominal(just) and first is not None:
-        if gone[0].lower in words.RELATIVES and _nominal(first):  # "select the folder (where the files) should be"
-            return _has_verb(source, after - len(gone))
-        return words.is_adverb(first) or first.lower in words.FOCUSING  # "Only (filling in fields) is"
-    if first is None or not (_nominal(source[after]) or last in words.DETERMINERS):
+        return follows is not None and _splits_list(gone, follows)
+    if first is None:
         return False
-    phrase = gone[0].lower in words.PREPOSITIONS and not any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
-    if last in words.DETERMINERS and phrase and gone[-1].lower not in words.PREPOSITIONS:
-        return False  # "opens (in a window) the file"
-    is_verb = source[after].text == last and not words.is_quantity(source[after]) and last not in words.DETERMINERS
-    if is_verb and not _has_verb(source, after - len(gone)) and gone[0].lower not in words.DETERMINERS:
-        return False  # "The disk (in drive C) failed"
+    if last in words.SUBJECTS and is_nominal(just):
+        return nominal  # "the data (on the pages) you see"
+    if last in words.FINITE and just.lower in words.SUBJECTS:
+        return True  # ", (and you) will be charged"
+    if last in words.FINITE and is_nominal(just):
+        if gone[0].lower in words.RELATIVES and nominal:  # "select the folder (where the files) should be"
+            return has_verb(source, after - len(gone))
+        return words.is_adverb(first) or first.lower in words.FOCUSING  # "Only (filling in fields) is"
+    phrase = last in words.DETERMINERS or is_nominal(source[after])
+    return phrase and not _needs_nothing(source, first, after, gone) and _lost_governor(source, first, after, gone)
+
+
+def _needs_nothing(source: Sequence[Piece], first: Piece, after: int, gone: Sequence[Piece]) -> bool:
+    """Return whether the next word begins a phrase, or is a verb, and can do without what is left out before it."""
+    place, last, opens = after - len(gone), source[after].lower, gone[0].lower
+    if opens in words.RELATIVES and last.endswith(("ed", "en", "ing")):
+        return True  # "the file (that was) saved"
+    if last not in words.DETERMINERS:
+        verb = source[after].text == last and not words.is_quantity(source[after]) and not has_verb(source, place)
+        return verb and opens not in words.DETERMINERS  # "The disk (in drive C) failed"
+    clause = any(one.lower in words.SUBJECTS | words.FINITE for one in gone)
+    phrase = opens in words.PREPOSITIONS and gone[-1].lower not in words.PREPOSITIONS
+    return phrase and not clause  # "opens (in a window) the file"
+
+
+def _lost_governor(source: Sequence[Piece], first: Piece, after: int, gone: Sequence[Piece]) -> bool:
+    """Return whether a phrase has lost its verb or preposition: "take effect (the next time you start) it"."""
     start = after  # of the phrase
-    while start > after - len(gone) and last not in words.DETERMINERS and _nominal(source[start - 1]):
+    while start > after - len(gone) and source[after].lower not in words.DETERMINERS and is_nominal(source[start - 1]):
         start -= 1
     while start > after - len(gone) and source[start - 1].lower in words.DETERMINERS | {"all"}:
         start -= 1
     if start == after - len(gone):
         return False  # "the (old) file"
-    governor = source[start - 1].lower
+    governor, before = source[start - 1], first.lower
     counts = words.is_quantity(first) and gone[0].lower == "of"  # "{n} (of {m}) files"
-    if governor == "of" and (not _nominal(first) or counts or gone[0].lower in words.DETERMINERS):
+    if governor.lower == "of" and (not is_nominal(first) or counts or gone[0].lower in words.DETERMINERS):
         return False  # "all (of) the files", "open (a list of) files"
-    if governor in words.CONJUNCTIONS and words.is_quantity(source[after]):
+    if governor.lower in words.CONJUNCTIONS and words.is_quantity(source[after]):
         return first.is_word  # "were (copied and) %d files"
-    if _is_item(source, after - len(gone) - 1, after):
+    if not governor.is_word or before in words.PREPOSITIONS or words.is_adverb(governor):
         return False
-    if not source[start - 1].is_word or first.lower in words.PREPOSITIONS:
+    if governor.lower in words.AUXILIARIES:
         return False
-    if words.is_adverb(source[start - 1]) or governor in words.AUXILIARIES:
-        return False
-    if gone[0].lower in words.RELATIVES and source[after].lower.endswith(("ed", "en", "ing")):
-        return False  # "the file (that was) saved"
-    if first.lower in words.CONJUNCTIONS or not first.is_word:
-        return governor in words.PREPOSITIONS and len(gone) == 1
-    return governor in words.PREPOSITIONS or _nominal(first)
+    if before in words.CONJUNCTIONS or not first.is_word:
+        return governor.lower in words.PREPOSITIONS and len(gone) == 1
+    return governor.lower in words.PREPOSITIONS or is_nominal(first)
 
 
 def _after_modal(before: Sequence[Piece]) -> bool:
@@ -216,9 +196,9 @@ def _after_modal(before: Sequence[Piece]) -> bool:
 
 def _lost_item(source: Sequence[Piece], after: int, gone: Sequence[Piece]) -> bool:
     """Return whether a list has lost its first item and what it depends on: "(for a page), frame, or section"."""
-    end = next((n for n in range(after + 1, len(source)) if not _nominal(source[n])), after)
+    end = next((n for n in range(after + 1, len(source)) if not is_nominal(source[n])), after)
     follows = end > after + 1 and (source[end].text == "," or source[end].lower in words.CONJUNCTIONS)
-    return follows and _nominal(gone[-1]) and any(one.lower in words.PREPOSITIONS for one in gone)
+    return follows and is_nominal(gone[-1]) and any(one.lower in words.PREPOSITIONS for one in gone)
 
 
 def _splits_list(gone: Sequence[Piece], second: Piece) -> bool:
@@ -230,9 +210,9 @@ def _splits_list(gone: Sequence[Piece], second: Piece) -> bool:
         return True
     if words.is_quantity(second) and words.is_quantity(gone[-1]):
         return True
-    has_verb = any(one.lower in {"to"} | words.FINITE | words.SUBJECTS for one in gone)
+    finite = any(one.lower in {"to"} | words.FINITE | words.SUBJECTS for one in gone)
     clause = second.lower in words.IMPERATIVES or second.lower.endswith("ed")
-    return has_verb and _nominal(gone[-1]) and _nominal(second) and not clause and gone[0].text != ","
+    return finite and is_nominal(gone[-1]) and is_nominal(second) and not clause and gone[0].text != ","
 
 
 def _lost_limit(source: Sequence[Piece], before: int, opens: Piece) -> bool:
@@ -246,9 +226,12 @@ def _lost_verb(first: Piece | None, last: Piece | None, gone: Sequence[Piece]) -
     """Return whether a subject is kept without its auxiliary, or a participle: "response and (it was) cancelled"."""
     if last is not None and (words.is_negation(last) or words.is_contraction(last)):
         return False  # "operation (could) not (be) completed"
-    if len(gone) == 1 and gone[0].lower in ("have", "has", "had") and last is not None and last.lower.endswith("ed"):
+    if gone[0].lower == "do" and all(words.is_not(one.lower) for one in gone[1:]):
+        return False  # "You (do not) have"
+    past = last is not None and (last.lower.endswith("ed") or last.lower in words.PAST)
+    if past and len(gone) == 1 and gone[0].lower in ("have", "has", "had"):
         return False  # "You (have) used"
-    if first is not None and gone[0].text in words.FINITE and (_nominal(first) or first.lower in words.SUBJECTS):
+    if first is not None and gone[0].text in words.FINITE and (is_nominal(first) or first.lower in words.SUBJECTS):
         return True
     if last is None or not last.lower.endswith("ed") or first is None or first.lower not in words.CONJUNCTIONS:
         return False
@@ -263,8 +246,8 @@ def _lost_start(source: Sequence[Piece], before: int, after: int, gone: Sequence
         return source[after].lower in words.SUBJECTS | words.DETERMINERS
     if after == 1 and gone[0].lower.endswith(("ed", "ing")) and words.is_quantity(source[1]):
         return True
-    has_object = _nominal(gone[0]) and source[1].lower in words.DETERMINERS
-    return has_object and after <= _head(source, 1) and not words.lead_in(source)  # "(Uses the) format"
+    has_object = is_nominal(gone[0]) and source[1].lower in words.DETERMINERS
+    return has_object and after <= head_of(source, 1) and not words.lead_in(source)  # "(Uses the) format"
 
 
 def alike(source: Sequence[Piece], kept: set[int]) -> Iterator[int]:
@@ -274,15 +257,15 @@ def alike(source: Sequence[Piece], kept: set[int]) -> Iterator[int]:
     """
     own: dict[str, dict[int, set[int]]] = {}
     for place, piece in enumerate(source):
-        if place in kept and _nominal(piece) and not words.is_quantity(piece) and _head(source, place) == place:
+        if place in kept and is_nominal(piece) and not words.is_quantity(piece) and head_of(source, place) == place:
             start, end = place, place + 1
-            while start and _nominal(source[start - 1]) and not words.is_quantity(source[start - 1]):
+            while start and is_nominal(source[start - 1]) and not words.is_quantity(source[start - 1]):
                 start -= 1
             if end < len(source) and source[end].lower in ("of", "in", "for", "from", "on"):
                 end += 1
-                while end < len(source) and (_nominal(source[end]) or source[end].lower in words.DETERMINERS):
+                while end < len(source) and (is_nominal(source[end]) or source[end].lower in words.DETERMINERS):
                     end += 1
-            places = {n for n in range(start, end) if _nominal(source[n]) and not words.is_quantity(source[n])}
+            places = {n for n in range(start, end) if is_nominal(source[n]) and not words.is_quantity(source[n])}
             own.setdefault(piece.lower, {})[place] = places - {place}
     for same in own.values():
         if len({frozenset(source[n].lower for n in places) for places in same.values()}) > 1:
@@ -299,63 +282,18 @@ def _torn(source: Sequence[Piece], pieces: Sequence[Piece]) -> Iterator[str]:
         if span is None and pieces[n].lower in _NOT_AFTER_MODAL and n and _after_modal(pieces[:n]):
             yield f"{pieces[n - 1].text} {pieces[n].text}"
     kept = {n for span in spans if span for n in range(*span)}
+    new = {stem(piece.text) for piece, span in zip(pieces, spans, strict=True) if not span and words.is_content(piece)}
     ends: list[Span | None] = [(-1, 0), *spans, (len(source), len(source))]
     for n, (one, other) in enumerate(pairwise(ends)):  # other: of pieces[n]
-        if one and other and is_torn(source, one[1] - 1, other[0], telegraphic=telegraphic):
+        if not one or not other or max(one[1] - one[0], other[1] - other[0]) > 1:
+            continue  # beside a new word, or beside a short form, which may stand for what is missing
+        finite = n < len(pieces) and pieces[n].lower != source[other[0]].lower  # "The app (will restart) restarts"
+        elsewhere = any(
+            stem(source[place].text) in new for place in range(one[1], other[0])
+        )  # "while (it was) loading"
+        if not elsewhere and is_torn(source, one[1] - 1, other[0], telegraphic=telegraphic or finite):
             yield " ".join(piece.text for piece in pieces[max(0, n - 1) : n + 1] if piece.text not in FINAL)
     places = {place: n for n, span in enumerate(spans) if span for place in range(*span)}
     for place in alike(source, kept):
         n = places[place]
         yield " ".join(piece.text for piece in pieces[max(0, n - 1) : n + 1])
-
-
-def aligned(source: Sequence[Piece], pieces: Sequence[Piece]) -> list[Span | None]:
-    """Return, for each piece of a short sentence, what it stands for in the source; None for a new word.
-
-    The longest common subsequence, and of several the one with most neighbours. A short form stands for its long one.
-    """
-    there, here = [piece.lower for piece in source], [piece.lower for piece in pieces]
-    # The best score from each pair of places on: of all alignments, and of those that align this pair.
-    best = [[0] * (len(there) + 1) for _ in range(len(here) + 1)]
-    pair = [[-1] * (len(there) + 1) for _ in range(len(here) + 1)]
-    for n in reversed(range(len(here))):
-        near = 2 if n + 1 < len(here) and pieces[n + 1].is_word else 1
-        for place in reversed(range(len(there))):
-            if here[n] == there[place] or _inflected(pieces[n], source[place]):
-                following = pair[n + 1][place + 1]
-                pair[n][place] = 4 + max(best[n + 1][place + 1], following + near if following > 0 else 0)
-            best[n][place] = max(best[n + 1][place], best[n][place + 1], pair[n][place])
-    spans: list[Span | None] = [None] * len(here)
-    n = place = 0
-    neighbour = False
-    while n < len(here) and place < len(there) and best[n][place]:
-        if pair[n][place] == best[n][place] or neighbour:
-            spans[n] = (place, place + 1)
-            following = pair[n + 1][place + 1]
-            near = 2 if n + 1 < len(here) and pieces[n + 1].is_word else 1
-            neighbour = following > 0 and pair[n][place] == 4 + following + near
-            n, place = n + 1, place + 1
-        elif best[n + 1][place] == best[n][place]:
-            n += 1
-        else:
-            place += 1
-    before = 0
-    for n, span in enumerate(spans):
-        following_place = next((one[0] for one in spans[n:] if one), len(there))
-        spans[n] = span or _long_form(there[:following_place], before, here[n])
-        before = (spans[n] or (0, before))[1]
-    return spans
-
-
-def _inflected(piece: Piece, other: Piece) -> bool:
-    return words.is_content(piece) and words.is_content(other) and stem(piece.text) == stem(other.text)
-
-
-def _long_form(there: Sequence[str], start: int, form: str) -> Span | None:
-    """Return the first place from `start` on of a long form that has this short one."""
-    for long, short in _FORMS:
-        if short == form:
-            for place in range(start, len(there) - len(long) + 1):
-                if there[place : place + len(long)] == long:
-                    return place, place + len(long)
-    return None

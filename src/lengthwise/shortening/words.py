@@ -58,7 +58,8 @@ NEED_CLAUSE = _words(
     "believed think thinks thought report reports reported suggest suggests suggested sure mean means meant feel felt "
     "indicate indicates indicated specify specifies determine determines check checks see seen hope hopes fear fears "
     "claim claims claimed argue argued announce announced confirm confirmed note noted state stated stating saying "
-    "so such fact decide decides decided ask asks asked wonder wondered whether tell told learn learned"
+    "so such fact decide decides decided ask asks asked wonder wondered whether tell told learn learned "
+    "reveal reveals revealed demonstrate demonstrates demonstrated require requires"
 )
 NEED_INFINITIVE = _words(
     "have has had need needs needed want wants wanted try tries tried trying fail fails failed able unable required "
@@ -74,7 +75,11 @@ PAST = _words(
 )
 NOT_ADVERBS = _words(
     "apply reply supply family early italy july ally rely fly multiply comply assembly anomaly monopoly daily weekly "
-    "monthly yearly friendly lovely lonely likely unlikely elderly deadly belly bully jelly imply"
+    "monthly yearly costly timely friendly lovely lonely likely unlikely elderly deadly belly bully jelly imply"
+)
+NOT_PARTICIPLES = _words(
+    "thing string ring spring king wing evening morning ceiling building painting setting meeting recording rating "
+    "warning listing drawing speed seed bed"
 )
 # These words need the preposition that follows them: "differs from", "belongs to".
 _TO = _words(
