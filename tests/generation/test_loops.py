@@ -65,6 +65,15 @@ def noticed(meter, text):
     return None
 
 
+@pytest.mark.parametrize(("loop", "other"), [("1.", "2"), ("#\n", "//"), ("*", "\n")])
+def test_after_a_loop_without_letters_comes_a_letter_or_a_bracket(byte_bpe, loop, other):
+    meter = Meter(byte_bpe, "chars")
+    guard = LoopGuard(loop_tables_of(meter), [spell(meter, loop * 40)])
+    [found] = lowered(guard)
+    assert {meter.pieces[token] for token in found} >= {loop[:1].encode(), b"2", other[:1].encode(), b"\n"}
+    assert not {meter.pieces[token] for token in found} & {b"a", b"the", b"]", b")", b"`", b""}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("phrase", LOOPS)
 def test_a_loop_is_noticed_in_any_script(request, kind, phrase):

@@ -5,8 +5,9 @@ or 16 tokens; 24 if p is over 96: then a sentence is repeated after other senten
 are copies, 6 tokens are enough: a model that has repeated sentences with one word changed continues to do so.
 Tokens that differ in case, in white space or in digits are alike: "1. Cake 2. Cake 3. Cake" is a loop.
 If a number differs, a whole copy is needed; if several do, 96 tokens: they may be the rows of a table or of data.
-The guard lowers the scores of the tokens that would continue the loop, at the start of a word; anywhere if the loop has
-no letters, or no word has begun in a whole period. After 80 letters and hyphens of a word, it lowers the scores of all
+The guard lowers the scores of the tokens that would continue the loop, at the start of a word; anywhere if no word has
+begun in a whole period. If the loop has no letters, it lowers those of all tokens without letters, but brackets: other
+digits or marks would be the next loop. After 80 letters and hyphens of a word, it lowers the scores of all
 tokens that would continue the word.
 Scores are lowered, not banned: if the budget leaves no other token, the text still reaches its length.
 Depends on token ids and their bytes only, not on a unit, a budget or an engine.
@@ -28,7 +29,7 @@ _NEAR = 96  # tokens of the longest period for which `_NEEDED` has a number
 _PERIODS = np.arange(1, _NEAR + 1)
 _NEEDED = np.clip(2 * _PERIODS, 8, 16)  # tokens that must be like those one period before
 _NEEDED_FAR = 24  # the same for longer periods
-_NEEDED_WITHOUT_LETTERS = 40  # digits of a number, a line of dashes
+_NEEDED_WITHOUT_LETTERS = 32  # digits of a number, a line of dashes
 _NEEDED_WITH_NUMBERS = 96  # "7 x 2 = 14 7 x 3 = 21": more numbers change than that of an item
 _LEAST = int(_NEEDED.min())
 _STRETCH, _STRETCH_WORDS = 6, 4  # tokens of a copy, and how many of them begin a word: no cells of a table, no code
@@ -36,6 +37,7 @@ _COPIES = 0.35  # of the last tokens: if more of them are in copies, `_STRETCH` 
 _WINDOW = 64  # tokens over which the share of copies is averaged
 _REPLAYED = 4 * _NEAR  # tokens at the end of a written text that the guard compares with earlier ones when it begins
 _LONGEST_WORD = 80  # letters and hyphens
+_CLOSERS = (")", "]", "}", '"', "'", "`")  # may end a loop without letters: "[0, 0, 0]"
 _LOWERED = 1000.0  # nats: such a token is chosen only if no other is allowed
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}\p{Balinese}"
@@ -96,6 +98,10 @@ class LoopTables:
         self._by_kind = self.kind[:-1].argsort(kind="stable")
         self._ends = np.bincount(kinds).cumsum()  # of the kinds in that order
         self.starts = self.lettered & self.begins_word
+        closes = np.array([text.lstrip().startswith(_CLOSERS) for text in vocabulary.texts])
+        in_letter = self.lettered | self.opens_letter | self.in_character
+        # (ids,) of tokens without a letter that close nothing; special tokens have no bytes
+        self.wordless = (~in_letter[:-1] & ~closes & (vocabulary.sizes > 0)).nonzero()[0]
 
     def alike(self, tokens: Iterable[int]) -> Integers:
         """Return the tokens of the same kinds as these."""
@@ -200,11 +206,13 @@ class LoopGuard:
         begins = tables.begins_word[recent[places]] | (not tables.ends_in_word[recent[0]]) | overdue
         noticed = run[places] >= np.where(lettered, needed, _NEEDED_WITHOUT_LETTERS)
         noticed &= ~lettered | (self._lettered[row, self._first + places] & begins)
-        tokens = set[int]()
+        tokens, wordless = set[int](), False
         for at, is_lettered in zip(places[noticed].tolist(), lettered[noticed].tolist(), strict=True):
             if int(recent[at]) not in tokens and not self._may_be_data(row, at, is_lettered):
                 tokens.add(int(recent[at]))
-        return tables.alike(tokens)
+                wordless |= not is_lettered
+        found = tables.alike(tokens)
+        return np.concatenate([found, tables.wordless]) if wordless else found
 
     def _may_be_data(self, row: int, at: int, lettered: bool) -> bool:
         """Return whether the numbers differ from those a period before, other than the one that counts items."""
