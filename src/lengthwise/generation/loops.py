@@ -30,6 +30,7 @@ _PERIODS = np.arange(1, _NEAR + 1)
 _NEEDED = np.clip(2 * _PERIODS, 8, 16)  # tokens that must be like those one period before
 _NEEDED_FAR = 24  # the same for longer periods
 _NEEDED_WITHOUT_LETTERS = 32  # digits of a number, a line of dashes
+_NEEDED_AGAIN = 12  # the same, once such a loop was left: the model returns to it
 _NEEDED_WITH_NUMBERS = 96  # "7 x 2 = 14 7 x 3 = 21": more numbers change than that of an item
 _LEAST = int(_NEEDED.min())
 _STRETCH, _STRETCH_WORDS = 6, 4  # tokens of a copy, and how many of them begin a word: no cells of a table, no code
@@ -160,7 +161,7 @@ class LoopGuard:
     """
 
     _ARRAYS: tuple[str, ...] = ("_past", "_kinds", "_lettered", "_run", "_longest", "_copies")
-    _ARRAYS += ("_digits", "_unlettered", "_letters", "_letter_opened")
+    _ARRAYS += ("_digits", "_unlettered", "_letters", "_letter_opened", "_left_wordless")
 
     def __init__(self, tables: LoopTables, written: Sequence[Sequence[int]]) -> None:
         self.tables, rows = tables, len(written)
@@ -177,6 +178,7 @@ class LoopGuard:
         self._digits, self._unlettered = np.zeros(rows, np.int64), np.zeros(rows, np.int64)  # such tokens at the end
         self._letters = np.zeros(rows, np.int64)  # letters at the end
         self._letter_opened = np.zeros(rows, np.bool_)
+        self._left_wordless = np.zeros(rows, np.bool_)  # whether a loop without letters was left before
         for back in range(max(map(len, written), default=0), 0, -1):
             tokens = np.array([ids[-back] if back <= len(ids) else -1 for ids in written])
             (self.update if back <= _REPLAYED else self._append)(tokens)
@@ -204,15 +206,18 @@ class LoopGuard:
         needed = np.where(places < _NEAR, np.minimum(_NEEDED[np.minimum(places, _NEAR - 1)], most), most)
         overdue = run[places] > needed + places  # no word began in a whole period
         begins = tables.begins_word[recent[places]] | (not tables.ends_in_word[recent[0]]) | overdue
-        noticed = run[places] >= np.where(lettered, needed, _NEEDED_WITHOUT_LETTERS)
-        noticed &= ~lettered | (self._lettered[row, self._first + places] & begins)
-        tokens, wordless = set[int](), False
+        wordless = _NEEDED_AGAIN if self._left_wordless[row] else _NEEDED_WITHOUT_LETTERS
+        noticed = run[places] >= np.where(lettered, needed, wordless)
+        between = ~tables.in_character[recent[places]]  # the next token begins a character
+        noticed &= np.where(lettered, self._lettered[row, self._first + places] & begins, between)
+        tokens, left = set[int](), False
         for at, is_lettered in zip(places[noticed].tolist(), lettered[noticed].tolist(), strict=True):
             if int(recent[at]) not in tokens and not self._may_be_data(row, at, is_lettered):
                 tokens.add(int(recent[at]))
-                wordless |= not is_lettered
+                left |= not is_lettered
+        self._left_wordless[row] |= left
         found = tables.alike(tokens)
-        return np.concatenate([found, tables.wordless]) if wordless else found
+        return np.concatenate([found, tables.wordless]) if left else found
 
     def _may_be_data(self, row: int, at: int, lettered: bool) -> bool:
         """Return whether the numbers differ from those a period before, other than the one that counts items."""
