@@ -74,6 +74,27 @@ def test_after_a_loop_without_letters_comes_a_letter_or_a_bracket(byte_bpe, loop
     assert not {meter.pieces[token] for token in found} & {b"a", b"the", b"]", b")", b"`", b""}
 
 
+def test_a_loop_without_letters_that_returns_is_left_sooner(byte_bpe):
+    meter = Meter(byte_bpe, "chars")
+    first, word, again = (spell(meter, text) for text in ("-*" * 20, " the", "-*" * 7))
+    for left in (False, True):
+        guard = LoopGuard(loop_tables_of(meter), [first])
+        assert not left or lowered(guard)[0]
+        for token in [*word, *again]:
+            guard.update(np.array([token]))
+        assert bool(lowered(guard)[0]) == left
+
+
+def test_a_loop_without_letters_is_left_between_characters(byte_bpe):
+    meter = Meter(byte_bpe, "chars")
+    guard = LoopGuard(loop_tables_of(meter), [spell(meter, "🌱" * 20)])
+    first = spell(meter, "🌱")
+    assert len(first) > 1
+    assert lowered(guard)[0]
+    guard.update(np.array([first[0]]))
+    assert not lowered(guard)[0]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("phrase", LOOPS)
 def test_a_loop_is_noticed_in_any_script(request, kind, phrase):
