@@ -73,7 +73,7 @@ def lengthwise(
     """Text that fits: a model writes within the length that you give.
 
     \b
-    lengthwise write "Describe a lighthouse." --length "at most 280 chars"
+    lengthwise write "Describe a sunset over the sea." --length "at most 280 chars"
     lengthwise shorten article.txt --whole --as headline --length 30,50,75
     lengthwise measure "Où est-il ?"
     lengthwise evaluate smollm2 test.jsonl --length reference:words

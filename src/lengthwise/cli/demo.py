@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..generation.generator import Writer, Written
 
 DEMO_BUDGETS = ("at most 100 chars", "exactly 30 words", "60-90 words")
-PROMPT = "Describe a lighthouse."
+PROMPT = "Describe a sunset over the sea."
 SENTENCE = "Your password must contain at least eight characters."
 _ASKED = "exactly 30 words"
 

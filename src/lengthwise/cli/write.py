@@ -49,9 +49,9 @@ def write(
     """Write a text that fits.
 
     \b
-    lengthwise write "Describe a lighthouse." --length "at most 280 chars"
+    lengthwise write "Describe a sunset over the sea." --length "at most 280 chars"
     lengthwise write - --length "40-60 words" --candidates 4 < prompts.txt > texts.jsonl
-    lengthwise write "Describe a lighthouse." --length "40-60 words" --model openai:llama3.2@http://localhost:11434/v1
+    lengthwise write "Describe a sunset over the sea." --length "40-60 words" --model openai:llama3.2@http://localhost:11434/v1
 
     One prompt gives a text, or a JSON object with --json. Prompts from stdin give one JSON object per line, in input
     order. Prompts that arrive together are written in one batch. With sampling, each prompt is written alone, and line

@@ -38,7 +38,7 @@ _COPIES = 0.35  # of the last tokens: if more of them are in copies, `_STRETCH` 
 _WINDOW = 64  # tokens over which the share of copies is averaged
 _REPLAYED = 4 * _NEAR  # tokens at the end of a written text that the guard compares with earlier ones when it begins
 _LONGEST_WORD = 80  # letters and hyphens
-_CLOSERS = (")", "]", "}", '"', "'", "`")  # may end a loop without letters: "[0, 0, 0]"
+_CLOSERS = (")", "]", "}")  # may end a loop without letters: "[0, 0, 0]"
 _LOWERED = 1000.0  # nats: such a token is chosen only if no other is allowed
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}\p{Javanese}\p{Balinese}"
