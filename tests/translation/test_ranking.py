@@ -20,6 +20,42 @@ def test_a_translation_that_breaks_off_is_not_complete(translator):
     assert (row.text, row.complete) == ("Entrer par", True)  # as the best translation does
 
 
+@pytest.mark.parametrize(
+    ("source", "best", "shorter", "taken"),
+    [
+        ("Choose five books.", "Choisissez cinq livres.", "Choisissez F.", False),
+        ("Show a card.", "Montrez une carte.", "Montrez a.", False),  # an article of the source
+        ("Go to the desk.", "Allez à l’accueil.", "Allez à.", False),
+        ("Welcome to the library", "Bienvenue à la bibliothèque", "Bienvenue à l'", False),
+        ("The park of the town", "Il parco della nostra città", "Il parco dell’", False),
+        ("It is plan B today.", "C'est aujourd'hui le plan B.", "C'est le plan B.", True),
+        ("Take vitamin C daily.", "Prenez chaque jour de la vitamine C.", "Prenez la vitamine C.", True),
+        ("There are some left.", "Il y en a encore là-bas.", "Il y en a.", True),
+        ("It opens at 5 o'clock.", "Il ouvre à 5 heures.", "Il ouvre à 5 h.", True),
+        ("Delete {n} files", "Supprimer les fichiers {n}", "Supprimer {n}", True),
+        ("Choose the word 'file'", "Choisissez le mot 'fichier'", "Le mot 'fichier'", True),
+        ("A little more of it", "Ancora un poco di questo", "Ancora un po'", True),
+        ("Yes, of course.", "네, 물론이지요.", "네.", True),
+    ],
+)
+def test_a_translation_that_ends_in_a_lone_letter_or_an_elision_is_not_complete(
+    translator, source, best, shorter, taken
+):
+    [row] = translator({source: [best, shorter]})[0].translate([source], f"at most {len(shorter)} chars")
+    assert (row.text, row.fits, row.complete) == (shorter if taken else best, taken, True)
+
+
+def test_an_elision_that_ends_the_best_translation_is_complete(translator):
+    [row] = translator({"The one of the": ["Celui de l'", "De l'"]})[0].translate(["The one of the"], "at most 5 chars")
+    assert (row.text, row.complete) == ("De l'", True)
+
+
+def test_a_title_of_a_document_does_not_end_in_an_elision(translator):
+    lines, _ = translator({"Welcome to the library": ["Bienvenue à la bibliothèque", "Bienvenue à l'"]})
+    done = lines.document("# Welcome to the library\n", "at most 16 chars", per_sentence=True)
+    assert (done.text, done.fits) == ("# Bienvenue à la bibliothèque\n", False)
+
+
 def test_a_translation_without_a_letter_is_not_complete(translator):
     [row] = translator({"The places:": ["Les lieux :", ":"]})[0].translate(["The places:"], "at most 5 chars")
     assert (row.text, row.fits, row.complete) == ("Les lieux :", False, True)

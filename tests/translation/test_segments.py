@@ -47,9 +47,9 @@ def test_sentences_share_the_budget_and_what_one_saves_the_next_can_use(translat
 
 
 def test_the_last_sentence_keeps_both_limits(translator):
-    lines, _ = translator({"Aaaa.": ["A" * 9, "A"], "Bbbb.": ["B" * 9, "B"]})
+    lines, _ = translator({"Aaaa.": ["A" * 9, "Aa"], "Bbbb.": ["B" * 9, "Bb"]})
     [row] = lines.translate(["Aaaa. Bbbb."], "10-12 chars")
-    assert (row.text[:2], row.fits) == ("A ", True)  # the second one fills what the first one saved
+    assert (row.text[:3], row.fits) == ("Aa ", True)  # the second one fills what the first one saved
 
 
 def test_a_line_that_is_too_short_is_searched_again(translator):

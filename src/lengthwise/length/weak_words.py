@@ -115,6 +115,13 @@ WEAK_WORDS: dict[str, WeakWords] = {
     ),
 }  # fmt: skip
 
+# Forms of French and Italian words before a vowel. "Po'" is none: it can end a phrase.
+_ELIDED = (
+    "l d j m t s n c qu jusqu lorsqu puisqu quoiqu presqu un gl dell all dall nell sull coll quell quest bell buon "
+    "sant grand nessun ciascun alcun com dov cos tutt mezz anch senz"
+)
+ELISIONS = frozenset(f"{word}'" for word in _ELIDED.split())
+
 
 def weak_words(language: str) -> WeakWords:
     """Return the lists for a language code such as it or pt-BR; empty lists for other languages."""

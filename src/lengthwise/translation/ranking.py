@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..length.budget import Budget
-from ..length.weak_words import WEAK_WORDS, language_of
+from ..length.weak_words import ELISIONS, WEAK_WORDS, language_of
 from .placeholders import translatable
 from .records import Hypothesis
 from .segments import Segments
@@ -15,6 +15,8 @@ from .segments import Segments
 MAX_SCORE_GAP = 0.5  # nats per token below the best free translation; a larger gap calls for another search
 INCOMPLETE_SCORE_GAP = 5.0  # nats per token below the best free translation; with a larger gap a text is incomplete
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_LETTER = re.compile(r"[A-Za-zÀ-ɏ]")  # in other scripts, such as Hangul, many words are one letter
+_MARKS = '"“”„«»()[].,;:!?…'  # around a word; not those of placeholders
 
 
 @dataclass(frozen=True)
@@ -86,11 +88,12 @@ def mark_untranslated(one: Hypothesis, free: list[Hypothesis]) -> Hypothesis:
     """Return the hypothesis, with complete=False if it is not fully translated compared with `free[0]`.
 
     That is so if its text equals the source (ignoring case), if it has a word of the source, or no letter, unlike
-    `free[0]`, if it breaks off after a word such as *of*, or if it scores more than `INCOMPLETE_SCORE_GAP` below
-    `free[0]`. If `free` is empty, only the first applies.
+    `free[0]`, if it breaks off after a word such as *of*, after *l'* or within a word, or if it scores more than
+    `INCOMPLETE_SCORE_GAP` below `free[0]`. If `free` is empty, only the first applies.
     """
     best = free[0] if free else one
     partly = untranslated(one.source, one.text, best.text) or hangs(one.text, best.text)
+    partly = partly or is_torn(one.source, one.text, best.text)
     partly = partly or one.is_copy or (translatable(best.text) and not translatable(one.text))
     return replace(one, complete=False) if partly or score_of(one) < score_of(best) - INCOMPLETE_SCORE_GAP else one
 
@@ -111,6 +114,35 @@ def hangs(text: str, best: str) -> bool:
     last, other = (some.split()[-1:] for some in (text, best))
     hanging = _hanging_words(best)
     return hanging.issuperset(last) and bool(last) and hanging.isdisjoint(other)
+
+
+def is_torn(source: str, text: str, best: str) -> bool:
+    """Return whether the text ends in an elided word or in a lone letter, and the best translation does not.
+
+    A letter after a number is a unit. A letter that is a word of the source or of the best translation is a name, or a
+    word such as the French *y*, but not an article, a preposition or a conjunction.
+
+    >>> is_torn("Choose five books.", "Choisissez l'", "Choisissez cinq livres.")
+    True
+    >>> is_torn("Choose five books.", "Choisissez F.", "Choisissez cinq livres.")
+    True
+    >>> is_torn("Choose plan B now.", "Choisissez le plan B.", "Choisissez maintenant le plan B.")
+    False
+    """
+    words, in_source, in_best = (_bare_words(some) for some in (text, source, best))
+    last = words[-1] if words else ""
+    if last in in_best[-1:]:
+        return False
+    if last.lower().replace("’", "'") in ELISIONS:
+        return True
+    if not _LETTER.fullmatch(last) or (len(words) > 1 and words[-2][-1].isdigit()):
+        return False
+    known = {*in_source} - _hanging_words(source) | {*in_best} - _hanging_words(best)
+    return last not in known
+
+
+def _bare_words(text: str) -> list[str]:
+    return [bare for word in text.split() if (bare := word.strip(_MARKS))]
 
 
 @lru_cache(maxsize=1024)  # many texts are compared with one
