@@ -198,7 +198,10 @@ class LoopGuard:
         return scores if kept is None else kept
 
     def _going_on(self, row: int) -> Integers:
-        """Return the tokens with which the loops of this row would go on: at the next word that begins."""
+        """Return the tokens with which the loops of this row would go on: at the next word that begins.
+
+        Remembers whether it leaves a loop without letters.
+        """
         tables, recent, run = self.tables, self._past[row, self._first :], self._run[row]
         most = _NEEDED_FAR if self._copies[row] < _COPIES else _STRETCH
         places = (run >= min(_LEAST, most)).nonzero()[0]  # few of the periods

@@ -193,6 +193,7 @@ class Requests:
         """Return whether a future discriminator steers this text to its end.
 
         A text that has only a maximum may end at any sentence, so its first draft is the plain model's.
+        So is one that is repaired from its beginning: steered, short code is often an empty block.
         """
         return self.without_length(request) and (request.budget.low > 1 or bool(request.kept.ids))
 
