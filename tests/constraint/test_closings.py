@@ -63,7 +63,7 @@ def test_a_tokenizer_without_a_bare_full_stop_has_no_closing_tokens():
 
 # ---- ends of blocks
 
-BLOCKS = ["[UNK]", "[PAD]", "[EOS]", "```", "Ċ", "x", "Ġ=", "Ġ1", "-", "Ġflour", "Ġof", "Ġmilk", ".", "1"]
+BLOCKS = ["[UNK]", "[PAD]", "[EOS]", "```", "Ċ", "x", "Ġ=", "Ġ1", "-", "Ġflour", "Ġof", "Ġmilk", ".", "1", "``"]
 
 
 def block_constraint(text, unit, budget, limit=99):
@@ -114,6 +114,19 @@ def test_code_is_closed_where_the_model_would_close_it(text, budget, fence, clos
 def test_the_last_unit_is_kept_for_a_full_stop_outside_code_only(text, chosen):
     scores = likely(**{"1": 0.9, "x": 0.05})
     length = len(text.replace("Ċ", "\n").replace(" ", "").replace("Ġ", " ")) + 1
+    for one in (scores, torch.tensor(scores)):
+        kept = block_constraint(text, "chars", f"exactly {length} chars").apply(one)
+        assert BLOCKS[int(kept.argmax())] == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [("``` Ċ x Ġ= Ġ1", "Ċ"), ("``` Ċ x Ġ= ``", "Ċ"), ("``` Ċ x Ġ= Ġ1 Ċ", "```"), ("x Ġ= Ġ1", "```")],
+)
+def test_near_the_end_no_fence_is_put_behind_code_in_its_line(text, chosen):
+    scores = likely(**{"``": 0.4, "fence": 0.5, "line": 0.1})
+    scores[:, BLOCKS.index("``")] -= 9.0 * (chosen == "```")
+    length = len(text.replace("Ċ", "\n").replace(" ", "").replace("Ġ", " ")) + 4
     for one in (scores, torch.tensor(scores)):
         kept = block_constraint(text, "chars", f"exactly {length} chars").apply(one)
         assert BLOCKS[int(kept.argmax())] == chosen

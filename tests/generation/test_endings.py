@@ -64,6 +64,8 @@ def test_a_whole_row_at_the_end_is_complete():
         ("Paris (", 0.1, False),
         ("Yes:\n\n## Why", 0.1, False),
         ("Yes:", 1.0, True),
+        ("```\nx = 1\n```", 1.0, True),
+        ("```\nx = 1```", 1.0, False),  # the fence closes no code
     ],
 )
 def test_a_likely_end_completes_a_text_that_does_not_break_off(text, end_ratio, complete):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.length.blocks import block_ends, breaks_off, in_code, is_signed, may_end_block
+from lengthwise.length.blocks import block_ends, breaks_off, is_signed, may_end_block
 from lengthwise.length.sentences import finished, finished_ends
 
 TABLE = "| Name | Age |\n|------|-----|\n| Anna | 31 |\n| Boris | 4"
@@ -183,8 +183,3 @@ def test_code_ends_with_its_fence(text, whole):
 def test_text_after_code_is_a_further_sentence():
     text = "Code:\n```\nx.\n```\nIt works. And"
     assert [text[:end].splitlines()[-1] for end in finished_ends(text)] == ["```", "It works."]
-
-
-def test_code_is_open_until_its_fence():
-    assert in_code("```python\nx = 1")
-    assert not in_code("```python\nx = 1\n```\nDone")

@@ -11,7 +11,8 @@ from itertools import islice
 import numpy as np
 
 from ..arrays import Array, to_numpy
-from ..length.blocks import in_code, may_end_block
+from ..length.blocks import may_end_block
+from ..length.fences import in_code
 from ..length.meter import Integers
 from ..length.sentences import finished
 from .mask import LIKELY_END, LengthConstraint

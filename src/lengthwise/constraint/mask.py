@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library, to_numpy
-from ..length.blocks import in_code
+from ..length.fences import in_code
 from ..length.meter import Booleans, Integers, Meter
 from ..length.sentences import finished
 from .length_state import ALL, LengthState, Rows
@@ -86,6 +86,7 @@ class LengthConstraint:
         if len(code := self._rows_in_code(units_left)):  # code gets no full stop, so nothing is kept for it
             index, raw = tables.convert(code), self._tables_for(scores, finish=False)
             kept[index] = lib.minimum(scores[index], raw.caps(state[code], units_left[code]))
+            self._ban_glued_fences(kept, tables, code)
         self._ban_too_late(kept, tables, left, over)
         last_word = (units_left == 0) & (state == State.IN_WORD)
         if self.meter.opens is not None and last_word.any():  # a longer word costs nothing: allow likely tokens
@@ -192,6 +193,12 @@ class LengthConstraint:
         unlikely = scores[index] < (best[index] + _LIKELY_PIECE)[:, None]
         tables.ban(kept, index, unlikely & ~tables.is_full_stop)
 
+    def _ban_glued_fences(self, kept: Array, tables: "_Tables", code: Integers) -> None:
+        """Ban fences inside a line in these rows: they are cheaper than a new line and a fence, but close no code."""
+        for row in code.tolist():
+            if self.text(row).rpartition("\n")[2].strip(" \t>"):
+                kept[row, tables.glued] = -math.inf
+
     def _bonus(self, units_left: Integers, code: Integers) -> NDArray[np.float32] | None:
         """Return nats for each plain full stop, (rows, stops), or None if all are 0; 0 in the rows of `code`.
 
@@ -234,6 +241,7 @@ class _Tables:
         self.by_state, self.eos = self.convert(by_state), self.convert(eos)
         self.is_full_stop = self.convert(_widened(costs.is_full_stop[None], scores.shape[1], False))
         self.plain_stops, self.largest = self.convert(costs.plain_stops), costs.largest
+        self.glued = self.convert(costs.glued[costs.glued < scores.shape[1]])
         self._banned, self._free = (self.lib.full_like(scores[0], value) for value in (-math.inf, math.inf))
         self._caps: dict[tuple[int, int], Array] = {}
 

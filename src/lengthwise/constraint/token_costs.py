@@ -17,6 +17,7 @@ FENCE = "```"
 # Tokens after which a text may stop: a full stop of some script, with closing quotes and brackets.
 _FULL_STOP = regex.compile(r"\s?[.!?…。！？｡۔؟।]['\"”’»›)\]）」』]*")
 _PLAIN_STOP = regex.compile(r"[.!?。！？۔؟।]")
+_GLUED = regex.compile(r"[^\n]*``")
 _UNPRINTABLE = regex.compile(r"(?![\t\n\r])\p{Cc}")
 _MISSING = np.array([state[0] for state in STATES])  # bytes that complete the character, by UTF-8 state
 _SPARE = 2  # tokens that need not add a unit
@@ -47,6 +48,8 @@ class TokenCosts:
         self.newline = texts.index("\n") if "\n" in texts else None
         self.ends_line = np.array([t.endswith("\n") for t in texts])
         self.fence = texts.index(FENCE) if FENCE in texts else None  # closes a block of code
+        # A fence, or two thirds of it, that closes nothing inside a line.
+        self.glued = np.array([n for n, t in enumerate(texts) if _GLUED.match(t)], np.int64)
         self.by_state = self._by_state(texts, finish)  # (states, vocabulary)
         self.least = self._least(texts)  # (2, vocabulary): between words, in a word
         self.stop_costs = self.by_state[State.IN_WORD, self.plain_stops].astype(np.int64)

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from ..length.blocks import block_ends, breaks_off, in_code
+from ..length.blocks import block_ends, breaks_off
+from ..length.fences import in_code
 from ..length.sentences import finished, finished_ends
 from .calls import Messages
 from .client import Reply

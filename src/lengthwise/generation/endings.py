@@ -8,8 +8,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..length.blocks import block_ends, breaks_off, in_code
+from ..length.blocks import block_ends, breaks_off
 from ..length.budget import Budget
+from ..length.fences import in_code
 from ..length.sentences import finished, finished_ends
 
 # A token is forced if the mask made it over 50 times as likely, relative to the best token: a full stop in the middle
@@ -85,8 +86,9 @@ def _is_complete(draft: Draft, whole: str, last: str) -> bool:
         return True  # a full stop after it may be likelier, but the source has none
     if finished(whole) or block_ends(whole)[-1:] == [len(whole)]:
         return True
-    # An end that is the model's best token is its own; a less likely one must not break the text off.
-    return draft.end_ratio >= MIN_AGREEMENT and (draft.end_ratio >= 1 or not breaks_off(whole))
+    # An end that is the model's best token is its own, but in code; a less likely one must not break the text off.
+    broken = in_code(whole) if draft.end_ratio >= 1 else breaks_off(whole)
+    return draft.end_ratio >= MIN_AGREEMENT and not broken
 
 
 def _without_stop(draft: Draft, whole: str) -> str:

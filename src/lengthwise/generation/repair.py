@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..length.blocks import in_code
+from ..length.fences import in_code
 from .endings import Draft, Ending
 from .options import SAMPLING, DecodingOptions
 from .requests import BATCH_TOKENS, Listener, Request

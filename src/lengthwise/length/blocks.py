@@ -11,6 +11,7 @@ from itertools import islice
 
 import regex
 
+from .fences import in_code, without_code
 from .sentences import finished, finished_ends, left_open
 from .weak_words import WEAK_WORDS, language_of
 
@@ -23,7 +24,6 @@ _OPEN_LINE = regex.compile(
 _LINES = 40  # by which a language is recognised
 _PAIRS = ("()", "[]", "{}", "（）", "「」", "『』", "【】", "“”", "«»")
 _EVEN = ("**", '"', "`")
-_FENCE = regex.compile(r"```|(?m:^)(?:[ \t>]|[-*+•][ \t])*~~~")
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}'’]*")
 # The closing formulas of letters. A comma follows them; in German it may be absent.
 _CLOSING_FORMULAS = {
@@ -53,13 +53,12 @@ def block_ends(text: str) -> list[int]:
     >>> block_ends("- Flour\\n- Milk\\n- Eg")
     [7, 14]
     """
-    ends, at, cells, fence, formula = [], 0, 0, "", -_SIGNATURE_LINES  # `formula`: the last line with one
-    lines = text.rstrip().split("\n")
+    ends, at, cells, formula = [], 0, 0, -_SIGNATURE_LINES  # `formula`: the last line with one
+    lines = without_code(text.rstrip()).split("\n")
     for n, line in enumerate(lines):
         bare, end = line.strip(), at + len(line.rstrip())
         at += len(line) + 1
-        if fence or _FENCE.search(line):
-            fence = _open_fence(line, fence)
+        if "```" in line:
             continue
         if not bare.startswith("|"):
             cells = 0
@@ -111,19 +110,6 @@ def breaks_off(text: str) -> bool:
     if in_code(text) or left_open(text) or _DANGLING.search(text):
         return True
     return last != text and _OPEN_LINE.fullmatch(last) is not None and not may_end_block(text)
-
-
-def in_code(text: str) -> bool:
-    """Return whether `text` ends inside a fenced block of code."""
-    return bool(_open_fence(text))
-
-
-def _open_fence(text: str, fence: str = "") -> str:
-    """Return the fence that is open after `text`, ``` or ~~~, or nothing. `fence`: the one that is open before it."""
-    for found in _FENCE.finditer(text):
-        mark = found[0][-3:]
-        fence = mark if not fence else "" if mark == fence else fence
-    return fence
 
 
 def _hangs(lines: Sequence[str]) -> bool:

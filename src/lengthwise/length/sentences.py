@@ -11,6 +11,8 @@ from collections import Counter
 
 import regex
 
+from .fences import CODE, is_closed_block
+
 
 def _words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
@@ -73,7 +75,7 @@ _ITEM = r"(?m:^)[ \t>]*(?:[-*+•–][ \t]+)?"
 _RULE = r"(?m:^)[ \t>]*\|[ \t]*:?-[-:| \t]*(?m:$)"
 _BELOW = r"\n(?![ \t>]*(?:```|~~~|\#{1,6}[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t]))[ \t>]*[^\s>][^\n]*"
 _EVENT = regex.compile(
-    r"(?P<fence>```[\s\S]*?(?:```|\Z)|(?m:^)[ \t>]*~{3,}+[\s\S]*?(?:\n[ \t>]*~{3,}+|\Z))"
+    rf"(?P<fence>{CODE})"
     rf"|(?P<table>{_RULE}(?:{_BELOW})*)"  # nor does a line below a row
     r"|(?P<line>(?m:^)[ \t>]*(?:\#{1,6}[ \t]|\|)[^\n]*)"  # a heading or a table row ends no sentence
     rf"|(?P<ask>{_ITEM}(?:{_MARKER}[ \t]+)?\*\*[^*\n]+\?\*\*)"  # nor does a question in bold that heads a line
@@ -148,7 +150,7 @@ def _scan(text: str) -> tuple[list[int], Counter[str]]:
     while event := _next_event(text, at):
         start, at = event.span()
         if event["fence"]:
-            if _is_closed_block(text, start, at) and not opened:  # code ends with its fence
+            if event["open"] is None and is_closed_block(text, start, at) and not opened:  # code ends with its fence
                 ends.append(at)
                 worded, searched = False, at
         elif event["paragraph"]:
@@ -188,16 +190,6 @@ def _is_stray(text: str, start: int, stop: int) -> bool:
     if _NO_FINAL.fullmatch(final):
         return not (final == "!." and _NAME_BEFORE.search(text, 0, start))
     return not final.startswith(("...", "…")) and _BEHIND_OPEN.search(text, max(0, start - 8), start) is not None
-
-
-def _is_closed_block(text: str, start: int, end: int) -> bool:
-    """Return whether the fenced code `text[start:end]` has lines, and a closing fence that is alone in its line."""
-    block = text[start:end].lstrip(" \t>")
-    mark = block[:3]
-    if not block.endswith(mark, 3):
-        return False
-    code = block.rstrip(mark[0]).partition("\n")[2]  # after the line with the language
-    return code.endswith("\n") and bool(code.strip()) and _LINE_ENDS.match(text, end) is not None
 
 
 def _note(text: str, start: int, mark: str, opened: Counter[str]) -> None:
