@@ -18,6 +18,11 @@ CODE = (
 _CODE = regex.compile(CODE)
 _IN_LINE = regex.compile(r"[^\n]")
 _LINE_ENDS = regex.compile(r"[^\S\n]*(?:\n|\Z)")
+# Lines of code that do nothing. "#include" and "#main {" are code, and in Markdown "# Title" is.
+_COMMENT = regex.compile(
+    r"/\*[\s\S]*?(?:\*/|\Z)|<!--[\s\S]*?(?:-->|\Z)|(?m:^)[ \t>]*(?:#(?![a-z])|//|--(?=\s)|;|%(?=[\s%]))[^\n]*"
+)
+_HEADED = ("markdown", "md", "text", "txt", "plaintext")
 
 
 def in_code(text: str) -> bool:
@@ -35,12 +40,14 @@ def without_code(text: str) -> str:
 
 
 def is_closed_block(text: str, start: int, end: int) -> bool:
-    """Return whether the code `text[start:end]` has a line, and fences alone in their lines.
+    """Return whether the code `text[start:end]` has a line that is no comment, and fences alone in their lines.
 
     The name of a language may follow the first one.
     """
     block = text[start:end]
-    code = block.strip(block[0]).partition("\n")[2]
+    language, _, code = block.strip(block[0]).partition("\n")
     if not block.endswith(block[0] * 3) or not code.rstrip(" \t>").endswith("\n"):
         return False
+    if language.strip().lower() not in _HEADED:
+        code = _COMMENT.sub("", code)
     return bool(code.strip(" \t\n>")) and _LINE_ENDS.match(text, end) is not None
