@@ -164,6 +164,13 @@ CASES = {
         "I love art.¶ You?¶",
     ],
     "initials": [
+        "It was written by John M.M.",
+        "It was written by J.K.",
+        "It was written by John M.M. Smith.¶",
+        "She moved to Washington D.C.¶",
+        "We watch T.V.¶",
+        "Watch T.V.¶",
+        "He works for Acme B.V.¶",
         "J. K. Rowling wrote it.¶",
         "It is by J.",
         "It is by J. K. Rowling.¶",
@@ -189,6 +196,8 @@ CASES = {
         "Do this.¶ 2. Do that.¶",
         "Do this.¶ 2.",
         "It costs $3.50.¶",
+        "It costs $0.",
+        "It costs $3.¶",
     ],
     "names with dots": [
         "See example.com for more.¶",

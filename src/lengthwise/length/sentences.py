@@ -38,6 +38,11 @@ _LEADING = _words(
 )
 # These may end a text or a line; within a line the next word may still belong to them ("U.S. Army", "u. a. Bücher").
 _TRAILING = _words("Inc Ltd Co Corp Jr St Ave Str Mio Mrd Chr u.a o.ä u.ä")
+# Two capitals that are no initials, so they may end a text after a name: "Acme B.V.", "Virgin Islands U.S."
+_NO_INITIALS = _words(
+    "U.S U.K U.N E.U D.C L.A N.Y N.J N.C S.C A.D B.C C.E A.M P.M M.D B.A M.A B.S M.S D.O L.P P.C S.A B.V N.V A.G K.K",
+    "A.I I.T I.D I.Q T.V P.R P.E R.V",
+)
 # Before a number these are abbreviations ("No. 5", "Art. 12"), elsewhere words.
 _NUMBERED = _words("no art sec ch chap fig p abs cap n num op Bd Mar Jun Jul S")
 # "J." after these is the start of a name; after any other small word it is a label: "plan B."
@@ -101,6 +106,8 @@ _UNSPACED_GOES_ON = regex.compile(r"[、，,;；:：]|(?<=[」』”）])\p{Hira
 _LINE_ENDS = regex.compile(r"[^\S\n]*(?:\n|\Z)")
 _NUMBER = regex.compile(r"\W*\d[\d.,:/]*")
 _DOTTED = regex.compile(r"(?:\p{L}{1,2}\.-?)+\p{L}{1,2}")
+_TWO_CAPITALS = regex.compile(r"\p{Lu}\.\p{Lu}")
+_CUT_PRICE = regex.compile(r"\W*\p{Sc}0")
 _INITIAL = regex.compile(r"[\p{Lu}\p{Arabic}\p{Hebrew}]")
 _THEN_NUMBER = regex.compile(r"\s+[#(]?\d")
 _THEN_ABBREVIATION = regex.compile(r"\s+\p{L}{1,3}\.")
@@ -256,7 +263,7 @@ def _belongs_to_word(text: str, dot: int, end: int) -> bool:
         by_noun = before.lower() in _BEFORE_ORDINAL and earlier != "I"  # "am 3.", but "I am 3."
         return _is_ordinal(word, before, by_noun or _THEN_ORDINAL_NOUN.match(text, end) is not None, line_ends)
     if forms & _TRAILING or (_DOTTED.fullmatch(word) and not word.islower()):
-        return not line_ends
+        return not line_ends or _are_initials(word, before, earlier)
     if len(word) == 1 and _INITIAL.match(word):
         return _is_initial(word, before, line_ends)
     if len(word) == 1:  # "solve for x." but "Obst, z. B. Äpfel"
@@ -266,8 +273,8 @@ def _belongs_to_word(text: str, dot: int, end: int) -> bool:
 
 
 def _is_ordinal(number: str, before: str, by_noun: bool, line_ends: bool) -> bool:
-    """Return whether "3." is an ordinal ("am 3. Oktober"), a marker ("Do this. 3. Do that") or a truncated decimal."""
-    if "≈" in before + number:
+    """Return whether "3." is an ordinal ("am 3. Oktober"), a marker ("Do this. 3. Do that") or cut ("≈ 3.", "$0.")."""
+    if "≈" in before + number or _CUT_PRICE.fullmatch(number):
         return True
     if len(number) > 2:
         return False
@@ -275,6 +282,13 @@ def _is_ordinal(number: str, before: str, by_noun: bool, line_ends: bool) -> boo
         return not line_ends or number == "1"  # "The answer is: 4."
     lone = before.endswith((".", "!", "?", "**")) and not {before[:-1], before[:-1].lower()} & (_LEADING | _NUMBERED)
     return by_noun or lone
+
+
+def _are_initials(letters: str, before: str, earlier: str) -> bool:
+    """Return whether a surname is missing after "J.K.": in "by J.K." and "by John M.M.", not in "Watch T.V."."""
+    if letters in _NO_INITIALS or not _TWO_CAPITALS.fullmatch(letters):
+        return False
+    return before == "by" or (before.istitle() and before.isalpha() and earlier[-1:].isalnum())
 
 
 def _is_initial(letter: str, before: str, line_ends: bool) -> bool:
