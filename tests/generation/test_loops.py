@@ -76,13 +76,25 @@ def test_after_a_loop_without_letters_comes_a_letter_or_a_bracket(byte_bpe, loop
 
 def test_a_loop_without_letters_that_returns_is_left_sooner(byte_bpe):
     meter = Meter(byte_bpe, "chars")
-    first, word, again = (spell(meter, text) for text in ("-*" * 20, " the", "-*" * 7))
-    for left in (False, True):
-        guard = LoopGuard(loop_tables_of(meter), [first])
-        assert not left or lowered(guard)[0]
+    word, again = (spell(meter, text) for text in (" the", "-*" * 7))
+    for copies, left in ((12, False), (20, True)):
+        guard = LoopGuard(loop_tables_of(meter), [spell(meter, "-*" * copies)])
+        assert bool(lowered(guard)[0]) == left
         for token in [*word, *again]:
             guard.update(np.array([token]))
         assert bool(lowered(guard)[0]) == left
+
+
+def test_a_text_that_is_continued_remembers_that_it_left_a_loop_without_letters(byte_bpe):
+    meter = Meter(byte_bpe, "chars")
+    looped, plain, again = (spell(meter, text) for text in ("-*" * 20 + " the", "the dog the fox", "-*" * 7))
+    guard = LoopGuard(loop_tables_of(meter), [looped, plain])
+    for token in again:
+        assert lowered(guard) == [set(), set()]
+        guard.update(np.array([token, token]))
+    left, free = lowered(guard)
+    assert left
+    assert not free
 
 
 def test_a_loop_without_letters_is_left_between_characters(byte_bpe):

@@ -181,14 +181,18 @@ class LoopGuard:
         self._left_wordless = np.zeros(rows, np.bool_)  # whether a loop without letters was left before
         for back in range(max(map(len, written), default=0), 0, -1):
             tokens = np.array([ids[-back] if back <= len(ids) else -1 for ids in written])
-            (self.update if back <= _REPLAYED else self._append)(tokens)
+            if back > _REPLAYED:
+                self._append(tokens)
+                continue
+            for row in self._may_loop().nonzero()[0].tolist():
+                self._going_on(row)  # for what it remembers
+            self.update(tokens)
 
     def apply(self, scores: Array) -> Array:
         """Return the scores (rows, vocabulary) with those of the tokens that would go on with a loop lowered."""
-        may_loop = self._longest >= np.where(self._copies < _COPIES, _LEAST, _STRETCH)
         endless = self._letters > _LONGEST_WORD
         kept, convert = None, converter(scores)
-        for row in (may_loop | endless).nonzero()[0].tolist():
+        for row in (self._may_loop() | endless).nonzero()[0].tolist():
             tokens = self._going_on(row)
             if endless[row]:
                 tokens = np.concatenate([tokens, self.tables.joins.nonzero()[0]])
@@ -196,6 +200,11 @@ class LoopGuard:
                 kept = scores + 0 if kept is None else kept
                 kept[row, convert(tokens)] -= _LOWERED
         return scores if kept is None else kept
+
+    def _may_loop(self) -> Booleans:
+        """Return the rows in which enough tokens are copies, whatever the period."""
+        may_loop: Booleans = self._longest >= np.where(self._copies < _COPIES, _LEAST, _STRETCH)
+        return may_loop
 
     def _going_on(self, row: int) -> Integers:
         """Return the tokens with which the loops of this row would go on: at the next word that begins.
