@@ -28,7 +28,7 @@ def test_a_table_and_code_1(cli):
 
 
 def test_all_within_is_code_0(cli):
-    told = "lengthwise: 0 of 1 texts with a limit are outside it (1 texts, 1 file)\n"
+    told = "lengthwise: 0 of 1 text with a limit is outside it (1 text, 1 file)\n"
     assert cli("check", "good.po") == (0, "", told)
 
 
@@ -127,7 +127,7 @@ def test_a_folder(cli, tmp_path):
     (tmp_path / "fastlane/package.json").write_text("{broken")
     code, out, err = cli("check", "fastlane")
     assert (code, "36 chars, at most 30  Google Play: title: at most 30 characters" in out) == (1, True)
-    assert "(1 texts, 1 file)" in err
+    assert "(1 text, 1 file)" in err
 
 
 def test_limits_in_pixels_are_told(cli, tmp_path):

@@ -83,7 +83,7 @@ def test_measures_each_line(cli):
     assert code == 3
     assert [row.get("lengths") for row in rows] == [{"chars": 4}, {"chars": 0}, None, {"chars": 4}]
     assert rows[2] == {"error": "line 3 is not UTF-8: byte 0xff at 0; convert it"}
-    assert err == "lengthwise: 1 lines could not be measured\n"
+    assert err == "lengthwise: 1 line could not be measured\n"
 
 
 def test_a_text_that_is_not_utf8(cli):

@@ -146,7 +146,7 @@ def test_shorten(cli, fake, tmp_path):
     code, _, err = cli("shorten", path, "--length", "at most 8 chars", "--out", tmp_path / "short.json")
     assert (code, fake.asked) == (3, ["Save all of them"])
     assert json.loads((tmp_path / "short.json").read_text()) == {"a": "Save", "b": "Save all"}
-    assert "1 of 1 texts are new and fit, 1 is not complete" in err
+    assert "1 of 1 text is new and fits, 1 is not complete" in err
 
 
 def test_lines_of_text_files_are_still_texts(cli, fake, tmp_path):

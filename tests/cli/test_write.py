@@ -278,7 +278,7 @@ def test_a_text_that_does_not_fit_is_printed_and_told(cli, scripted):
     code, out, err = cli("write", "-", "--length", "at most 20 chars", stdin="a\nb\na\n")
     assert code == 3
     assert [json.loads(line)["fits"] for line in out.splitlines()] == [True, False, True]
-    assert err == "lengthwise: of 3 texts, 1 do not fit, 0 fit but are not complete, and 0 could not be written\n"
+    assert err == "lengthwise: of 3 texts, 1 does not fit, 0 fit but are not complete, and 0 could not be written\n"
 
 
 @pytest.mark.parametrize(

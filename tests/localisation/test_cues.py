@@ -125,8 +125,8 @@ def test_tags_that_are_lost_or_moved_are_said():
     outcome, _ = run(read("a.vtt", data=data.encode()), answers, Task("it"))
     assert list(outcome.texts.values()) == ["Canto", "<b>Un cane enorme.</b>"]
     assert outcome.notes == [
-        "the times of single words are left out in 1 cues",
-        "tags inside of 1 cues have a new place; --json names them",
+        "the times of single words are left out in 1 cue",
+        "tags inside of 1 cue have a new place; --json names them",
     ]
     assert [row.note for row in outcome.rows] == [
         "the times of single words are left out",

@@ -494,7 +494,7 @@ def test_what_is_only_in_the_output_is_told(tmp_path):
     assert new == '{"a": "Salva", "steps": ["ZERO", "ONE", "TWO"], "x": "FIRST", "x": "SECOND"}'
     assert outcome.notes == [
         "1 translations that were there before were kept",
-        f"1 texts of {out} are not in the file that is translated, and are dropped: old",
+        f"1 text of {out} is not in the file that is translated, and dropped: old",
     ]
 
 

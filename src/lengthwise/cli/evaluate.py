@@ -8,7 +8,16 @@ import typer
 from . import options
 from .loading import folder, load
 from .options import argument, flag, integer, option
-from .terminal import SOME_DO_NOT_FIT, UsageError, console, print_json, print_message, progress_bar, report_interrupt
+from .terminal import (
+    SOME_DO_NOT_FIT,
+    UsageError,
+    console,
+    counted,
+    print_json,
+    print_message,
+    progress_bar,
+    report_interrupt,
+)
 
 
 def evaluate(
@@ -72,5 +81,5 @@ def evaluate(
     if out is not None:
         console().print(f"see {out}/scores.md", style="dim")
     if failed := found.about["not written"]:
-        print_message(f"of {len(found.texts)} texts, {failed} could not be written; they count as empty")
+        print_message(f"of {counted(len(found.texts), 'text')}, {failed:,} could not be written; they count as empty")
         raise typer.Exit(SOME_DO_NOT_FIT)

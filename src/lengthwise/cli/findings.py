@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..version import __version__
+from .terminal import counted
 
 if TYPE_CHECKING:
     from ..formats.base import FormatError, Limit
@@ -35,8 +36,8 @@ class Report:
     def summary(self) -> str:
         """'2 of 130 texts are outside their limits; 96 have a limit; 3 files'"""
         over = len({(found.file, found.line, found.id) for found in self.findings})
-        files = f"{self.files:,} file" + ("s" if self.files != 1 else "")
-        return f"{over:,} of {self.limited:,} texts with a limit are outside it ({self.texts:,} texts, {files})"
+        limited = counted(self.limited, "text with a limit is", "texts with a limit are")
+        return f"{over:,} of {limited} outside it ({counted(self.texts, 'text')}, {counted(self.files, 'file')})"
 
 
 def table(report: Report) -> str:

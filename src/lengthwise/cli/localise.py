@@ -154,7 +154,8 @@ def _report(pair: Pair, done: "Localised") -> int:
     for note in done.outcome.notes:
         terminal.print_message(note)
     fitting = sum(row.changed and row.fits for row in rows)
-    counts = [f"{fitting:,} of {len(rows):,} texts are new and fit" if rows else "no text is to be changed"]
+    total = terminal.counted(len(rows), "text is new and fits", "texts are new and fit")
+    counts = [f"{fitting:,} of {total}" if rows else "no text is to be changed"]
     counts += _count(sum(row.changed and not row.fits for row in rows), "does not fit", "do not fit")
     counts += _count(sum(not row.changed for row in rows), "was not written", "were not written")
     counts += _count(
@@ -169,7 +170,7 @@ def _report(pair: Pair, done: "Localised") -> int:
 
 
 def _count(number: int, one: str, several: str) -> list[str]:
-    return [f"{number:,} {one if number == 1 else several}"] if number else []
+    return [terminal.counted(number, one, several)] if number else []
 
 
 def _table(rows: "list[Row]") -> str:

@@ -8,7 +8,7 @@ import typer
 from . import options
 from .loading import load_counter
 from .options import argument, flag, option
-from .terminal import SOME_DO_NOT_FIT, UsageError, decode, print_json, print_message, stdin, warn_if_file
+from .terminal import SOME_DO_NOT_FIT, UsageError, counted, decode, print_json, print_message, stdin, warn_if_file
 
 
 def measure(
@@ -78,5 +78,5 @@ def _measure_lines(lengths: Callable[[str], dict[str, float]], rules: dict[str, 
             errors += 1
             print_json({"error": str(error)})
     if errors:
-        print_message(f"{errors} lines could not be measured")
+        print_message(f"{counted(errors, 'line')} could not be measured")
         raise typer.Exit(SOME_DO_NOT_FIT)

@@ -253,13 +253,14 @@ def _shorten_one(text: str, budgets: "list[Budget]", shortened: "_Shorten", prin
 def _shorten_lines(reader: Reader, parsers: "list[LineParser]", shortened: "_Shorten", printer: Printer) -> None:
     batches = shortened(_parsed(reader, parsers))
     incomplete = print_lines(batches, reader, printer, ("shortening", "shortened"), each=len(parsers))
+    done = terminal.counted(printer.done, "text")
     if printer.faulty or printer.errors:
-        faults = f"{printer.faulty} do not fit or lost a placeholder, and {printer.errors} could not be shortened"
-        terminal.print_message(f"of {printer.done} texts, {faults}")
-    name_incomplete(incomplete, reader, f"{printer.done} texts")
-    name_words_left_out(printer, f"{printer.done} texts")
+        faults = terminal.counted(printer.faulty, "does not fit or lost", "do not fit or lost")
+        terminal.print_message(f"of {done}, {faults} a placeholder, and {printer.errors:,} could not be shortened")
+    name_incomplete(incomplete, reader, done)
+    name_words_left_out(printer, done)
     for part in doubts(0 if printer.as_json else printer.torn, printer.foreign):
-        terminal.print_message(f"of {printer.done} texts, {part}")
+        terminal.print_message(f"of {done}, {part}")
 
 
 def _parsed(reader: Reader, parsers: "list[LineParser]") -> "Iterator[list[InputLine]]":

@@ -57,6 +57,15 @@ def warn_if_file(text: str) -> None:
         print_message(f"{text!r} is used as the text itself; to read the file, give - and < {shlex.quote(text)}")
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """Return a number with the words for one or for several; by default these have an s.
+
+    >>> counted(1, "text"), counted(1200, "text"), counted(0, "is new", "are new")
+    ('1 text', '1,200 texts', '0 are new')
+    """
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
+
+
 @contextmanager
 def report_interrupt(progress: Callable[[], str]) -> Iterator[None]:
     """Print `progress()` if the block is interrupted by Ctrl-C."""

@@ -300,8 +300,10 @@ def _translate_one(translated: "_Translate", text: str, budget: "Budget | None",
 def _translate_lines(translated: "_Translate", parser: "LineParser", reader: Reader, printer: Printer) -> None:
     batches = translated(map(parser.parse, reader.text_batches(BATCH_SIZE)))
     incomplete = print_lines(batches, reader, printer, ("translating", "translated"))
+    done = terminal.counted(printer.done, "line")
     if printer.faulty or printer.errors:
-        faults = f"{printer.misfits} do not fit, {printer.damaged} lost a placeholder or a number"
-        terminal.print_message(f"of {printer.done} lines, {faults} and {printer.errors} could not be translated")
-    name_incomplete(incomplete, reader, f"{printer.done} lines")
-    name_words_left_out(printer, f"{printer.done} lines")
+        faults = terminal.counted(printer.misfits, "does not fit", "do not fit")
+        faults += f", {printer.damaged:,} lost a placeholder or a number and {printer.errors:,} could not be translated"
+        terminal.print_message(f"of {done}, {faults}")
+    name_incomplete(incomplete, reader, done)
+    name_words_left_out(printer, done)

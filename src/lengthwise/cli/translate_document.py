@@ -96,10 +96,11 @@ def _beginning(source: str) -> str:
 
 def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "ReverseModel | None") -> None:
     """Print the length of a document and how much of it was translated."""
-    size = f"{_counted(document.sentences, 'sentence')}, {_counted(document.paragraphs, 'paragraph')}"
+    sizes = (document.sentences, "sentence"), (document.paragraphs, "paragraph")
+    size = ", ".join(terminal.counted(number, name) for number, name in sizes)
     fits = f"of {document.budget} · {'fits' if document.fits else 'does not fit'}" if document.budget else document.unit
     terminal.print_message(f"{size} · {document.length} {fits}")
-    parts = [f"{counts['translated']:,} of {document.sentences:,} sentences translated"]
+    parts = [f"{counts['translated']:,} of {terminal.counted(document.sentences, 'sentence')} translated"]
     parts += [f"{counts['intact']:,} with all placeholders and numbers", f"{counts['complete']:,} complete"]
     parts += [f"{counts['fits']:,} fit"] if document.each else []
     parts += [f"{counts['alone']:,} alone, where a window had a wrong number of sentences"] if counts["alone"] else []
@@ -107,10 +108,6 @@ def _report(document: "TranslatedDocument", counts: Counter[str], reverse: "Reve
     if reverse is not None and document.sentences:
         parts.append(f"{_coverage(document, reverse):.0%} of the words return in the back-translation")
     terminal.print_message(", ".join(parts))
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number:,} {name}" if number == 1 else f"{number:,} {name}s"
 
 
 def _coverage(document: "TranslatedDocument", reverse: "ReverseModel") -> float:

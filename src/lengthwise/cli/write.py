@@ -152,8 +152,12 @@ def _write_lines(
 
     show_all(write(_rows(lines, size)), lines, printer, ("writing", "written"), show)
     if not printer.all_well:
-        counts = f"{printer.misfits} do not fit, {printer.incomplete} fit but are not complete"
-        terminal.print_message(f"of {printer.done} texts, {counts}, and {printer.errors} could not be written")
+        counts = [
+            terminal.counted(printer.misfits, "does not fit", "do not fit"),
+            terminal.counted(printer.incomplete, "fits but is not complete", "fit but are not complete"),
+            f"and {printer.errors:,} could not be written",
+        ]
+        terminal.print_message(f"of {terminal.counted(printer.done, 'text')}, {', '.join(counts)}")
 
 
 def _rows(lines: StdinLines, size: int) -> Iterator[list[Row]]:

@@ -237,8 +237,8 @@ class _Subtitles:
         """Return messages on tags that are not where they were, and on repeated texts; the rows name them."""
         timed = sum(bool(cue.notes) for cue in cues)
         moved = {text.run.pieces[n].cue for text in self.texts for n, _ in text.notes}
-        notes = [f"the times of single words are left out in {timed:,} cues"] if timed else []
-        notes += [f"tags inside of {len(moved):,} cues have a new place; --json names them"] if moved else []
+        notes = [f"the times of single words are left out in {_cues(timed)}"] if timed else []
+        notes += [f"tags inside of {_cues(len(moved))} have a new place; --json names them"] if moved else []
         repeated = sum(text.is_repeated for text in self.texts)
         return notes + ([f"texts with fewer words than cues: {repeated:,}; --json names them"] if repeated else [])
 
@@ -281,3 +281,7 @@ def _with_dots(pieces: list[tuple[Styled, Piece]]) -> list[Styled]:
         moved = tuple(replace(span, start=span.start + len(before), end=span.end + len(before)) for span in text.spans)
         found.append(Styled(before + text.text + ("" if ended else piece.after), moved))
     return found
+
+
+def _cues(number: int) -> str:
+    return f"{number:,} cue" if number == 1 else f"{number:,} cues"

@@ -37,10 +37,11 @@ class _Strings:
 
 def _lost(names: list[str], out: Path) -> list[str]:
     """Return a message about the texts that are only in the file that will be replaced."""
+    if not names:
+        return []
     some = ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
-    return [f"{len(names):,} texts of {out} are not in the file that is translated, and are dropped: {some}"] * bool(
-        names
-    )
+    lost = f"1 text of {out} is" if len(names) == 1 else f"{len(names):,} texts of {out} are"
+    return [f"{lost} not in the file that is translated, and dropped: {some}"]
 
 
 def _plan(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: int) -> Plan:
