@@ -78,6 +78,7 @@ def test_help_has_an_example_and_no_clutter(cli, args):
             "--dtype must be float32 or bfloat16 or float16",
         ),
         (["demo", "--model", "./nowhere", "--device", "cpu"], "no model at './nowhere'"),
+        (["translate", "x", "--to", "en"], "--from and --to are the same language, en"),
         (["measure", "x", "--unit", "ells"], "unknown unit 'ells'"),
         (["measure", "x", "--unit", "tokens"], "--tokenizer smollm2"),
         (["measure", "x", "--tokenizer", "./nowhere"], "no model at './nowhere'"),

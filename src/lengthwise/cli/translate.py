@@ -218,6 +218,8 @@ def _default_model(source: str, target: str) -> str:
     name = f"{source}-{target}"
     if has_short_name(name):
         return name
+    if source == target:
+        raise terminal.UsageError(f"--from and --to are the same language, {target}; give another one")
     for language in (source, target):
         if not 2 <= len(language) <= 3:
             raise terminal.UsageError(f"a language is given by its code, such as fr, it or de; got {language!r}")
