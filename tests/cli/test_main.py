@@ -136,3 +136,22 @@ def test_help_has_examples(cli):
         code, out, err = cli(*args)
         assert (code, err) == (0, "")
         assert re.search(r"^  lengthwise data (debian|check) ", out, re.MULTILINE)
+
+
+# ---- ends that are no bad usage
+
+
+def test_ctrl_c_is_one_line_too(cli, tiny, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Writer, "write", interrupted)
+    assert cli("write", "x", "--length", "at most 9 words", "--model", tiny) == (130, "", "lengthwise: stopped\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_full_disk_is_one_line_and_code_1():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, "measure", "x"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert re.fullmatch("lengthwise: the disk is full: .+\n", done.stderr)

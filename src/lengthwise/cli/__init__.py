@@ -2,10 +2,11 @@
 
 Each command is a function in a file of the same name. Only the command that runs is imported, and commands import torch
 and transformers only where they need them, because these imports take seconds.
-Exit codes: 0 all fits, 1 `check` found a text outside its limit, 2 bad usage, 3 some text does not fit or could not be
-written, 130 Ctrl-C, 141 closed pipe.
+Exit codes: 0 all fits, 1 `check` found a text outside its limit or the disk is full, 2 bad usage, 3 some text does not
+fit or could not be written, 130 Ctrl-C, 141 closed pipe.
 """
 
+import errno
 import io
 import os
 import sys
@@ -18,7 +19,7 @@ import typer
 from ..errors import ModelNotFound, without_torch
 from ..version import __version__
 from .options import flag
-from .terminal import BAD_USAGE, CLOSED_PIPE, INTERRUPTED, UsageError, print_message, usage_message
+from .terminal import BAD_USAGE, CLOSED_PIPE, DISK_FULL, INTERRUPTED, UsageError, print_message, usage_message
 
 COMMANDS = (
     *("write", "translate", "shorten", "check", "serve", "demo", "measure", "models"),
@@ -40,7 +41,8 @@ def main(args: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # raises BrokenPipeError here, where it is handled
     except typer.Exit as end:
         return end.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        print_message(str(stop) or "stopped")
         return INTERRUPTED
     except BrokenPipeError:
         # Python flushes stdout when it exits and would print an error, so stdout becomes the null device.
@@ -55,6 +57,9 @@ def main(args: Sequence[str] | None = None) -> int:
             if (advice := without_torch(error)) is None:
                 raise
             error = advice
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print_message(f"the disk is full: cannot write {error.filename or 'all of the output'}; free some space")
+            return DISK_FULL
         print_message(error.short if isinstance(error, ModelNotFound) else str(error))
         return BAD_USAGE
     return 0

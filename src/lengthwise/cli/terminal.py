@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..models.typical_lengths import Task
 
 MAX_NAMED = 8  # words of each list in a note; the JSON has all
-TOO_LONG, BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
+TOO_LONG, DISK_FULL, BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 1, 1, 2, 3, 130, 141
 
 # The module that defines UsageError depends on the version of typer; this path to the class does not.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -68,12 +68,11 @@ def counted(number: int, one: str, several: str = "") -> str:
 
 @contextmanager
 def report_interrupt(progress: Callable[[], str]) -> Iterator[None]:
-    """Print `progress()` if the block is interrupted by Ctrl-C."""
+    """Make `progress()` the message of a Ctrl-C that interrupts the block."""
     try:
         yield
     except KeyboardInterrupt:
-        print_message(progress())
-        raise
+        raise KeyboardInterrupt(progress()) from None
 
 
 def verdict(one: "Written") -> str:

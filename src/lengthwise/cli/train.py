@@ -9,7 +9,7 @@ from typing import Annotated
 from . import options
 from .loading import silence_libraries
 from .options import argument, flag, option
-from .terminal import print_json, print_message, status
+from .terminal import print_json, status
 
 
 def train(
@@ -53,8 +53,7 @@ def train(
         raise ValueError(str(error)) from error
     except KeyboardInterrupt as stop:
         at_once = f"stopped at once; the same command resumes from the last checkpoint in {asked.out}, if there is one"
-        print_message(str(stop) or at_once)
-        raise
+        raise KeyboardInterrupt(str(stop) or at_once) from None
     if as_json:
         print_json(values)
     else:
