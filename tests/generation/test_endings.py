@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lengthwise.generation.endings import Draft, best_ending
+from lengthwise.generation.endings import Draft, best_ending, without_odd_mark
 from lengthwise.length.budget import Budget
 from lengthwise.length.units import measure
 
@@ -30,6 +30,28 @@ def test_no_full_stop_is_put_behind_code():
 def test_a_full_stop_stays_where_the_minimum_needs_it():
     found = ending(draft(CODE + ".", forced=1), f"exactly {len(CODE) + 1} chars")
     assert (found.text, found.fits, found.complete) == (CODE + ".", True, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("The capital of!", "The capital of"),
+        ("The capital of **!", "The capital of"),
+        ("The capital of **France**!", "The capital of **France**"),
+        ("The answer is: ?", "The answer is:"),
+        ("The capital.", "The capital."),
+        ("!", "!"),
+    ],
+)
+def test_no_odd_mark_is_put_behind_a_text_that_is_cut(text, kept):
+    def best(one, budget):
+        return without_odd_mark(ending(one, budget), one, Budget.parse(budget), lambda text, tokens: len(text))
+
+    found = best(draft(text, forced=1), "at most 80 chars")
+    assert (found.text, found.length, found.tokens, found.complete) == (kept, len(kept), len(kept), False)
+    exact = best(draft(text, forced=1), f"exactly {len(text)} chars")
+    assert (exact.text, exact.fits, exact.complete) == (text, True, False)
+    assert best(replace(draft(text), end_ratio=1.0), "at most 80 chars").text == text
 
 
 def test_a_full_stop_of_the_models_own_stays():

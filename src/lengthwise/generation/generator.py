@@ -15,7 +15,7 @@ from ..length.budget import Budget, with_budgets
 from ..length.meter import Meter
 from ..protocols import Tokenizer
 from .decoding import Decoder
-from .endings import Draft, Ending, Measure, best_ending
+from .endings import Draft, Ending, Measure, best_ending, without_odd_mark
 from .options import TEXT_SEED_STEP, DecodingOptions, decoding_options
 from .repair import Drafts, repair
 from .requests import Request, Requests
@@ -231,6 +231,7 @@ class Writer:
     def _best(self, request: Request, drafts: list[Draft], candidates: int) -> Written:
         """Return the best draft; its `candidates` are the other first drafts, best first."""
         ending, best = self._ranked(request, drafts)[0]
+        ending = without_odd_mark(ending, best, request.budget, self._measure(request.budget.unit))
         first = self._ranked(request, drafts[:candidates])  # repaired drafts follow them
         others = [ending for ending, draft in first if draft is not best][: candidates - 1]
         known: dict[str, Any] = {"unit": request.budget.unit, "budget": str(request.budget), "model": self.name}
