@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from lengthwise.engines.base import Engine, TokenLogProbs
+from lengthwise.engines.base import Engine
+from lengthwise.engines.rows import TokenLogProbs
 
 
 class BigramRows:

@@ -5,7 +5,8 @@ import time
 
 import numpy as np
 
-from lengthwise.engines.base import Engine, TokenLogProbs
+from lengthwise.engines.base import Engine
+from lengthwise.engines.rows import TokenLogProbs
 
 _BEGIN = 1  # the token between a prompt and its text
 

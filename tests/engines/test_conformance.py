@@ -434,8 +434,11 @@ def test_a_search_hands_the_text_alone_to_its_processors(make, family):
     found = engine.search(prompts, max_new_tokens=4, processors=[no_end], beams=3, sequences=2, scores=True)
     assert [len(ids) for ids in found.ids] == [4] * 6
     assert widths == [(9, n) for n in range(4)]
-    best = engine.score([prompt for prompt in prompts for _ in range(2)], found.ids).token.sum(1)
+    scored = engine.score([prompt for prompt in prompts for _ in range(2)], found.ids)
+    best = scored.token.sum(1)
     assert (best[::2] >= best[1::2] - 1e-4).all()
+    if found.log_probs is not None:  # those of the model, also of the end that the processor forbids
+        np.testing.assert_allclose(found.log_probs, scored, atol=1e-4)
 
 
 @for_families(["llama", "marian"])

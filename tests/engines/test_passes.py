@@ -72,6 +72,13 @@ def test_a_search_takes_a_pass_per_token_for_all_beams(sp_unigram):
     assert passes.count == 1
 
 
+def test_the_texts_of_a_search_within_a_length_are_not_scored_again(sp_unigram):
+    engine = onnx_engine(tiny("marian", sp_unigram), sp_unigram, "tiny")
+    with counted() as passes:
+        Writer(engine).write(PROMPTS, "at most 9 tokens", num_beams=4, candidates=2)
+    assert passes.count <= 1 + 10
+
+
 def test_operators_of_a_translator(tmp_path, monkeypatch):
     """`en-it` has 4 encoder and 4 decoder layers. Each operator costs time at every token."""
     monkeypatch.setenv("LENGTHWISE_CACHE", str(tmp_path))

@@ -10,7 +10,8 @@ from families import tiny
 from lengthwise.controls import EncodingControl
 from lengthwise.controls.attach import attach
 from lengthwise.corpora.contrasts import Contrast, read_contrasts
-from lengthwise.engines.base import Engine, TokenLogProbs
+from lengthwise.engines.base import Engine
+from lengthwise.engines.rows import TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.metrics import contrastive_scores
 from lengthwise.metrics.contrastive import log_prob_sums

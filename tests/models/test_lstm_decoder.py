@@ -9,7 +9,8 @@ import torch
 from families import tiny
 from lengthwise.controls import EncodingControl, InitialCell
 from lengthwise.controls.attach import attach
-from lengthwise.engines.base import LengthInputs, TokenLogProbs
+from lengthwise.engines.base import LengthInputs
+from lengthwise.engines.rows import TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.models.checkpoint import load_model, save
 from lengthwise.training.fresh_model import fresh_model

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from families import tiny
 from lengthwise import Budget, Writer, attach
 from lengthwise.controls import SentenceSeparator
-from lengthwise.engines.base import Engine, TokenLogProbs
-from lengthwise.engines.rows import SearchResult
+from lengthwise.engines.base import Engine
+from lengthwise.engines.rows import SearchResult, TokenLogProbs
 from lengthwise.engines.transformers import TransformersEngine
 from lengthwise.translation import Translator
 from lengthwise.translation import document as document_module

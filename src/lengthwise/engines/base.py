@@ -9,16 +9,15 @@ An engine does not handle budgets or units. It receives lengths as numbers, for 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays import Array, converter, to_numpy
 from ..protocols import Tokenizer
 from .beam_search import beam_search
 from .future_discriminator import FutureDiscriminator
-from .rows import Processor, Rows, SearchResult, closing
+from .rows import Processor, Rows, SearchResult, TokenLogProbs, closing
 
 Ids = Sequence[int]
 Options = Mapping[str, Any]  # decoding options of the engine's own, such as a repetition penalty
@@ -36,14 +35,6 @@ class LengthInputs:
     def select(self, rows: Ids) -> "LengthInputs":
         """Return the lengths of these rows, in this order."""
         return LengthInputs(*([column[row] for row in rows] for column in vars(self).values()))
-
-
-class TokenLogProbs(NamedTuple):
-    """Log-probabilities in nats at each token of a text, in numpy: (rows, time), or (time,) for one text."""
-
-    token: NDArray[Any]  # of the token itself
-    best: NDArray[Any]  # of the most probable token
-    end: NDArray[Any]  # of the most probable end token
 
 
 class AttachedControl(Protocol):

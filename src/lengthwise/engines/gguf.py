@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from ..length.meter import Integers
 from ..models.gguf_model import GgufModel
 from ..protocols import Tokenizer
-from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
+from .base import Engine, Ids, LengthInputs, Options
 from .llama_sequences import Sequences
 from .numpy_countdown_head import NumpyCountdownHead
 from .numpy_rows import NumpyRows, fill_log_probs, least_tokens, text_states
+from .rows import TokenLogProbs
 
 Floats = NDArray[np.float32]
 

@@ -16,11 +16,12 @@ from ..length.meter import Integers
 from ..length.prompt_template import PromptTemplate
 from ..models.onnx_embedding import read_embedding
 from ..models.onnx_model import OnnxModel
-from .base import AttachedControl, Engine, Ids, LengthInputs, Options, TokenLogProbs
+from .base import AttachedControl, Engine, Ids, LengthInputs, Options
 from .kv_cache import KVCache, SlotCache
 from .numpy_countdown_head import NumpyCountdownHead
 from .numpy_rows import NumpyRows, fill_log_probs, least_tokens, text_states, token_log_probs
 from .onnx_session import Session, cache_name, wrapped
+from .rows import TokenLogProbs
 from .shared_batch import Member, SharedBatch
 
 Floats = NDArray[np.float32]

@@ -11,11 +11,11 @@ import numpy as np
 
 from ..length.meter import Integers, meter_of
 from ..models.onnx_marian_model import OnnxMarian
-from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
+from .base import Engine, Ids, LengthInputs, Options
 from .numpy_rows import fill_log_probs, least_tokens
 from .onnx_marian_graphs import FORWARD_TOKENS, Floats, Graphs, TextInputs
 from .onnx_marian_rows import MarianRows
-from .rows import Processor, SearchResult
+from .rows import Processor, SearchResult, TokenLogProbs
 
 _NEUTRAL = ("renormalize_logits",)  # options that change nothing here
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from numpy.typing import NDArray
 
 from ..arrays import Array
 
@@ -25,12 +27,21 @@ class Follower(Protocol):
         """Append the chosen tokens, one for each row."""
 
 
+class TokenLogProbs(NamedTuple):
+    """Log-probabilities in nats at each token of a text, in numpy: (rows, time), or (time,) for one text."""
+
+    token: NDArray[Any]  # of the token itself
+    best: NDArray[Any]  # of the most probable token
+    end: NDArray[Any]  # of the most probable end token
+
+
 @dataclass(frozen=True)
 class SearchResult:
     """The texts of a search, prompt by prompt, each list with the best first."""
 
     ids: list[list[int]]  # without the prompts; padded to one length with the end token
     scores: list[float]  # log P / tokens^length_penalty; 0 without beams
+    log_probs: TokenLogProbs | None = None  # as `Engine.score` returns them, if the search has noted them
 
 
 class Rows(Protocol):

@@ -18,13 +18,13 @@ from transformers import DynamicLayer, LogitsProcessor
 from ..controls.attached import controls_of, core_of
 from ..controls.base import Control
 from ..protocols import Tokenizer
-from .base import Engine, Ids, LengthInputs, Options, TokenLogProbs
+from .base import Engine, Ids, LengthInputs, Options
 from .batch_sizes import BatchSizes
 from .decoder_prefix import counting_from_the_text, last_logits_only
 from .document_beams import DocumentBeams
 from .padding import padded
 from .recorded_rows import RecordedSteps, recorded_state
-from .rows import Processor, Rows, SearchResult
+from .rows import Processor, Rows, SearchResult, TokenLogProbs
 from .transformers_rows import Prepared, TransformersRows, prepare_rows
 
 Inputs = dict[str, Tensor]  # arguments of the model

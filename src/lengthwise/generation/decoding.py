@@ -31,6 +31,7 @@ from ..scoring.completeness import (
     judged_without_length,
     neutral_lengths,
     score_tokens,
+    token_scores,
     without_bent_words,
 )
 from .choice_record import ChoiceRecord
@@ -112,7 +113,7 @@ class Decoder:
             owners += [owners[fork.origin] for fork in record.forks]
             rows = self._batch([requests[n] for n in owners], options, finish)
         else:
-            texts = self._search(batch, rows, options, steps, finish, sampler)
+            texts, scores = self._search(batch, rows, options, steps, finish, sampler)
         scores = self._judged(rows, owners, options, texts, scores)
         made = _drafts(texts, rows.requests, scores, batch.meter, set(self.engine.eos))
         found: Drafts = {one.place: [] for one in requests}
@@ -183,8 +184,11 @@ class Decoder:
         steps: int,
         finish: bool,
         sampler: SeededSampler | None,
-    ) -> Texts:
-        """Decode by a search that reorders rows or proposes several tokens at once, such as beam search."""
+    ) -> tuple[Texts, TokenScores | None]:
+        """Decode by a search that reorders rows or proposes several tokens at once, such as beam search.
+
+        The scores of the tokens are those that the search has noted, if it has.
+        """
         each = len(rows.requests) // len(batch.requests)
         if sampler is not None:  # every candidate is a row of its own
             batch, each = rows, 1
@@ -192,7 +196,8 @@ class Decoder:
         if sampler is not None:
             processors.append(lambda ids, scores: only(sampler(scores, ids.shape[1]), scores))
         how: dict[str, Any] = {"beams": options.beams, "sequences": each, "options": options.engine}
-        return self.engine.search(batch.prompts, batch.lengths, max_new_tokens=steps, processors=processors, **how).ids
+        found = self.engine.search(batch.prompts, batch.lengths, max_new_tokens=steps, processors=processors, **how)
+        return found.ids, None if found.log_probs is None else token_scores(found.log_probs)
 
     # ---- completeness
 
@@ -301,11 +306,11 @@ class Decoder:
 def _drafts(texts: Texts, rows: list[Request], scores: TokenScores, meter: Meter, eos: set[int]) -> list[Draft]:
     drafts = []
     columns = zip(texts, rows, *(t.tolist() for t in vars(scores).values()), strict=True)
-    for new, row, agreed, end_ratio, token_scores in columns:
+    for new, row, agreed, end_ratio, own_scores in columns:
         end = next((i for i, token in enumerate(new) if token in eos), len(new))
         kept, ids = row.kept, [*row.kept.ids, *new[:end]]
         text, reach = spelled(meter, ids)
-        score = (len(kept.ids) * kept.score + sum(token_scores[:end])) / max(len(ids), 1)
+        score = (len(kept.ids) * kept.score + sum(own_scores[:end])) / max(len(ids), 1)
         agreed = [*kept.agreement, *agreed[:end]]
         drafts.append(Draft(text, reach, agreed, end_ratio[end] if end < len(new) else 0.0, score, ids))
     return drafts

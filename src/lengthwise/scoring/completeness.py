@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engines.base import Engine, Ids, LengthInputs
+from ..engines.rows import TokenLogProbs
 
 Floats = NDArray[np.float32]
 
@@ -46,10 +47,13 @@ def score_tokens(
 ) -> TokenScores:
     """Return the scores of given texts; the arguments are those of `Engine.score`.
 
-    Beam search reorders rows, so scores recorded during decoding would belong to other rows. So here the
-    agreement of a token is its probability divided by that of the best token.
+    The agreement of a token is here its probability divided by that of the best token.
     """
-    found = engine.score(prompts, texts, lengths, cache)
+    return token_scores(engine.score(prompts, texts, lengths, cache))
+
+
+def token_scores(found: TokenLogProbs) -> TokenScores:
+    """Return the scores of texts from the log-probabilities of their tokens."""
     score = found.token - found.best
     return TokenScores(np.exp(score), np.exp(found.end - found.best), score)
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engines.base import Engine, Ids, LengthInputs, TokenLogProbs
+from ..engines.base import Engine, Ids, LengthInputs
+from ..engines.rows import TokenLogProbs
 
 Array = NDArray[np.float64]
 

@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..engines.base import Engine, TokenLogProbs
+from ..engines.base import Engine
+from ..engines.rows import TokenLogProbs
 from ..scoring.log_likelihood import log_probs, log_probs_after
 from ..translation.placeholders import changed_placeholders
 from . import words
