@@ -24,10 +24,10 @@ def log_softmax(scores: Array) -> Array:
     """Return the log-probabilities of tokens from their logits: (rows, vocabulary)."""
     if not isinstance(scores, np.ndarray):
         return scores.log_softmax(1)
-    found = np.empty_like(scores)
+    found, exp = np.empty_like(scores), np.empty(scores.shape[1:], scores.dtype)
     for row, logits in zip(found, scores, strict=True):  # a row fits into the CPU's cache, a batch does not
         np.subtract(logits, logits.max(), out=row)
-        row -= np.log(np.exp(row).sum())
+        row -= np.log(np.exp(row, out=exp).sum())
     return found
 
 

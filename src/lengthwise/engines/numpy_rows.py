@@ -7,7 +7,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import log_softmax
 from ..length.meter import Integers
 from ..protocols import Tokenizer
 from .base import Ids, LengthInputs, Options
@@ -106,8 +105,12 @@ def least_tokens(options: Options | None, engine: str) -> int:
 
 def token_log_probs(logits: Floats, text: Ids, ends: Ids) -> Floats:
     """Return the values of `TokenLogProbs` of one text: logits (time, vocabulary) -> (3, time)."""
-    found = log_softmax(logits)
-    return np.stack([found[np.arange(len(text)), list(text)], found.max(1), found[:, list(ends)].max(1)])
+    best = logits.max(1)
+    total, exp = np.empty_like(best), np.empty(logits.shape[1:], logits.dtype)  # one row fits into the CPU's cache
+    for n, row in enumerate(logits):
+        total[n] = np.exp(np.subtract(row, best[n], out=exp), out=exp).sum()
+    found = np.stack([logits[np.arange(len(text)), list(text)], best, logits[:, list(ends)].max(1)])
+    return found - best - np.log(total)
 
 
 def fill_log_probs(found: Floats, rows: Sequence[int], texts: Sequence[Ids], logits: Floats, ends: Ids) -> None:

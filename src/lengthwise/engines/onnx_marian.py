@@ -13,7 +13,7 @@ from ..length.meter import Integers, meter_of
 from ..models.onnx_marian_model import OnnxMarian
 from .base import Engine, Ids, LengthInputs, Options
 from .numpy_rows import fill_log_probs, least_tokens
-from .onnx_marian_graphs import FORWARD_TOKENS, Floats, Graphs, TextInputs
+from .onnx_marian_graphs import FORWARD_TOKENS, SCORED_TOKENS, Floats, Graphs, TextInputs
 from .onnx_marian_rows import MarianRows
 from .rows import Processor, SearchResult, TokenLogProbs
 
@@ -94,7 +94,7 @@ class MarianEngine(Engine):
     ) -> TokenLogProbs:
         found = np.zeros((3, len(texts), max(map(len, texts))), np.float32)
         texts = [self._ended(text) for text in texts]
-        size = max(1, self.batch_tokens // max(map(len, [*prompts, *texts])))
+        size = max(1, SCORED_TOKENS // max(map(len, [*prompts, *texts])))
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
         for first in range(0, len(texts), size):
             rows = order[first : first + size]

@@ -23,6 +23,7 @@ from .onnx_session import Session, cache_name, wrapped
 Floats = NDArray[np.float32]
 
 FORWARD_TOKENS = 1024  # tokens of one forward pass: more is not faster
+SCORED_TOKENS = 256  # tokens of texts that are scored in one pass: the logits of more are too large for the caches
 _SOURCE_TOKENS = 4096  # tokens of sources whose encoder outputs are kept
 
 
