@@ -44,7 +44,9 @@ def main() -> None:
     forward = translator.search.channel.forward
     if forward is None:
         parser.error(f"{options.model} cannot score translations")
-    omitted = find_omissions(forward, [(one.source, one.text) for one in within], options.source)
+    omitted = find_omissions(
+        forward, [(one.source, one.text) for one in within], options.source, translator.search.alone
+    )
     kinds: dict[str, list[bool]] = {"named": [], "not named": [], "not checked": []}
     for source, first, one, text, left_out in zip(sources, free, within, backs, omitted, strict=True):
         words = source.split()

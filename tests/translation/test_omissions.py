@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lengthwise.translation.omissions import content_words, find_omissions
+from lengthwise.translation.omissions import content_words, find_omissions, stands_in
 
 
 class Glossary:
@@ -17,6 +17,10 @@ class Glossary:
             self.calls += 1
             known = {self.words.get(word) for word in source.lower().split()}
             yield row, np.array([0.0 if word in known else -self.cost for word in output.lower().split()])
+
+
+def unknown(words):
+    return [""] * len(words)
 
 
 GLOSSARY = {"last": "ultime", "ten": "dieci", "changes": "modifiche", "not": "non", "never": "non", "open": "aprire"}
@@ -48,17 +52,47 @@ def test_content_words(text, language, words):
     ],
 )
 def test_words_that_change_nothing_are_left_out(source, output, omitted):
-    assert find_omissions(Glossary(GLOSSARY), [(source, output)], "en") == [frozenset(omitted)]
+    assert find_omissions(Glossary(GLOSSARY), [(source, output)], "en", unknown) == [frozenset(omitted)]
 
 
 def test_a_word_that_costs_too_little_counts_as_left_out():
-    [found] = find_omissions(Glossary(GLOSSARY, cost=0.9), [("last changes", "ultime modifiche")], "en")
+    [found] = find_omissions(Glossary(GLOSSARY, cost=0.9), [("last changes", "ultime modifiche")], "en", unknown)
     assert found == {0, 1}
+
+
+def test_a_word_whose_translation_alone_stands_there_is_not_scored():
+    """Whatever the score is. Negations are always scored: they are one word in some translations and two in others."""
+    model, asked = Glossary({}), []
+
+    def alone(words):
+        asked.extend(words)
+        return [{"ten,": "", "ten": "dieci", "changes": "modifica"}.get(word, word) for word in words]
+
+    pairs = [("Do not save ten, changes", "Non dieci modifiche"), ("ten changes", "modifiche dieci")]
+    assert find_omissions(model, pairs, "en", alone) == [frozenset([1, 2]), frozenset()]
+    assert sorted(asked) == ["changes", "save", "ten"]
+    assert model.calls == 3  # the whole first source, and those without "not" and "save"
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "found"),
+    [
+        ("Commentaires", "Malgré ses commentaires.", True),
+        ("signalé", "Elle a été signalée.", True),
+        ("mer", "La merveille.", False),  # short words have one form
+        ("couronne", "La Cour de Birmingham.", False),  # only a small part is alike
+        ("les personnes", "Cinq personnes.", False),
+        ("ça", "Ça va.", False),
+        ("文件", "打开文件", False),
+    ],
+)
+def test_forms_of_a_word(word, text, found):
+    assert stands_in(word, text) == found
 
 
 def test_nothing_is_scored_without_content_words():
     model = Glossary(GLOSSARY)
-    assert find_omissions(model, [("12 %", "12 %"), ("of the", "del")], "en") == [frozenset(), frozenset()]
+    assert find_omissions(model, [("12 %", "12 %"), ("of the", "del")], "en", unknown) == [frozenset(), frozenset()]
     assert model.calls == 0
 
 

@@ -2,12 +2,13 @@
 
 The translation is scored after the whole source and after the source without one of its content words. A word that is
 translated explains a part of the translation, which is much less probable without it. One that is not translated
-explains nothing.
+explains nothing. Most words need no score: the translation of the word alone stands in that of the sentence.
 """
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..length.weak_words import weak_words
 from ..scoring.reverse import ReverseModel
@@ -16,6 +17,8 @@ from .compression import NEGATIONS, DroppedWords
 from .placeholders import split_placeholders
 
 MIN_NATS = 1.0  # that a translated word adds to the log-probability of the translation, at least
+MIN_LETTERS, MIN_STEM = 3, 4  # of a word that is searched in a translation, and of what two forms of a word share
+Translate = Callable[[list[str]], list[str]]
 _WORD = re.compile(r"\S+")
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
@@ -45,12 +48,14 @@ def content_words(text: str, language: str) -> list[DroppedWords]:
     return [frozenset(some) for some in places.values()]
 
 
-def find_omissions(translator: ReverseModel, pairs: Sequence[tuple[str, str]], language: str) -> list[DroppedWords]:
+def find_omissions(
+    translator: ReverseModel, pairs: Sequence[tuple[str, str]], language: str, translate: Translate
+) -> list[DroppedWords]:
     """Return the places of the words that each translation leaves out, for pairs of a source and a translation.
 
-    `translator`: scores translations given sources.
+    `translator`: scores translations given sources. `translate`: translates single words.
     """
-    words = [content_words(source, language) for source, _ in pairs]
+    words = _doubtful([content_words(source, language) for source, _ in pairs], pairs, translate)
     rows = [(n, left_out) for n in range(len(pairs)) if words[n] for left_out in (frozenset[int](), *words[n])]
     sources = [to_sentence_case(_without(pairs[n][0], left_out)) for n, left_out in rows]
     outputs = [to_sentence_case(pairs[n][1]) for n, _ in rows]
@@ -60,6 +65,42 @@ def find_omissions(translator: ReverseModel, pairs: Sequence[tuple[str, str]], l
         frozenset().union(*(word for word in some if totals[n, frozenset()] - totals[n, word] < MIN_NATS))
         for n, some in enumerate(words)
     ]
+
+
+def _doubtful(
+    words: list[list[DroppedWords]], pairs: Sequence[tuple[str, str]], translate: Translate
+) -> list[list[DroppedWords]]:
+    """Return the words of each pair whose translation alone does not stand in the translation, and the negations."""
+    spelled = {(n, word): _spelled(pairs[n][0], word) for n, some in enumerate(words) for word in some}
+    asked = list(dict.fromkeys(text for text in spelled.values() if not NEGATIONS.search(text)))
+    alone = dict(zip(asked, translate(asked), strict=True))
+    return [
+        [word for word in some if not stands_in(alone.get(spelled[n, word], ""), pairs[n][1])]
+        for n, some in enumerate(words)
+    ]
+
+
+def _spelled(text: str, places: DroppedWords) -> str:
+    """Return the word at these places without marks; of forms that differ in capitals, the first."""
+    word = text.split()[min(places)]
+    return " ".join(_LETTERS.findall(word)) or word
+
+
+def stands_in(word: str, text: str) -> bool:
+    """Return whether the words of three letters or more of `word` are in the text, perhaps in another form.
+
+    >>> stands_in("enregistrer", "Enregistrez le fichier."), stands_in("vers le bas", "Allez vers la droite.")
+    (True, False)
+    """
+    searched, there = (set(_LETTERS.findall(some.casefold())) for some in (word, text))
+    searched = {one for one in searched if len(one) >= MIN_LETTERS}
+    return bool(searched) and all(any(_same(one, other) for other in there) for one in searched)
+
+
+def _same(one: str, other: str) -> bool:
+    """Return whether two words are equal, or begin alike for three fifths of the longer one."""
+    stem = max(MIN_STEM, math.ceil(0.6 * max(len(one), len(other))))
+    return one[:stem] == other[:stem]
 
 
 def _without(text: str, places: DroppedWords) -> str:

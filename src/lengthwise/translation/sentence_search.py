@@ -194,7 +194,14 @@ class SentenceSearch:
         """Return the places of the source words that each translation leaves out; none if the model cannot score."""
         if not options or self.channel.forward is None:
             return [frozenset()] * len(options)
-        return find_omissions(self.channel.forward, [(one.source, one.text) for one in options], language)
+        pairs = [(one.source, one.text) for one in options]
+        return find_omissions(self.channel.forward, pairs, language, self.alone)
+
+    def alone(self, words: list[str]) -> list[str]:
+        """Return the translation of each word alone; that of a model that needs a length is empty."""
+        if self.hypotheses.needs_length:
+            return [""] * len(words)
+        return [one.text for one in self.hypotheses.first([self.prefix + word for word in words])]
 
     def reported(self, one: Hypothesis) -> Hypothesis:
         """Return the hypothesis without the score of the translator itself: only a reverse model's is reported."""
