@@ -176,6 +176,7 @@ class Engine(Protocol):
         live = np.arange(len(texts))  # rows that have not ended; without processors, the others are dropped
         while texts.shape[1] < steps:
             scores = rows.scores
+            convert = converter(scores)
             for processor in processors:
                 scores = processor(texts, scores)
             tokens = to_numpy(scores.argmax(1))
@@ -189,8 +190,8 @@ class Engine(Protocol):
                 break
             if len(going) < len(live) and not processors:
                 live, tokens = live[going], tokens[going]
-                rows.select(converter(rows.scores)(going))
-            rows.step(converter(rows.scores)(tokens))
+                rows.select(convert(going))
+            rows.step(convert(tokens))  # the scores of selected rows would be a copy
         return texts.tolist()
 
     def share(self) -> bool:

@@ -117,7 +117,7 @@ def beam_search(
         for follower in followers:
             follower.select(order)
             follower.update(token)
-        rows.step(converter(rows.scores)(token))
+        rows.step(converter(scores)(token))  # not of `rows.scores`, which would copy the selected rows
     return _result(prompts, sequences, eos[0], bool(processors))
 
 
