@@ -6,8 +6,9 @@ import torch
 
 from families import tiny
 from lengthwise import Writer
-from lengthwise.controls import EncodingControl
+from lengthwise.controls import EncodingControl, PromptControl
 from lengthwise.controls.attach import attach
+from lengthwise.length.budget import as_budget
 from lengthwise.length.sentences import finished
 from lengthwise.translation.hypotheses import Hypotheses
 
@@ -20,6 +21,22 @@ def test_a_model_trained_with_limits_always_receives_one(sp_unigram):
 
     assert free(EncodingControl(unit="chars", at_most=True)).budget == "at most 44 chars"
     assert free(EncodingControl(unit="chars")).budget == free().budget == "at least 1 chars"
+
+
+def test_a_model_that_reads_the_length_is_asked_for_less_than_a_limit(sp_unigram, monkeypatch):
+    asked, prefix = [], PromptControl.prefix
+
+    def noted(self, text, target, *more):
+        asked.append(target)
+        return prefix(self, text, target, *more)
+
+    monkeypatch.setattr(PromptControl, "prefix", noted)
+    model = attach(tiny("marian", sp_unigram), [PromptControl("[{percent}%] {text}", plain_share=0.5)], sp_unigram)
+    budgets = ["at most 40 chars", "20-40 chars", "39-40 chars", "exactly 40 chars", "at least 10 chars"]
+    hypotheses = Hypotheses(Writer(model, sp_unigram, name="tiny-en-fr"), 2)
+    found = hypotheses.bound(["Hello there."] * 5, [as_budget(budget) for budget in budgets], 1)
+    assert sorted(asked) == [10, 30, 38, 39, 40]
+    assert len(found[0][0].text) <= 40
 
 
 def test_first_is_the_greedy_translation(tokenizer):
