@@ -77,9 +77,9 @@ def measured(translator: Translator, sources: list[str], length: str) -> tuple[d
     hypotheses = translator.search.hypotheses
     bound = hypotheses.bound
 
-    def counted(texts: Any, budgets: Any, wider: int = WIDER) -> Any:
+    def counted(texts: Any, budgets: Any, wider: int = WIDER, asked_share: float = 1.0) -> Any:
         wide[0] += len(texts) if wider > 1 else 0
-        return bound(texts, budgets, wider)
+        return bound(texts, budgets, wider, asked_share)
 
     hypotheses.bound = counted  # type: ignore[method-assign]
     translator.translate(sources[:1], length)  # tables of the vocabulary

@@ -41,7 +41,7 @@ class Dictionary:
         self.free_calls.append(list(texts))
         return [[written(text) for text in self.known(text)] for text in texts]
 
-    def bound(self, texts, budgets, wider=4):
+    def bound(self, texts, budgets, *how):
         self.bound_calls.append([(text, str(budget)) for text, budget in zip(texts, budgets, strict=True)])
         return [[self.cut(text, budget)] for text, budget in zip(texts, budgets, strict=True)]
 

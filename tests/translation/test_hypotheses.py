@@ -23,7 +23,7 @@ def test_a_model_trained_with_limits_always_receives_one(sp_unigram):
     assert free(EncodingControl(unit="chars")).budget == free().budget == "at least 1 chars"
 
 
-def test_a_model_that_reads_the_length_is_asked_for_less_than_a_limit(sp_unigram, monkeypatch):
+def test_a_model_that_reads_the_length_can_be_asked_for_less_than_a_limit(sp_unigram, monkeypatch):
     asked, prefix = [], PromptControl.prefix
 
     def noted(self, text, target, *more):
@@ -34,7 +34,7 @@ def test_a_model_that_reads_the_length_is_asked_for_less_than_a_limit(sp_unigram
     model = attach(tiny("marian", sp_unigram), [PromptControl("[{percent}%] {text}", plain_share=0.5)], sp_unigram)
     budgets = ["at most 40 chars", "20-40 chars", "39-40 chars", "exactly 40 chars", "at least 10 chars"]
     hypotheses = Hypotheses(Writer(model, sp_unigram, name="tiny-en-fr"), 2)
-    found = hypotheses.bound(["Hello there."] * 5, [as_budget(budget) for budget in budgets], 1)
+    found = hypotheses.bound(["Hello there."] * 5, [as_budget(budget) for budget in budgets], 1, 0.95)
     assert sorted(asked) == [10, 30, 38, 39, 40]
     assert len(found[0][0].text) <= 40
 

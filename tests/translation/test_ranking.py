@@ -93,7 +93,7 @@ def test_the_translator_itself_scores_as_well(translator):
 
 def test_a_translation_with_an_untranslated_word_is_not_complete(translator):
     class Tight(Dictionary):
-        def bound(self, texts, budgets, wider=4):
+        def bound(self, texts, budgets, *how):
             return [[written("Tes new files"), written("Tes fichiers")] for _ in texts]
 
     lines, _ = translator(reverse=Reader({"Tes new files": -0.1, "Tes fichiers": -2.0, "Tes nouveaux fichiers": -0.2}))
@@ -117,7 +117,7 @@ def test_violations_matter_more_than_scores(translator):
 
 def test_hypotheses_within_a_budget_are_scored_too(translator):
     class Several(Dictionary):
-        def bound(self, texts, budgets, wider=4):
+        def bound(self, texts, budgets, *how):
             return [[written("Abcd"), written("Efgh"), written("Ij", complete=False)] for _ in texts]
 
     reader = Reader({"Abcd": -2.0, "Efgh": -1.0, "Ij": 0.0, "LONGER. LONGER.": -1.0, "LONGER.": -1.5})
@@ -136,7 +136,7 @@ def test_hypotheses_within_a_budget_are_scored_too(translator):
 @pytest.mark.parametrize(("free", "bound", "taken"), [(-1.4, -1.1, "Abc"), (-1.6, -1.1, "Efgh"), (-1.6, -2.0, "Abc")])
 def test_a_translation_that_fits_but_scores_far_lower_does_not_end_the_search(translator, free, bound, taken):
     class Shorter(Dictionary):
-        def bound(self, texts, budgets, wider=4):
+        def bound(self, texts, budgets, *how):
             return [[written("Efgh")] for _ in texts]
 
     lines, _ = translator(reverse=Reader({"Abcdefghi": -1.0, "Abc": free, "Efgh": bound}))

@@ -55,7 +55,7 @@ class WordForWord:
     def free(self, texts):
         return [[self.written(french(text)), self.written(f"{french(text)} Voilà, voilà.")] for text in texts]
 
-    def bound(self, texts, budgets, wider=4):
+    def bound(self, texts, budgets, *how):
         return [[self.written(self.tight or "z", complete=bool(self.tight))] for _ in texts]
 
     def first(self, texts):
@@ -372,16 +372,17 @@ def test_models_that_score_without_a_length_can_compress(sp_unigram, controls, c
     assert Translator(writer).search.can_compress is can_compress
 
 
-@pytest.mark.parametrize(("narrow", "searches"), [("Va.", [1]), (None, [1, WIDER])])
-def test_a_length_that_is_read_first_needs_a_wide_search_only_if_few_beams_fail(translator, narrow, searches):
+@pytest.mark.parametrize("whole", range(3))
+def test_a_length_that_is_read_first_needs_other_searches_only_if_few_beams_fail(translator, whole):
     lines, search = translator(forward=Indifferent())
+    searches = [(1, 1.0), (1, 0.95), (WIDER, 0.95)][: whole + 1]
     search.reads_length_first, asked = True, []
 
-    def bound(texts, budgets, wider=4):
-        asked.append(wider)
-        found = narrow if wider == 1 else "Vas-y."
-        return [[search.written(found or "z", complete=bool(found))] for _ in texts]
+    def bound(texts, budgets, *how):
+        asked.append(how)
+        found = "Vas-y." if how == searches[-1] else "z"
+        return [[search.written(found, complete=found != "z")] for _ in texts]
 
     search.bound = bound
     [line] = lines.translate(["Go there at once."], "at most 6 chars")
-    assert (asked, line.fits, line.complete, line.text) == (searches, True, True, narrow or "Vas-y.")
+    assert (asked, line.fits, line.complete, line.text) == (searches, True, True, "Vas-y.")

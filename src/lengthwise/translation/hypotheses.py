@@ -20,8 +20,6 @@ from ..scoring.completeness import distant_length
 # Within a budget most beams follow the most probable text until it reaches the limit. With more of them, half of the
 # texts that were incomplete are complete. Four times as many take longer and complete no more.
 WIDER = 3
-# Of a limit, for a model that reads the length before the source: asked for all of it, such a model writes 3 % more.
-ASKED_SHARE = 0.95
 # Probabilities are not renormalised: a token does not become more probable because the limit allows no other.
 _OPTIONS: dict[str, Any] = {"renormalize_logits": False, "length_penalty": 0.0}
 _ANY_LENGTH = at_least(1, "chars")
@@ -61,10 +59,13 @@ class Hypotheses:
             return _ANY_LENGTH
         return [at_most(distant_length(measure(text, "chars")), "chars") for text in texts]
 
-    def bound(self, texts: Sequence[str], budgets: Sequence[Budget], wider: int = WIDER) -> list[list[Written]]:
+    def bound(
+        self, texts: Sequence[str], budgets: Sequence[Budget], wider: int = WIDER, asked_share: float = 1.0
+    ) -> list[list[Written]]:
         """Return hypotheses within these budgets, of a search with `wider` times the beams.
 
-        An output must end as a finished sentence only if its source does.
+        An output must end as a finished sentence only if its source does. A model that receives a length is asked for
+        `asked_share` of the maximum.
         """
         asked = list(dict.fromkeys(zip(texts, budgets, strict=True)))  # the same text with the same budget once
         found: dict[tuple[str, Budget], list[Written]] = {}
@@ -72,7 +73,7 @@ class Hypotheses:
             some = [(text, budget) for text, budget in asked if finished(text) == whole]
             written = self._bound.write(
                 [text for text, _ in some],
-                [self._asked(budget) for _, budget in some],
+                [_asked(budget, asked_share) for _, budget in some],
                 candidates=wider * self.beams,
                 finish=whole,
                 num_beams=wider * self.beams,
@@ -81,11 +82,12 @@ class Hypotheses:
             found |= {ask: _listed(one) for ask, one in zip(some, written, strict=True)}
         return [found[ask] for ask in zip(texts, budgets, strict=True)]
 
-    def _asked(self, budget: Budget) -> Budget:
-        """Return the budget, with a target below its limit if the model reads the length first."""
-        if not self.reads_length_first or budget.high is None:
-            return budget
-        return replace(budget, target=max(budget.low, min(budget.target, int(ASKED_SHARE * budget.high))))
+
+def _asked(budget: Budget, share: float) -> Budget:
+    """Return the budget with a target of at most this share of its maximum, if its minimum allows that."""
+    if budget.high is None or share == 1:
+        return budget
+    return replace(budget, target=max(budget.low, min(budget.target, int(share * budget.high))))
 
 
 def _listed(best: Written) -> list[Written]:
