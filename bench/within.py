@@ -11,8 +11,8 @@ words out, texts within 10 % of the source's length (`near`), CPU time / that of
 
 `--back` adds coverage and tail: the shares of the source's words, and of those in its last quarter, in the greedy
 back-translation by this model; with `--rank` it also ranks the translations. `--few-first` searches with few beams
-first, and widely where that fails, as is usual for models that read the length before the source. `--out` receives the
-texts: MODEL.txt, MODEL.free.txt, src.txt and ref.txt, for `lengthwise score --against`.
+first, and further where that fails, in the order for models that read the length before the source. `--out` receives
+the texts: MODEL.txt, MODEL.free.txt, src.txt and ref.txt, for `lengthwise score --against`.
 """
 
 import argparse

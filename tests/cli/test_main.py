@@ -150,8 +150,8 @@ def test_ctrl_c_is_one_line_too(cli, tiny, monkeypatch):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
-def test_a_full_disk_is_one_line_and_code_1():
+def test_a_full_disk_is_one_line_and_code_4():
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, "measure", "x"], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert re.fullmatch("lengthwise: the disk is full: .+\n", done.stderr)

@@ -121,7 +121,13 @@ def test_the_last_unit_is_kept_for_a_full_stop_outside_code_only(text, chosen):
 
 @pytest.mark.parametrize(
     ("text", "chosen"),
-    [("``` Ċ x Ġ= Ġ1", "Ċ"), ("``` Ċ x Ġ= ``", "Ċ"), ("``` Ċ x Ġ= Ġ1 Ċ", "```"), ("x Ġ= Ġ1", "```")],
+    [
+        ("``` Ċ x Ġ= Ġ1", "Ċ"),
+        ("``` Ċ x Ġ= ``", "Ċ"),
+        ("``` Ċ x Ġ= Ġ1 Ċ", "```"),
+        ("x Ġ= Ġ1", "```"),
+        ("x Ġ= ``` x", "```"),
+    ],
 )
 def test_near_the_end_no_fence_is_put_behind_code_in_its_line(text, chosen):
     scores = likely(**{"``": 0.4, "fence": 0.5, "line": 0.1})

@@ -197,6 +197,7 @@ CASES = {
         "Do this.¶ 2.",
         "It costs $3.50.¶",
         "It costs $0.",
+        "I got $0.¶ Then I left.¶",
         "It costs $3.¶",
     ],
     "names with dots": [

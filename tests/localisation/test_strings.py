@@ -493,7 +493,7 @@ def test_what_is_only_in_the_output_is_told(tmp_path):
     new, outcome, _ = translate(tmp_path, "en.json", source, out=out)
     assert new == '{"a": "Salva", "steps": ["ZERO", "ONE", "TWO"], "x": "FIRST", "x": "SECOND"}'
     assert outcome.notes == [
-        "1 translations that were there before were kept",
+        "1 translation that was there before was kept",
         f"1 text of {out} is not in the file that is translated, and dropped: old",
     ]
 

@@ -32,10 +32,17 @@ def test_a_model_that_reads_the_length_can_be_asked_for_less_than_a_limit(sp_uni
 
     monkeypatch.setattr(PromptControl, "prefix", noted)
     model = attach(tiny("marian", sp_unigram), [PromptControl("[{percent}%] {text}", plain_share=0.5)], sp_unigram)
-    budgets = ["at most 40 chars", "20-40 chars", "39-40 chars", "exactly 40 chars", "at least 10 chars"]
+    budgets = [
+        "at most 40 chars",
+        "20-40 chars",
+        "39-40 chars",
+        "exactly 40 chars",
+        "at least 10 chars",
+        "at most 1 chars",
+    ]
     hypotheses = Hypotheses(Writer(model, sp_unigram, name="tiny-en-fr"), 2)
-    found = hypotheses.bound(["Hello there."] * 5, [as_budget(budget) for budget in budgets], 1, 0.95)
-    assert sorted(asked) == [10, 30, 38, 39, 40]
+    found = hypotheses.bound(["Hello there."] * 6, [as_budget(budget) for budget in budgets], 1, 0.95)
+    assert sorted(asked) == [1, 10, 30, 38, 39, 40]
     assert len(found[0][0].text) <= 40
 
 

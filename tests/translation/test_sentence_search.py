@@ -372,10 +372,20 @@ def test_models_that_score_without_a_length_can_compress(sp_unigram, controls, c
     assert Translator(writer).search.can_compress is can_compress
 
 
-@pytest.mark.parametrize("whole", range(3))
-def test_a_length_that_is_read_first_needs_other_searches_only_if_few_beams_fail(translator, whole):
+NARROW, SHORTER, WIDE = (1, 1.0), (1, 0.95), (WIDER, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("budget", "searches"),
+    [
+        ("at most 6 chars", [NARROW]),
+        ("at most 6 chars", [NARROW, SHORTER]),
+        ("at most 6 chars", [NARROW, SHORTER, WIDE]),
+        ("exactly 6 chars", [NARROW, WIDE]),  # nothing shorter can be asked for
+    ],
+)
+def test_a_length_that_is_read_first_needs_other_searches_only_if_few_beams_fail(translator, budget, searches):
     lines, search = translator(forward=Indifferent())
-    searches = [(1, 1.0), (1, 0.95), (WIDER, 0.95)][: whole + 1]
     search.reads_length_first, asked = True, []
 
     def bound(texts, budgets, *how):
@@ -384,5 +394,5 @@ def test_a_length_that_is_read_first_needs_other_searches_only_if_few_beams_fail
         return [[search.written(found, complete=found != "z")] for _ in texts]
 
     search.bound = bound
-    [line] = lines.translate(["Go there at once."], "at most 6 chars")
+    [line] = lines.translate(["Go there at once."], budget)
     assert (asked, line.fits, line.complete, line.text) == (searches, True, True, "Vas-y.")

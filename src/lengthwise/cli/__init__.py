@@ -2,8 +2,8 @@
 
 Each command is a function in a file of the same name. Only the command that runs is imported, and commands import torch
 and transformers only where they need them, because these imports take seconds.
-Exit codes: 0 all fits, 1 `check` found a text outside its limit or the disk is full, 2 bad usage, 3 some text does not
-fit or could not be written, 130 Ctrl-C, 141 closed pipe.
+Exit codes: 0 all fits, 1 `check` found a text outside its limit, 2 bad usage, 3 some text does not fit or could not
+be written, 4 the disk is full, 130 Ctrl-C, 141 closed pipe.
 """
 
 import errno

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..models.typical_lengths import Task
 
 MAX_NAMED = 8  # words of each list in a note; the JSON has all
-TOO_LONG, DISK_FULL, BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 1, 1, 2, 3, 130, 141
+TOO_LONG, DISK_FULL, BAD_USAGE, SOME_DO_NOT_FIT, INTERRUPTED, CLOSED_PIPE = 1, 4, 2, 3, 130, 141
 
 # The module that defines UsageError depends on the version of typer; this path to the class does not.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array, converter, library, to_numpy
-from ..length.fences import in_code
+from ..length.fences import in_block, in_code
 from ..length.meter import Booleans, Integers, Meter
 from ..length.sentences import finished
 from .length_state import ALL, LengthState, Rows
@@ -194,9 +194,10 @@ class LengthConstraint:
         tables.ban(kept, index, unlikely & ~tables.is_full_stop)
 
     def _ban_glued_fences(self, kept: Array, tables: "_Tables", code: Integers) -> None:
-        """Ban fences inside a line in these rows: they are cheaper than a new line and a fence, but close no code."""
+        """Ban fences inside a line where they close no code: they are cheaper than a new line and a fence."""
         for row in code.tolist():
-            if self.text(row).rpartition("\n")[2].strip(" \t>"):
+            text = self.text(row)
+            if text.rpartition("\n")[2].strip(" \t>") and in_block(text):
                 kept[row, tables.glued] = -math.inf
 
     def _bonus(self, units_left: Integers, code: Integers) -> NDArray[np.float32] | None:

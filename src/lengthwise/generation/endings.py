@@ -85,7 +85,9 @@ def without_odd_mark(ending: Ending, draft: Draft, budget: Budget, measure: Meas
     text = _BEFORE_MARK.sub("", ending.text[:-1]) if ending.text.endswith(("!", "?")) else ""
     tokens = bisect_left(draft.reach, len(text)) + 1
     length = measure(text, tokens)
-    return replace(ending, text=text, length=length, tokens=tokens) if text and budget.fits(length) else ending
+    return (
+        replace(ending, text=text, length=length, tokens=tokens, fits=True) if text and budget.fits(length) else ending
+    )
 
 
 def unforced_ends(draft: Draft, text: str) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ CODE = (
     rf"|~{{3,}}+(?<={_INDENTED}~+)(?:[\s\S]*?\n[ \t>]*~{{3,}}+|(?P<open>[\s\S]*))"
 )
 _CODE = regex.compile(CODE)
+_AT_LINE_START = regex.compile(rf"(?<={_INDENTED})(?:```|~~~)")
 _IN_LINE = regex.compile(r"[^\n]")
 _LINE_ENDS = regex.compile(r"[^\S\n]*(?:\n|\Z)")
 # Lines of code that do nothing. "#include" and "#main {" are code, and in Markdown "# Title" is.
@@ -32,6 +33,17 @@ def in_code(text: str) -> bool:
     (True, True, False)
     """
     return any(found["open"] is not None for found in _CODE.finditer(text))
+
+
+def in_block(text: str) -> bool:
+    """Return whether `text` ends inside a block of code that only a fence at the start of a line closes.
+
+    >>> in_block("```\\nx = 1"), in_block("Use ```ls")
+    (True, False)
+    """
+    return any(
+        found["open"] is not None and _AT_LINE_START.match(text, found.start()) for found in _CODE.finditer(text)
+    )
 
 
 def without_code(text: str) -> str:

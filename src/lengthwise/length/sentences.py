@@ -41,7 +41,7 @@ _TRAILING = _words("Inc Ltd Co Corp Jr St Ave Str Mio Mrd Chr u.a o.ä u.ä")
 # Two capitals that are no initials, so they may end a text after a name: "Acme B.V.", "Virgin Islands U.S."
 _NO_INITIALS = _words(
     "U.S U.K U.N E.U D.C L.A N.Y N.J N.C S.C A.D B.C C.E A.M P.M M.D B.A M.A B.S M.S D.O L.P P.C S.A B.V N.V A.G K.K",
-    "A.I I.T I.D I.Q T.V P.R P.E R.V",
+    "A.I I.T I.D I.Q T.V P.R P.E R.V O.K O.S P.D H.R U.I V.P",
 )
 # Before a number these are abbreviations ("No. 5", "Art. 12"), elsewhere words.
 _NUMBERED = _words("no art sec ch chap fig p abs cap n num op Bd Mar Jun Jul S")
@@ -274,7 +274,7 @@ def _belongs_to_word(text: str, dot: int, end: int) -> bool:
 
 def _is_ordinal(number: str, before: str, by_noun: bool, line_ends: bool) -> bool:
     """Return whether "3." is an ordinal ("am 3. Oktober"), a marker ("Do this. 3. Do that") or cut ("≈ 3.", "$0.")."""
-    if "≈" in before + number or _CUT_PRICE.fullmatch(number):
+    if "≈" in before + number or (line_ends and _CUT_PRICE.fullmatch(number)):
         return True
     if len(number) > 2:
         return False

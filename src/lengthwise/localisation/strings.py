@@ -70,7 +70,8 @@ def _finish(strings: _Strings, drafts: list[Draft], best: list[Draft], rounds: i
         new_file = NewFile(file)
         new = new_file.build(items, best, answers)
     kept = sum(item.kept for item in items)
-    notes = [f"{kept:,} translations that were there before were kept"] if kept else []
+    were = "translation that was there before was" if kept == 1 else "translations that were there before were"
+    notes = [f"{kept:,} {were} kept"] if kept else []
     reported = [one for one, draft in zip(new, best, strict=True) if draft.requests or one.is_new]
     edits = [*new_file.edits, *_states(file, task, new)]
     if task.target and (kept or any(not one.built.error for one in reported)):

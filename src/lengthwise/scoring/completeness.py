@@ -1,8 +1,9 @@
 """Completeness: which tokens the hard budget or a control forced, computed from the model's own scores.
 
 A hard budget bans tokens and raises the scores of full stops, and an attached control makes full stops more probable.
-These scores show where that changed the model's own ranking. They are recorded during decoding, or computed from
-the finished text by `score_tokens`. What follows from them is decided in `generation/endings`.
+These scores show where that changed the model's own ranking. They are recorded during decoding or searching
+(`token_scores`), or computed from the finished text by `score_tokens`. What follows from them is decided in
+`generation/endings`.
 """
 
 from collections.abc import Sequence

@@ -73,7 +73,7 @@ class Hypotheses:
             some = [(text, budget) for text, budget in asked if finished(text) == whole]
             written = self._bound.write(
                 [text for text, _ in some],
-                [_asked(budget, asked_share) for _, budget in some],
+                [asked_for(budget, asked_share) for _, budget in some],
                 candidates=wider * self.beams,
                 finish=whole,
                 num_beams=wider * self.beams,
@@ -83,11 +83,11 @@ class Hypotheses:
         return [found[ask] for ask in zip(texts, budgets, strict=True)]
 
 
-def _asked(budget: Budget, share: float) -> Budget:
+def asked_for(budget: Budget, share: float) -> Budget:
     """Return the budget with a target of at most this share of its maximum, if its minimum allows that."""
     if budget.high is None or share == 1:
         return budget
-    return replace(budget, target=max(budget.low, min(budget.target, int(share * budget.high))))
+    return replace(budget, target=max(1, budget.low, min(budget.target, int(share * budget.high))))
 
 
 def _listed(best: Written) -> list[Written]:

@@ -15,7 +15,7 @@ from ..scoring.noisy_channel import NoisyChannel
 from .casing import restore_case, to_sentence_case
 from .compression import DroppedWords, balanced, combine_runs, runs, without
 from .forms import Form, Known, forms_of
-from .hypotheses import WIDER, Hypotheses
+from .hypotheses import WIDER, Hypotheses, asked_for
 from .omissions import find_omissions
 from .placeholders import lost, mend_references, restore_ellipsis
 from .ranking import MAX_SCORE_GAP, SentenceRequest, mark_untranslated, rank_free, rank_key, score_of, violations
@@ -85,14 +85,17 @@ class SentenceSearch:
     def within(self, requests: list[SentenceRequest]) -> list[Options]:
         """Return translations within each share, and the free ones.
 
-        A model that reads the length first is searched with few beams, and again where these find too little.
+        A model that reads the length first is searched with few beams, and where these find too little, again as
+        `LENGTH_FIRST` says, except for the part of a share whose target is smaller anyway.
         """
         if not self.hypotheses.reads_length_first:
             return self._all_forms(requests, WIDE)
         found: list[Options] = [[] for _ in requests]
         behind = list(range(len(requests)))
-        for how in LENGTH_FIRST:
-            for k, options in zip(behind, self._all_forms([requests[k] for k in behind], how), strict=True):
+        for wider, part in LENGTH_FIRST:
+            less = [asked_for(requests[k].share, part) != requests[k].share for k in behind]
+            some = [k for k, changed in zip(behind, less, strict=True) if changed or part == 1 or wider > 1]
+            for k, options in zip(some, self._all_forms([requests[k] for k in some], (wider, part)), strict=True):
                 found[k] = [*found[k], *options]
             behind = [
                 k
