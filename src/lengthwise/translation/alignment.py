@@ -85,15 +85,15 @@ def _find(wanted: Sequence[str], text: str, words: dict[int, Place], middle: flo
             window = [words[n] for n in range(first, first + len(asked)) if n in words]
             if len(window) < len(asked):
                 continue
-            alike = (_alike(one, text[a:b].casefold()) for one, (a, b) in zip(asked, window, strict=True))
-            score = sum(a * len(one) for a, one in zip(alike, asked, strict=True)) / letters
+            found = (alike(one, text[a:b].casefold()) for one, (a, b) in zip(asked, window, strict=True))
+            score = sum(a * len(one) for a, one in zip(found, asked, strict=True)) / letters
             start, end = window[0][0], window[-1][1]
             option = (-score, abs((start + end) / 2 - middle), (start, end))
             best = option if best is None or option < best else best
     return best[2] if best and -best[0] >= MIN_SCORE else None
 
 
-def _alike(one: str, other: str) -> float:
+def alike(one: str, other: str) -> float:
     """Return 1 for the same word, the shared part of two forms of a word, and 0 for other words."""
     shared = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     if one == other:

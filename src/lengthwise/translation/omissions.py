@@ -5,19 +5,20 @@ translated explains a part of the translation, which is much less probable witho
 explains nothing. Most words need no score: the translation of the word alone stands in that of the sentence.
 """
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from ..length.weak_words import weak_words
 from ..scoring.reverse import ReverseModel
+from .alignment import alike
 from .casing import to_sentence_case
 from .compression import NEGATIONS, DroppedWords
 from .placeholders import split_placeholders
 
 MIN_NATS = 1.0  # that a translated word adds to the log-probability of the translation, at least
 MIN_LETTERS, MIN_STEM = 3, 4  # of a word that is searched in a translation, and of what two forms of a word share
+MIN_ALIKE = 0.8  # three fifths of the longer form
 Translate = Callable[[list[str]], list[str]]
 _WORD = re.compile(r"\S+")
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -98,9 +99,7 @@ def stands_in(word: str, text: str) -> bool:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two words are equal, or begin alike for three fifths of the longer one."""
-    stem = max(MIN_STEM, math.ceil(0.6 * max(len(one), len(other))))
-    return one[:stem] == other[:stem]
+    return one == other or (one[:MIN_STEM] == other[:MIN_STEM] and alike(one, other) >= MIN_ALIKE)
 
 
 def _without(text: str, places: DroppedWords) -> str:

@@ -30,7 +30,7 @@ WIDE, LENGTH_FIRST = (WIDER, 1.0), ((1, 1.0), (1, 0.95), (WIDER, 0.95))
 MAX_COMPRESSED = 8  # compressed translations that become options of a sentence: the best that fit
 Options = list[Hypothesis]
 Fits = Callable[[Hypothesis], bool]
-How = tuple[int, float]
+How = tuple[int, float]  # as in `LENGTH_FIRST`
 
 
 class SentenceSearch:
